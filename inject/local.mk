@@ -1,0 +1,2 @@
+noinst_LIBRARIES += libinject.a
+libinject_a_SOURCES =

@@ -1,0 +1,52 @@
+/* The event: 16 bytes that every lane and every chunk of a trace file is made of. Rows of event.def say what each kind means. */
+#ifndef INFERSCOPE_ABI_EVENT_H
+#define INFERSCOPE_ABI_EVENT_H
+
+#include <stdint.h>
+
+struct event {
+	uint64_t ticks; /* of the lane's clock: enum clock_kind */
+	uint32_t ref;
+	uint16_t size; /* bytes with header, payload and padding; a multiple of 8, at least 16 */
+	uint8_t kind;
+	uint8_t flags;
+};
+_Static_assert(sizeof(struct event) == 16, "events are 16 bytes and a payload");
+
+enum event_kind {
+#define EVENT(number, id, name, ref, fields, doc) EVENT_##id = number,
+#include "abi/event.def"
+#undef EVENT
+};
+
+enum event_flag {
+	EVENT_FLAG_EXCEPTION = 1, /* leave, c_leave, yield: by an exception */
+	EVENT_FLAG_CUT = 2,       /* a string of the payload was cut to fit */
+};
+
+enum window_reason {
+	WINDOW_ARM = 1,     /* attach, detach */
+	WINDOW_BUDGET = 2,  /* the overhead budget */
+	WINDOW_DEADLINE = 3, /* the attacher fell silent */
+	WINDOW_STACK = 4,   /* the C stack guard took the evaluator off */
+	WINDOW_FOREIGN = 5, /* somebody else took the hook */
+};
+
+/* How a thread spent a moment; SAMPLE.state. */
+enum thread_state {
+	THREAD_UNKNOWN = 0,
+	THREAD_PYTHON = 1,  /* running Python code */
+	THREAD_NATIVE = 2,  /* running native code */
+	THREAD_GIL_WAIT = 3,
+	THREAD_LOCK_WAIT = 4,
+	THREAD_IO_WAIT = 5,
+	THREAD_GPU_WAIT = 6,
+	THREAD_SLEEP = 7,
+	THREAD_RUNNABLE = 8, /* wants a CPU, has none */
+	THREAD_IDLE = 9,     /* waits for work: pool worker, event loop */
+};
+
+/* Longest string the collector puts into one payload, bytes. Longer ones are cut, with EVENT_FLAG_CUT. */
+enum { EVENT_STRING_MAX = 1024 };
+
+#endif

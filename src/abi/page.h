@@ -1,0 +1,99 @@
+/*
+ * The page that collector and attacher share, at the start of the lanes mapping. The attacher fills "settings" before it lets
+ * the collector map it, then only moves `deadline_ticks`, `command` and the free list; the rest is the collector's to write.
+ * Every field has a fixed size; PAGE_VERSION changes with any of them. All cross-process fields by __atomic builtins.
+ */
+#ifndef INFERSCOPE_ABI_PAGE_H
+#define INFERSCOPE_ABI_PAGE_H
+
+#include "abi/lane.h"
+
+#define PAGE_MAGIC 0x31454741504b5349ull /* "ISKPAGE1", little-endian */
+enum { PAGE_VERSION = 1, PAGE_BYTES = 256 * 1024, PAGE_SKIP_BYTES = 4096, PAGE_TEXT_BYTES = 512 };
+
+enum collector_state { COLLECTOR_UNINITIALIZED = 0, COLLECTOR_IDLE = 1, COLLECTOR_COLLECTING = 2, COLLECTOR_FINALIZED = 3 };
+
+/* Arming is a race that the attacher may leave: PENDING → ARMED by the collector under the GIL, PENDING → CANCELLED by the attacher, each by compare-and-swap. */
+enum arm_state { ARM_PENDING = 0, ARM_ARMED = 1, ARM_CANCELLED = 2, ARM_FAILED = 3, ARM_DISARMED = 4 };
+
+enum backend { BACKEND_AUTO = 0, BACKEND_NONE = 1, BACKEND_MONITORING = 2, BACKEND_EVALUATOR = 3, BACKEND_SETPROFILE = 4, BACKEND_SETTRACE = 5 };
+enum c_calls { C_CALLS_AUTO = 0, C_CALLS_ALL = 1, C_CALLS_NONE = 2 };
+
+/* page.switch_word: what the switch thread (if there is one) sleeps on, a futex. The collector sets SWITCH_OFF with a wake when
+ * a window ends and `switch_at_ticks` when the next begins; SWITCH_QUIT makes it end. */
+enum { SWITCH_NONE = 0, SWITCH_RUNNING = 1, SWITCH_OFF = 2, SWITCH_QUIT = 3 };
+
+/* Why arming failed or a backend was refused: page.reason; page.reason_text says more. Names are in docs/errors. */
+enum collector_reason {
+	REASON_NONE = 0,
+	REASON_NOT_PYTHON, REASON_NOT_INITIALIZED, REASON_FINALIZING, REASON_VERSION, REASON_FREE_THREADED,
+	REASON_SYMBOLS,       /* reason_text: the first one missing */
+	REASON_MEMORY, REASON_HOOK_TAKEN, REASON_AUDIT_HOOK, REASON_TOOL_IDS_TAKEN, REASON_PYTHON_ERROR, REASON_THREAD, REASON_LAYOUT,
+};
+
+struct page {
+	/* settings: the attacher's, constant after arm */
+	uint64_t magic;
+	uint32_t version;
+	uint32_t page_bytes;
+	uint64_t mapping_bytes;  /* page and all sub-buffers, allocated or not */
+	uint32_t subbuf_count;   /* that fit the mapping */
+	uint32_t clock;          /* enum clock_kind */
+	uint64_t ticks_per_second;
+	uint32_t attacher_pid;   /* as the target's namespace sees it, 0 if it does not; for people */
+	uint32_t backend;        /* enum backend, as asked */
+	uint32_t c_calls;        /* enum c_calls */
+	uint32_t max_overhead_ppm; /* 50 000 = 5 %; 0 = no limit */
+	uint32_t lines;          /* settrace: also LINE events */
+	uint32_t seed;           /* 1: put the frames on the stack at arm into the lanes */
+	uint32_t skip_default;   /* 1: leave out our own code and the frozen import machinery */
+	uint32_t skip_presets;   /* bit 0 dunder, bit 1 internals (threading, asyncio, contextlib, functools, abc, typing, collections …) */
+	uint32_t may_start_thread; /* 1: the target had a second thread, or is 3.8–3.11: the switch thread is allowed */
+	uint32_t thread_tid_offset; /* in glibc's struct pthread: where its tid stands; 0 = unknown */
+	char skip_patterns[PAGE_SKIP_BYTES]; /* globs over "qualname" and over "file", each NUL-terminated, ends with an empty one */
+	uint64_t attach_id;
+
+	/* the attacher's, moving */
+	uint64_t deadline_ticks __attribute__((aligned(64))); /* past it the hooks take themselves off */
+	uint32_t stop;           /* 1: take hooks off at the next call; the orderly disarm follows */
+	uint32_t pool_count;     /* sub-buffers given to the pool so far; only grows */
+
+	/* both, by compare-and-swap */
+	uint32_t arm __attribute__((aligned(64))); /* enum arm_state */
+	uint32_t pad_arm;
+	uint64_t free_head;      /* low 32: index + 1 of the first free sub-buffer (0 = none); high 32: tag against ABA */
+	uint64_t order;          /* last given subbuf.order */
+
+	/* the collector's */
+	uint32_t state __attribute__((aligned(64))); /* enum collector_state */
+	uint32_t reason;         /* enum collector_reason */
+	char reason_text[PAGE_TEXT_BYTES];
+	uint32_t backend_used;   /* enum backend, may change in mid-session */
+	uint32_t python_hex;     /* PY_VERSION_HEX of the target */
+	uint32_t tool_id;        /* sys.monitoring tool id + 1 */
+	uint32_t hooks_on;       /* 1: a window is open */
+	uint64_t arm_ns;         /* GIL held for arming, ns */
+	uint64_t cost_ps_py;     /* calibrated cost of one Python enter or leave event, picoseconds */
+	uint64_t cost_ps_c;
+	uint64_t cost_ticks;     /* all hooks together, since arm (estimate: events × calibrated cost) */
+	uint64_t on_ticks;       /* time with hooks on since arm, windows closed so far */
+	uint64_t window_count;
+	uint64_t brake_count;    /* how often the budget took the hooks off */
+	uint64_t events;         /* as lanes count them, for the status line */
+	uint64_t code_count;
+	uint64_t code_overflow;  /* events of functions beyond the table: charged to "other" */
+	uint64_t lane_overflow;  /* events of threads that found no lane */
+	uint64_t unmatched;      /* leaves without an enter */
+	uint64_t unhooked_threads;
+	uint64_t fork_children;  /* forks seen while armed */
+	uint32_t switch_word;    /* futex */
+	uint32_t switch_tid;
+	uint64_t switch_at_ticks;
+	uint64_t holder_ns_max;  /* longest time the collector itself kept the GIL outside hooks */
+	uint64_t rearm_wanted;   /* a single-threaded 3.12+ target that is throttled: the attacher may re-enter (at most once per 10 s) to re-arm */
+
+	struct lane_slot lanes[LANES_MAX] __attribute__((aligned(64)));
+};
+_Static_assert(sizeof(struct page) <= PAGE_BYTES, "the page fits");
+
+#endif

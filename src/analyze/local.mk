@@ -1,0 +1,2 @@
+noinst_LIBRARIES += libanalyze.a
+libanalyze_a_SOURCES =

@@ -1,0 +1,28 @@
+/* Clocks of this machine. */
+#ifndef INFERSCOPE_BASE_CLOCK_H
+#define INFERSCOPE_BASE_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+uint64_t clock_monotonic_ns(void);
+uint64_t clock_realtime_ns(void);
+/* The CPU's time stamp counter, 0 where there is none that can be used. */
+uint64_t clock_tsc(void);
+/* True when the TSC is invariant and the kernel itself uses it as clock source. */
+bool clock_tsc_usable(void);
+
+/* ns = base_ns + (ticks - base_ticks) * 10^9 / ticks_per_second, in 128 bits, rounded down. For CLOCK_MONOTONIC ticks are ns. */
+struct clock_map {
+	uint64_t base_ticks;
+	uint64_t base_ns; /* CLOCK_MONOTONIC */
+	uint64_t ticks_per_second;
+};
+
+/* Measures the TSC against CLOCK_MONOTONIC over at least WAIT_NS (best of several brackets at each end). */
+struct clock_map clock_calibrate(uint64_t wait_ns);
+struct clock_map clock_map_monotonic(void); /* ticks are ns */
+uint64_t clock_to_ns(const struct clock_map *map, uint64_t ticks);
+uint64_t clock_to_ticks(const struct clock_map *map, uint64_t ns);
+
+#endif

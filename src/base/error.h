@@ -1,0 +1,30 @@
+/* What went wrong, in words for the user. The layer that knows the cause fills it; only cli prints it. */
+#ifndef INFERSCOPE_BASE_ERROR_H
+#define INFERSCOPE_BASE_ERROR_H
+
+enum error_code {
+	ERR_NONE = 0,
+#define ERROR(id, name, status, hint) ERR_##id,
+#include "base/error.def"
+#undef ERROR
+	ERR_COUNT
+};
+
+struct error {
+	enum error_code code;
+	int sys_errno;   /* 0 = none */
+	char text[1024]; /* one line: who, what, why; lower case, no full stop */
+	char hint[512];  /* what to do about it; empty = the general one of error.def */
+};
+
+/* Fills ERR (which may be NULL) and returns -1. Formats after it has saved errno, which it leaves as found. */
+int fail(struct error *err, enum error_code code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Replaces the hint of a filled ERR. Returns -1, so that `return fail_hint(err, …)` reads well. */
+int fail_hint(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+const char *error_name(enum error_code code);   /* "E_USAGE" */
+int error_status(enum error_code code);         /* exit status */
+const char *error_hint(const struct error *err); /* its own hint, else the general one */
+
+#endif

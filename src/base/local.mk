@@ -1,0 +1,2 @@
+noinst_LIBRARIES += libbase.a
+libbase_a_SOURCES =

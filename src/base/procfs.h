@@ -1,0 +1,54 @@
+/* Reading /proc, or a folder that plays it in a test. All text of other processes is bounded and taken as bytes. */
+#ifndef INFERSCOPE_BASE_PROCFS_H
+#define INFERSCOPE_BASE_PROCFS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+
+struct procfs {
+	const char *root; /* "/proc" */
+};
+extern const struct procfs procfs_real;
+
+/* Reads PID's file NAME ("status", "task/12/stat") whole, at most SIZE-1 bytes, NUL-terminated. Returns the length, or -1 with errno. */
+ssize_t procfs_read(const struct procfs *procfs, pid_t pid, const char *name, char *buffer, size_t size);
+
+struct proc_status {
+	char name[64];      /* comm, as the kernel prints it */
+	char state;         /* R S D T t Z X I */
+	pid_t parent, tracer, thread_group;
+	pid_t inner_pid;    /* last of NSpid; 0 when not told */
+	uint32_t ns_depth;  /* how many pids NSpid lists */
+	uid_t uid_real, uid_effective, uid_saved;
+	gid_t gid_real, gid_effective, gid_saved;
+	uint64_t signals_blocked, signals_caught, signals_pending, signals_shared_pending;
+	uint64_t cap_permitted, cap_effective;
+	uint32_t threads;
+	int seccomp; /* 0 off, 1 strict, 2 filter, -1 not told */
+	bool no_new_privs;
+	uint64_t vm_size_kb; /* 0 for kernel threads */
+};
+/* TID 0 = the process itself. */
+int procfs_status(const struct procfs *procfs, pid_t pid, pid_t tid, struct proc_status *out);
+
+struct proc_times {
+	char state;
+	uint64_t user_ns, system_ns; /* stat, by clock tick */
+	uint64_t start_ticks;        /* since boot, clock ticks */
+	uint64_t minor_faults, major_faults;
+	uint64_t rss_bytes;
+	uint32_t threads;
+	uint32_t flags;              /* PF_KTHREAD = 0x00200000 */
+};
+int procfs_times(const struct procfs *procfs, pid_t pid, pid_t tid, struct proc_times *out);
+/* schedstat: exact CPU time and time on a run queue, ns. -1 where the kernel has none. */
+int procfs_schedstat(const struct procfs *procfs, pid_t pid, pid_t tid, uint64_t *run_ns, uint64_t *wait_ns);
+
+/* Thread ids of PID into TIDS (at most COUNT). Returns how many there are, or -1 with errno. */
+ssize_t procfs_threads(const struct procfs *procfs, pid_t pid, pid_t *tids, size_t count);
+
+#endif

@@ -1,0 +1,2 @@
+noinst_LIBRARIES += libreport.a
+libreport_a_SOURCES =

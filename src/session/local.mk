@@ -1,0 +1,2 @@
+noinst_LIBRARIES += libsession.a
+libsession_a_SOURCES =

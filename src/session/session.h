@@ -1,0 +1,64 @@
+/*
+ * One attach, from first look to receipt: preflight, enter, drain, readings from /proc, samples, overhead, leave. Writes the trace while it
+ * runs. Never prints: progress goes to a callback. Many sessions may live in one process.
+ */
+#ifndef INFERSCOPE_SESSION_SESSION_H
+#define INFERSCOPE_SESSION_SESSION_H
+
+#include "abi/page.h"
+#include "inject/inject.h"
+#include "trace/writer.h"
+
+struct session_options {
+	uint64_t duration_ns;       /* 0 = until stopped */
+	enum backend backend;
+	enum c_calls c_calls;
+	uint32_t max_overhead_ppm;  /* 0 = none */
+	uint32_t trace_size_mb;     /* pool limit; the file is bounded by 10 ×, 0 = unbounded */
+	uint32_t rate_hz;           /* samples of Python stacks from outside; 0 = none */
+	bool lines, skip_default, unverified, seed;
+	uint32_t skip_presets;
+	const char *const *skip_patterns; /* NULL-terminated, or NULL */
+	uint32_t gil_timeout_ms;    /* how long arming may wait for the GIL; 0 = 5 000 */
+	const char *command_line;   /* ours, for the trace; or NULL */
+	struct inject_options inject;
+};
+
+enum session_phase { PHASE_LOOKING = 0, PHASE_ENTERING, PHASE_RECORDING, PHASE_LEAVING, PHASE_DONE };
+
+struct session_progress {
+	enum session_phase phase;
+	uint64_t elapsed_ns, duration_ns, events, lost, samples;
+	double overhead_pct, coverage;
+	enum collector_state collector;
+};
+
+enum session_end { END_DURATION = 0, END_STOPPED, END_TARGET_EXITED, END_TARGET_EXECED, END_ABANDONED };
+
+struct session_receipt {
+	struct receipt enter, leave;
+	bool clean;              /* everything restored that is promised */
+	char not_clean[512];     /* what was not */
+	uint64_t fds_before, fds_after, threads_before, threads_after, mappings_before, mappings_after;
+	uint64_t hold_max_ns;
+	uint64_t events, lost, samples;
+	enum session_end end;
+	enum backend backend_used;
+	char warnings[8][256];   /* what we went on without */
+	uint32_t warning_count;
+};
+
+struct session;
+
+/* Looks and enters. SINK gets the trace (may be NULL: nothing is kept, for tests). WRITER's sink stays the caller's. */
+int session_start(struct target *target, const struct session_options *options, struct trace_writer *writer, struct session **out, struct error *err);
+/* Records until the duration is over, *STOP becomes 1 (stop and write) or 2 (leave at once), or the target ends. PROGRESS is called at most every 100 ms. */
+int session_record(struct session *session, const volatile int *stop, void (*progress)(void *context, const struct session_progress *), void *context, struct error *err);
+/* Leaves the target and writes the rest of the trace. Fills *RECEIPT in any case. ERR_NOT_CLEAN when something stayed. */
+int session_leave(struct session *session, struct session_receipt *receipt, struct error *err);
+void session_free(struct session *session);
+
+/* Frees a target whose attacher died: takes hooks off. 0 also when there was nothing to do (*found = false). */
+int session_detach(struct target *target, const struct session_options *options, bool *found, struct error *err);
+
+#endif

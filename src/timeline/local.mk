@@ -1,0 +1,2 @@
+noinst_LIBRARIES += libtimeline.a
+libtimeline_a_SOURCES =

@@ -1,0 +1,134 @@
+/*
+ * One clock, matched calls, stacks and totals of one trace. Built in a streaming pass over the chunks; memory is bounded by the
+ * number of functions, call-tree nodes, threads and sample points, not by the number of events. All times are ns from
+ * timeline.start_ns (CLOCK_MONOTONIC of the machine that recorded). One arena, one free. Everything is sorted so that the same trace gives
+ * the same timeline, byte for byte.
+ */
+#ifndef INFERSCOPE_TIMELINE_TIMELINE_H
+#define INFERSCOPE_TIMELINE_TIMELINE_H
+
+#include "trace/reader.h"
+
+/* How good a number is. EXACT: every call was seen. COUNTED: calls exact, times estimated. SAMPLED: from samples.
+ * ESTIMATED: seen in part of the time only (coverage), scaled up to the whole. */
+enum precision { PRECISION_EXACT = 0, PRECISION_COUNTED = 1, PRECISION_SAMPLED = 2, PRECISION_ESTIMATED = 3 };
+
+enum function_kind { FUNCTION_PYTHON = 0, FUNCTION_C = 1, FUNCTION_NATIVE = 2, FUNCTION_UNKNOWN = 3 };
+
+struct function {
+	uint32_t id;            /* index into timeline.functions */
+	enum function_kind kind;
+	const char *name;       /* qualified where known */
+	const char *file;       /* "" when unknown; for C functions the module */
+	uint32_t line;
+	enum precision precision;
+	double coverage;        /* share of the time in which it could be seen, 0–1 */
+	uint64_t seen_calls;    /* calls seen; enters after an arm or a window begins */
+	uint64_t seen_self_ns, seen_total_ns; /* inside the windows; total counts recursion once */
+	uint64_t calls;         /* what the report says: seen, or scaled by coverage when ESTIMATED */
+	uint64_t self_ns, total_ns;
+	uint64_t cpu_self_ns;   /* self time × share of CPU of its threads in those moments; estimate */
+	uint64_t longest_ns;    /* one call, from enter to leave */
+	uint64_t exceptions;    /* left by one */
+	uint64_t samples_self, samples_total;
+	uint32_t threads;       /* on how many it ran */
+};
+
+/* Calling context tree: one node per distinct stack. Node 0 is the root of all threads. */
+struct tree_node {
+	uint32_t parent;   /* UINT32_MAX for the root */
+	uint32_t function; /* UINT32_MAX for the root; for its children: see thread */
+	uint32_t thread;   /* index into threads; nodes of different threads are different */
+	uint32_t depth;
+	uint64_t calls, self_ns, total_ns; /* as seen (not scaled) */
+	uint64_t samples;
+};
+
+/* A stretch of time in which a thread had the same outside state. */
+struct thread_point {
+	uint64_t at_ns;      /* of the reading */
+	uint64_t cpu_ns, run_wait_ns; /* cumulative */
+	uint64_t voluntary, involuntary;
+	uint32_t state;      /* letter */
+	uint32_t wait;       /* string id of the system call it was blocked in, 0 = none */
+};
+
+struct thread {
+	uint32_t tid;
+	const char *name;
+	const char *unhooked;     /* why its calls are not seen, or NULL */
+	bool python;              /* had at least one Python frame */
+	uint64_t first_ns, last_ns; /* seen alive */
+	uint64_t cpu_ns, run_wait_ns, voluntary, involuntary; /* over that time */
+	uint64_t wall_ns;
+	uint64_t python_ns, native_ns, gil_wait_ns, lock_wait_ns, io_wait_ns, gpu_wait_ns, sleep_ns, runnable_ns, idle_ns, unknown_ns; /* adds up to wall_ns */
+	uint64_t events, lost;
+	uint64_t covered_ns;      /* wall time with hooks on and nothing lost */
+	uint64_t deepest;
+	uint32_t point_count;
+	const struct thread_point *points;
+};
+
+struct window { uint64_t start_ns, end_ns; uint32_t reason; /* why it ended; enum window_reason */ };
+
+struct process {
+	uint32_t pid, parent;
+	const char *command, *executable, *python;
+	uint64_t start_unix_ns;
+	uint64_t user_ns, system_ns; /* over the capture */
+	uint64_t rss_first_bytes, rss_last_bytes, rss_max_bytes;
+	uint64_t minor_faults, major_faults;
+	uint32_t threads_max;
+};
+
+struct counter { const char *name; int64_t first, last, max; uint32_t count; };
+struct capture_value { const char *key, *value; };
+
+struct timeline_quality {
+	uint64_t events, lost_events, unmatched, skipped_calls, cut_strings, damaged_chunks, unresolved_names, torn_samples, samples;
+	bool truncated;
+};
+
+struct timeline {
+	uint64_t start_ns;     /* absolute CLOCK_MONOTONIC; 0 of all other times */
+	uint64_t duration_ns;  /* of the measurement: first WINDOW_ON or first reading to the end */
+	uint64_t start_unix_ns;
+	size_t function_count, node_count, thread_count, window_count, process_count, counter_count, capture_count;
+	const struct function *functions; /* sorted: self_ns descending, then name, file, line */
+	const struct tree_node *nodes;    /* parents before children */
+	const struct thread *threads;     /* sorted by tid */
+	const struct window *windows;     /* hooks on, sorted, inside [0, duration_ns] */
+	const struct process *processes;
+	const struct counter *counters;   /* sorted by name */
+	const struct capture_value *captures; /* sorted by key */
+	double coverage;                  /* hooks on / duration */
+	struct timeline_quality quality;
+	struct timeline_private *private_; /* arena, strings */
+};
+
+int timeline_build(struct trace *trace, struct timeline **out, struct error *err);
+void timeline_free(struct timeline *timeline);
+const char *timeline_string(const struct timeline *timeline, uint32_t id);
+/* Value of a capture key or counter; NULL or FALLBACK when it is not there. */
+const char *timeline_capture(const struct timeline *timeline, const char *key);
+int64_t timeline_counter(const struct timeline *timeline, const char *name, int64_t fallback);
+
+/* A closed call or other interval, for exports: a second pass over the trace. Calls come per lane in order of their END;
+ * threads and functions are as in TIMELINE. */
+struct interval {
+	uint8_t kind;       /* enum event_kind of its beginning: PY_ENTER, C_ENTER, CPU_SYSCALL, MEMORY_*, GPU_*, H2D_COPY, D2H_COPY, SCOPE_ENTER, SCOPE_EXIT, INSTANT */
+	uint64_t start_ns, end_ns;
+	uint32_t thread;    /* index, or UINT32_MAX */
+	uint32_t function;  /* index, or UINT32_MAX */
+	uint32_t depth;
+	bool open_start, open_end; /* began before, or ended after, it was watched */
+	bool exception;
+	const char *name;   /* of scopes, instants, kernels, system calls */
+	const char *metadata;
+	uint32_t device, stream, grid[3], block[3];
+	uint64_t bytes;
+};
+/* EACH returns false to end early. */
+int timeline_intervals(const struct timeline *timeline, struct trace *trace, bool (*each)(void *context, const struct interval *interval), void *context, struct error *err);
+
+#endif

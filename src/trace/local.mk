@@ -1,0 +1,2 @@
+noinst_LIBRARIES += libtrace.a
+libtrace_a_SOURCES =

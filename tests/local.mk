@@ -1,0 +1,13 @@
+# Each layer's unit tests are one Criterion program, tests/unit/test_LAYER: add yours in tests/unit/LAYER.mk.
+UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
+include tests/unit/base.mk
+include tests/unit/trace.mk
+include tests/unit/inject.mk
+include tests/unit/unwind.mk
+include tests/unit/collector.mk
+include tests/unit/session.mk
+include tests/unit/timeline.mk
+include tests/unit/analyze.mk
+include tests/unit/report.mk
+include tests/unit/cli.mk
+include tests/live/local.mk

@@ -1,0 +1,2 @@
+noinst_LIBRARIES += libunwindpy.a
+libunwindpy_a_SOURCES =

@@ -1,0 +1,48 @@
+/*
+ * Python stacks of another process, read from its memory without stopping it: thread states, frames, code objects. Torn reads
+ * are expected; a walk that contradicts itself is dropped and counted, never guessed. Layouts: src/abi/cpython.def.
+ */
+#ifndef INFERSCOPE_UNWIND_PYSTACK_H
+#define INFERSCOPE_UNWIND_PYSTACK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+
+/* How to read the other process: 0 or -1. Lets a test hand in recorded memory. */
+struct remote_memory {
+	int (*read)(void *context, uint64_t addr, void *buffer, size_t size);
+	void *context;
+};
+
+enum { PYSTACK_FRAMES_MAX = 256 };
+
+struct pystack {
+	pid_t tid;            /* as the target sees it */
+	bool holds_gil;       /* as far as the interpreter's memory tells */
+	bool cut;             /* deeper than PYSTACK_FRAMES_MAX: outer frames are missing */
+	uint32_t count;
+	uint64_t code[PYSTACK_FRAMES_MAX]; /* code objects, innermost first */
+	uint32_t line_hint[PYSTACK_FRAMES_MAX]; /* reserved: 0 */
+};
+
+struct pycode {
+	char name[256], qualname[512], file[1024]; /* UTF-8, cut */
+	uint32_t line;
+};
+
+struct pyreader;
+
+/* RUNTIME is the address of _PyRuntime, PYTHON_HEX the target's PY_VERSION_HEX, TID_OFFSET that of tid in its libc's struct pthread. */
+int pyreader_open(const struct remote_memory *memory, uint64_t runtime, uint32_t python_hex, uint32_t tid_offset, struct pyreader **out, struct error *err);
+void pyreader_close(struct pyreader *reader);
+/* Reads the stacks of all threads: calls EACH for every one. Returns how many, or -1 when the interpreter could not be read now. */
+int pyreader_stacks(struct pyreader *reader, void (*each)(void *context, const struct pystack *stack), void *context);
+/* Names of a code object; -1 when it is not (any longer) one. */
+int pyreader_code(struct pyreader *reader, uint64_t code, struct pycode *out);
+uint64_t pyreader_torn(const struct pyreader *reader); /* walks dropped */
+
+#endif
