@@ -1,2 +1,10 @@
 noinst_LIBRARIES += libbase.a
-libbase_a_SOURCES =
+libbase_a_SOURCES = \
+	src/base/arena.c src/base/arena.h \
+	src/base/clock.c src/base/clock.h \
+	src/base/error.c src/base/error.h src/base/error.def \
+	src/base/marks.c \
+	src/base/procfs.c src/base/procfs.h \
+	src/base/sink.c src/base/sink.h \
+	src/base/strings.c \
+	src/base/text.c src/base/text.h

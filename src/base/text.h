@@ -26,7 +26,7 @@ void text_add_visible(struct text *text, const char *bytes, size_t length);
 void text_add_json(struct text *text, const char *bytes, size_t length);
 /* Inside HTML text or a quoted attribute. */
 void text_add_html(struct text *text, const char *bytes, size_t length);
-/* Inside a Markdown table cell: visible, with | ` * _ [ ] < > \ # escaped. */
+/* Inside a Markdown table cell: visible, with | ` * _ [ ] < > & \ # escaped. */
 void text_add_markdown(struct text *text, const char *bytes, size_t length);
 
 /* Length of the UTF-8 sequence at BYTES (at most LENGTH), or 0 when it is not valid (overlong, surrogate, beyond U+10FFFF, cut). */

@@ -1,0 +1,254 @@
+/* Parsing /proc of other processes. Names there may hold any byte, so that numbers are looked for after the last ')' and by key. */
+#include "base/procfs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NS_PER_SECOND 1000000000ull
+
+const struct procfs procfs_real = { "/proc" };
+
+ssize_t procfs_read(const struct procfs *procfs, pid_t pid, const char *name, char *buffer, size_t size)
+{
+	char path[PATH_MAX];
+	size_t length = 0;
+	ssize_t got;
+	int fd, saved;
+
+	if (size == 0 || snprintf(path, sizeof path, "%s/%d/%s", procfs->root, (int)pid, name) >= (int)sizeof path) {
+		errno = EINVAL;
+		return -1;
+	}
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	while (length < size - 1) {
+		got = read(fd, buffer + length, size - 1 - length);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0) {
+			saved = errno;
+			close(fd);
+			errno = saved;
+			return -1;
+		}
+		if (got == 0)
+			break;
+		length += (size_t)got;
+	}
+	close(fd);
+	buffer[length] = '\0';
+	return (ssize_t)length;
+}
+
+static ssize_t read_of(const struct procfs *procfs, pid_t pid, pid_t tid, const char *name, char *buffer, size_t size)
+{
+	char relative[64];
+
+	if (tid)
+		snprintf(relative, sizeof relative, "task/%d/%s", (int)tid, name);
+	else
+		snprintf(relative, sizeof relative, "%s", name);
+	return procfs_read(procfs, pid, relative, buffer, size);
+}
+
+/* The rest of the line that begins with KEY and a colon, or NULL. */
+static const char *line_of(const char *text, const char *key)
+{
+	size_t length = strlen(key);
+	const char *line = text;
+
+	while (line) {
+		if (strncmp(line, key, length) == 0 && line[length] == ':')
+			return line + length + 1 + strspn(line + length + 1, " \t");
+		line = strchr(line, '\n');
+		line = line ? line + 1 : NULL;
+	}
+	return NULL;
+}
+
+static uint64_t number_of(const char *text, const char *key, int base, uint64_t fallback)
+{
+	const char *line = line_of(text, key);
+	uint64_t number;
+	char *end;
+
+	if (!line)
+		return fallback;
+	errno = 0;
+	number = strtoull(line, &end, base);
+	return end == line || errno ? fallback : number;
+}
+
+/* The numbers of a line like "Uid:", into at most COUNT places. Returns how many the line has. */
+static uint32_t numbers_of(const char *text, const char *key, uint32_t *out, uint32_t count)
+{
+	const char *line = line_of(text, key);
+	unsigned long number;
+	uint32_t found = 0;
+	char *end;
+
+	while (line && *line != '\n' && *line != '\0') {
+		number = strtoul(line, &end, 10);
+		if (end == line)
+			break;
+		if (found < count)
+			out[found] = (uint32_t)number;
+		found++;
+		line = end + strspn(end, " \t");
+	}
+	return found;
+}
+
+static int parse_status(const char *text, struct proc_status *out)
+{
+	const char *name = line_of(text, "Name"), *state = line_of(text, "State");
+	uint32_t ids[3] = { 0 }, pids[32] = { 0 }, count;
+	size_t length;
+
+	if (!name || !state || numbers_of(text, "Uid", ids, 3) < 3) {
+		errno = EBADMSG;
+		return -1;
+	}
+	memset(out, 0, sizeof *out);
+	length = strcspn(name, "\n");
+	if (length >= sizeof out->name)
+		length = sizeof out->name - 1;
+	memcpy(out->name, name, length);
+	out->state = *state;
+	out->uid_real = ids[0];
+	out->uid_effective = ids[1];
+	out->uid_saved = ids[2];
+	numbers_of(text, "Gid", ids, 3);
+	out->gid_real = ids[0];
+	out->gid_effective = ids[1];
+	out->gid_saved = ids[2];
+	count = numbers_of(text, "NSpid", pids, 32);
+	out->ns_depth = count;
+	out->inner_pid = count && count <= 32 ? (pid_t)pids[count - 1] : 0;
+	out->parent = (pid_t)number_of(text, "PPid", 10, 0);
+	out->tracer = (pid_t)number_of(text, "TracerPid", 10, 0);
+	out->thread_group = (pid_t)number_of(text, "Tgid", 10, 0);
+	out->signals_blocked = number_of(text, "SigBlk", 16, 0);
+	out->signals_caught = number_of(text, "SigCgt", 16, 0);
+	out->signals_pending = number_of(text, "SigPnd", 16, 0);
+	out->signals_shared_pending = number_of(text, "ShdPnd", 16, 0);
+	out->cap_permitted = number_of(text, "CapPrm", 16, 0);
+	out->cap_effective = number_of(text, "CapEff", 16, 0);
+	out->threads = (uint32_t)number_of(text, "Threads", 10, 0);
+	out->seccomp = line_of(text, "Seccomp") ? (int)number_of(text, "Seccomp", 10, 0) : -1;
+	out->no_new_privs = number_of(text, "NoNewPrivs", 10, 0) != 0;
+	out->vm_size_kb = number_of(text, "VmSize", 10, 0);
+	return 0;
+}
+
+int procfs_status(const struct procfs *procfs, pid_t pid, pid_t tid, struct proc_status *out)
+{
+	enum { LONGEST = 1 << 20 }; /* "Groups:" may list 65 536 */
+	char text[8192], *longer;
+	ssize_t length = read_of(procfs, pid, tid, "status", text, sizeof text);
+	int result;
+
+	if (length < 0)
+		return -1;
+	if (length < (ssize_t)sizeof text - 1)
+		return parse_status(text, out);
+	longer = malloc(LONGEST);
+	if (!longer)
+		return -1;
+	result = read_of(procfs, pid, tid, "status", longer, LONGEST) < 0 ? -1 : parse_status(longer, out);
+	free(longer);
+	return result;
+}
+
+int procfs_times(const struct procfs *procfs, pid_t pid, pid_t tid, struct proc_times *out)
+{
+	uint64_t user, system, minor, major, start, tick = (uint64_t)sysconf(_SC_CLK_TCK);
+	char text[2048], state, *after;
+	long threads, rss;
+	unsigned flags;
+
+	if (read_of(procfs, pid, tid, "stat", text, sizeof text) < 0)
+		return -1;
+	after = strrchr(text, ')'); /* the name may hold parentheses and spaces */
+	if (!after || sscanf(after + 1, " %c %*d %*d %*d %*d %*d %u %" SCNu64 " %*u %" SCNu64 " %*u %" SCNu64 " %" SCNu64
+				       " %*d %*d %*d %*d %ld %*d %" SCNu64 " %*u %ld",
+				       &state, &flags, &minor, &major, &user, &system, &threads, &start, &rss) != 9) {
+		errno = EBADMSG;
+		return -1;
+	}
+	*out = (struct proc_times){
+		.state = state,
+		.user_ns = user * (NS_PER_SECOND / tick),
+		.system_ns = system * (NS_PER_SECOND / tick),
+		.start_ticks = start,
+		.minor_faults = minor,
+		.major_faults = major,
+		.rss_bytes = rss > 0 ? (uint64_t)rss * (uint64_t)sysconf(_SC_PAGESIZE) : 0,
+		.threads = threads > 0 ? (uint32_t)threads : 0,
+		.flags = flags,
+	};
+	return 0;
+}
+
+int procfs_schedstat(const struct procfs *procfs, pid_t pid, pid_t tid, uint64_t *run_ns, uint64_t *wait_ns)
+{
+	uint64_t run, wait;
+	char text[128];
+
+	if (read_of(procfs, pid, tid, "schedstat", text, sizeof text) < 0)
+		return -1;
+	if (sscanf(text, "%" SCNu64 " %" SCNu64, &run, &wait) != 2) {
+		errno = EBADMSG;
+		return -1;
+	}
+	*run_ns = run;
+	*wait_ns = wait;
+	return 0;
+}
+
+/* The number that a folder's name is, or 0. */
+static pid_t pid_of_name(const char *name)
+{
+	unsigned long number;
+	char *end;
+
+	if (*name < '1' || *name > '9')
+		return 0;
+	number = strtoul(name, &end, 10);
+	return *end == '\0' && number <= INT_MAX ? (pid_t)number : 0;
+}
+
+ssize_t procfs_threads(const struct procfs *procfs, pid_t pid, pid_t *tids, size_t count)
+{
+	char path[PATH_MAX];
+	struct dirent *entry;
+	size_t found = 0;
+	pid_t tid;
+	DIR *folder;
+
+	if (snprintf(path, sizeof path, "%s/%d/task", procfs->root, (int)pid) >= (int)sizeof path) {
+		errno = EINVAL;
+		return -1;
+	}
+	folder = opendir(path);
+	if (!folder)
+		return -1;
+	while ((entry = readdir(folder))) {
+		tid = pid_of_name(entry->d_name);
+		if (!tid)
+			continue;
+		if (found < count)
+			tids[found] = tid;
+		found++;
+	}
+	closedir(folder);
+	return (ssize_t)found;
+}

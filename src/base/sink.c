@@ -1,0 +1,336 @@
+/* Output bytes to a file, a descriptor or memory. What the bytes mean is the writers'; which files are ours is marks.c. */
+#include "base/sink.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/text.h"
+
+enum { BUFFER_BYTES = 65536 };
+
+struct sink {
+	int fd;         /* -1: to text */
+	bool own_fd;    /* close it at the end */
+	bool force;
+	bool closed;    /* the reader of a pipe went away: quietly nothing more */
+	char *path;     /* the final name, or NULL */
+	char *temporary; /* what is written until then, or NULL */
+	char *name;     /* for messages */
+	struct text *text;
+	struct error error; /* the first failure; ERR_NONE = none */
+	uint64_t bytes;
+	size_t used;
+	unsigned char buffer[BUFFER_BYTES];
+};
+
+static struct sink *sink_new(const char *name)
+{
+	struct sink *sink = malloc(sizeof *sink);
+
+	if (!sink)
+		return NULL;
+	memset(sink, 0, offsetof(struct sink, buffer));
+	sink->fd = -1;
+	sink->name = strdup(name);
+	if (!sink->name) {
+		free(sink);
+		return NULL;
+	}
+	return sink;
+}
+
+static void sink_free(struct sink *sink)
+{
+	if (sink->own_fd && sink->fd >= 0)
+		close(sink->fd);
+	free(sink->path);
+	free(sink->temporary);
+	free(sink->name);
+	free(sink);
+}
+
+int sink_open_fd(int fd, struct sink **out, struct error *err)
+{
+	struct sink *sink;
+
+	if (fd < 0)
+		return fail(err, ERR_OUTPUT, "output descriptor %d is not open", fd);
+	sink = sink_new(fd == STDOUT_FILENO ? "stdout" : "output");
+	if (!sink)
+		return fail(err, ERR_MEMORY, "opening the output");
+	sink->fd = fd;
+	*out = sink;
+	return 0;
+}
+
+int sink_open_text(struct text *text, struct sink **out, struct error *err)
+{
+	struct sink *sink = sink_new("memory");
+
+	if (!sink)
+		return fail(err, ERR_MEMORY, "opening the output");
+	sink->text = text;
+	*out = sink;
+	return 0;
+}
+
+/* A new file beside the final one: rename() cannot cross file systems. */
+static int open_temporary(struct sink *sink, struct error *err)
+{
+	const char *slash = strrchr(sink->path, '/');
+	int folder_length = slash ? (int)(slash - sink->path + 1) : 0;
+
+	/* The name is cut so that the prefix and suffix still fit NAME_MAX. */
+	if (asprintf(&sink->temporary, "%.*s.%.200s.XXXXXX", folder_length, sink->path, sink->path + folder_length) < 0) {
+		sink->temporary = NULL;
+		return fail(err, ERR_MEMORY, "opening %s", sink->name);
+	}
+	sink->fd = mkostemp(sink->temporary, O_CLOEXEC);
+	if (sink->fd < 0) {
+		fail(err, ERR_OUTPUT, "cannot write %s: %s", sink->name, strerror(errno));
+		free(sink->temporary);
+		sink->temporary = NULL;
+		return -1;
+	}
+	sink->own_fd = true;
+	return 0;
+}
+
+/* Devices and named pipes are written as they are. */
+static int open_special(struct sink *sink, struct error *err)
+{
+	sink->fd = open(sink->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+	if (sink->fd < 0)
+		return fail(err, ERR_OUTPUT, "cannot write %s: %s", sink->name, strerror(errno));
+	sink->own_fd = true;
+	return 0;
+}
+
+static int exists_error(const char *name, struct error *err)
+{
+	errno = EEXIST;
+	return fail(err, ERR_OUTPUT_EXISTS, "%s exists and was not written by InferScope", name);
+}
+
+int sink_open_path(const char *path, bool force, struct sink **out, struct error *err)
+{
+	struct sink *sink;
+	struct stat status;
+	int result = -1;
+
+	if (strcmp(path, "-") == 0)
+		return sink_open_fd(STDOUT_FILENO, out, err);
+	if (!*path || path[strlen(path) - 1] == '/')
+		return fail(err, ERR_OUTPUT, "cannot write '%s': a file name is needed", path);
+	sink = sink_new(path);
+	if (!sink)
+		return fail(err, ERR_MEMORY, "opening %s", path);
+	sink->force = force;
+	/* Through a symbolic link: the file it names is replaced, and the link stays. */
+	sink->path = realpath(path, NULL);
+	if (!sink->path)
+		sink->path = strdup(path);
+	if (!sink->path) {
+		fail(err, ERR_MEMORY, "opening %s", path);
+	} else if (stat(sink->path, &status) < 0) {
+		result = open_temporary(sink, err);
+	} else if (S_ISDIR(status.st_mode)) {
+		errno = EISDIR;
+		fail(err, ERR_OUTPUT, "cannot write %s: it is a folder", path);
+	} else if (!S_ISREG(status.st_mode)) {
+		result = open_special(sink, err);
+	} else if (!force && !sink_is_ours(sink->path)) {
+		exists_error(path, err);
+	} else {
+		result = open_temporary(sink, err);
+	}
+	if (result < 0)
+		sink_free(sink);
+	else
+		*out = sink;
+	return result;
+}
+
+/* write() without SIGPIPE, and without touching the process's handling of it: other threads may rely on that. */
+static ssize_t write_quietly(int fd, const void *bytes, size_t length)
+{
+	const struct timespec now = { 0, 0 };
+	sigset_t pipe_set, old, pending;
+	bool was_pending;
+	ssize_t written;
+	int saved;
+
+	sigemptyset(&pipe_set);
+	sigaddset(&pipe_set, SIGPIPE);
+	sigpending(&pending);
+	was_pending = sigismember(&pending, SIGPIPE) == 1;
+	pthread_sigmask(SIG_BLOCK, &pipe_set, &old);
+	written = write(fd, bytes, length);
+	saved = errno;
+	if (written < 0 && saved == EPIPE && !was_pending)
+		while (sigtimedwait(&pipe_set, NULL, &now) < 0 && errno == EINTR)
+			;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	errno = saved;
+	return written;
+}
+
+static void push(struct sink *sink, const unsigned char *bytes, size_t length)
+{
+	struct pollfd wait = { .fd = sink->fd, .events = POLLOUT };
+	ssize_t written;
+
+	if (sink->text) {
+		text_add(sink->text, bytes, length);
+		if (sink->text->failed)
+			fail(&sink->error, ERR_MEMORY, "writing to memory");
+		return;
+	}
+	while (length && !sink->closed && !sink_failed(sink)) {
+		written = write_quietly(sink->fd, bytes, length);
+		if (written >= 0) {
+			bytes += written;
+			length -= (size_t)written;
+		} else if (errno == EPIPE) {
+			sink->closed = true;
+		} else if (errno == EAGAIN) {
+			poll(&wait, 1, -1);
+		} else if (errno != EINTR) {
+			fail(&sink->error, ERR_OUTPUT, "cannot write %s: %s", sink->name, strerror(errno));
+		}
+	}
+}
+
+static void push_buffer(struct sink *sink)
+{
+	size_t used = sink->used;
+
+	sink->used = 0;
+	push(sink, sink->buffer, used);
+}
+
+void sink_write(struct sink *sink, const void *bytes, size_t length)
+{
+	if (sink_failed(sink))
+		return;
+	sink->bytes += length;
+	if (length > BUFFER_BYTES - sink->used)
+		push_buffer(sink);
+	if (length >= BUFFER_BYTES) {
+		push(sink, bytes, length);
+		return;
+	}
+	if (length)
+		memcpy(sink->buffer + sink->used, bytes, length);
+	sink->used += length;
+}
+
+void sink_puts(struct sink *sink, const char *string)
+{
+	sink_write(sink, string, strlen(string));
+}
+
+void sink_printf(struct sink *sink, const char *format, ...)
+{
+	char small[512], *large = NULL;
+	va_list arguments;
+	int length;
+
+	if (sink_failed(sink))
+		return;
+	va_start(arguments, format);
+	length = vsnprintf(small, sizeof small, format, arguments);
+	va_end(arguments);
+	if (length >= (int)sizeof small) {
+		va_start(arguments, format);
+		length = vasprintf(&large, format, arguments);
+		va_end(arguments);
+		if (length < 0)
+			large = NULL;
+	}
+	if (length < 0)
+		fail(&sink->error, ERR_MEMORY, "writing %s", sink->name);
+	else
+		sink_write(sink, large ? large : small, (size_t)length);
+	free(large);
+}
+
+uint64_t sink_bytes(const struct sink *sink)
+{
+	return sink->bytes;
+}
+
+bool sink_failed(const struct sink *sink)
+{
+	return sink->error.code != ERR_NONE;
+}
+
+/* Hands the kept failure to ERR. */
+static int report_failure(const struct sink *sink, struct error *err)
+{
+	if (!sink_failed(sink))
+		return 0;
+	if (err)
+		*err = sink->error;
+	return -1;
+}
+
+int sink_flush(struct sink *sink, struct error *err)
+{
+	if (!sink_failed(sink))
+		push_buffer(sink);
+	return report_failure(sink, err);
+}
+
+/* Puts the file in its place. What lies there now may have come after sink_open_path(): look again. */
+static int put_in_place(struct sink *sink, struct error *err)
+{
+	if (!sink->force && renameat2(AT_FDCWD, sink->temporary, AT_FDCWD, sink->path, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (!sink->force && access(sink->path, F_OK) == 0 && !sink_is_ours(sink->path))
+		return exists_error(sink->name, err);
+	if (rename(sink->temporary, sink->path) < 0)
+		return fail(err, ERR_OUTPUT, "cannot write %s: %s", sink->name, strerror(errno));
+	return 0;
+}
+
+int sink_commit(struct sink *sink, struct error *err)
+{
+	int fd, result = sink_flush(sink, err);
+
+	/* Some file systems cannot sync: that is no loss of data yet (EINVAL, ENOSYS). */
+	if (result == 0 && sink->temporary && fsync(sink->fd) < 0 && errno != EINVAL && errno != ENOSYS)
+		result = fail(err, ERR_OUTPUT, "cannot write %s: %s", sink->name, strerror(errno));
+	if (result == 0 && sink->own_fd) {
+		fd = sink->fd;
+		sink->fd = -1;
+		if (close(fd) < 0 && errno != EINTR)
+			result = fail(err, ERR_OUTPUT, "cannot write %s: %s", sink->name, strerror(errno));
+	}
+	if (result == 0 && sink->temporary)
+		result = put_in_place(sink, err);
+	if (result < 0 && sink->temporary)
+		unlink(sink->temporary);
+	sink_free(sink);
+	return result;
+}
+
+void sink_discard(struct sink *sink)
+{
+	if (!sink)
+		return;
+	if (sink->temporary)
+		unlink(sink->temporary);
+	sink_free(sink);
+}
