@@ -3,6 +3,7 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 include tests/unit/base.mk
 include tests/unit/trace.mk
 include tests/unit/inject.mk
+include tests/unit/launch.mk
 include tests/unit/unwind.mk
 include tests/unit/collector.mk
 include tests/unit/session.mk
