@@ -1,0 +1,8 @@
+# The live tests: real processes. `make check-live` (= integration) runs all of them, QUICK=1 what CI runs.
+dist_noinst_SCRIPTS += tests/live/run
+EXTRA_DIST += tests/live/harness.py tests/live/matrix.py tests/live/cases.py tests/live/endings.py tests/live/launching.py tests/live/overhead.py
+EXTRA_DIST += tests/live/programs/known.py tests/live/programs/planted.py tests/live/programs/work.py
+
+check-live integration: all
+	BUILD="$(abs_top_builddir)" $(srcdir)/tests/live/run $${QUICK:+--quick} $$LIVE
+.PHONY: check-live integration

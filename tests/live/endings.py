@@ -1,0 +1,99 @@
+"""How a measurement ends: Ctrl-C, SIGTERM, SIGKILL, again and again, and nothing that piles up in the target."""
+import os
+import random
+import signal
+import time
+
+from harness import PROGRAMS, Target, footprint, require, settle, state_of, wait_for
+
+PLANTED = os.path.join(PROGRAMS, "planted.py")
+QUICK = ["3.9.18", "3.12.1", "3.13.0"]
+
+
+def tests(world):
+    for python in world.pythons:
+        if world.quick and python.name not in QUICK:
+            continue
+        for name, test in (("interrupt", interrupt), ("terminate", terminate), ("twice", twice), ("killed", killed), ("cycles", cycles), ("random", at_random)):
+            yield "endings/%s/%s" % (python.name, name), lambda w, p=python, t=test: t(w, p)
+
+
+def stopped_by(world, python, number):
+    with Target(python, PLANTED, "busy") as target:
+        attach = world.attach(target.pid, "-d", "60s")
+        settle(target.pid, attach)
+        attach.stop(number)
+        attach.expect(0, 20)
+        require(world.report()["functions"], "the report has no functions")
+        require(state_of(target.pid) in "RS", "the target is in state %s" % state_of(target.pid))
+        world.attach(target.pid, "-d", "1s").expect(0)
+
+
+def interrupt(world, python):
+    stopped_by(world, python, signal.SIGINT)
+
+
+def terminate(world, python):
+    stopped_by(world, python, signal.SIGTERM)
+
+
+def twice(world, python):
+    """A second Ctrl-C detaches and writes nothing."""
+    with Target(python, PLANTED, "busy") as target:
+        attach = world.attach(target.pid, "-d", "60s")
+        settle(target.pid, attach)
+        attach.stop()
+        attach.stop()
+        attach.wait(20)
+        if attach.child.returncode != 0 or "r.json" not in os.listdir(world.folder):
+            require("r.json" not in os.listdir(world.folder), "it wrote a report although it was told not to")
+        require(state_of(target.pid) in "RS", "the target is in state %s" % state_of(target.pid))
+        world.attach(target.pid, "-d", "1s").expect(0)
+
+
+def killed(world, python):
+    """An attacher that dies leaves hooks that take themselves off, and a target that can be measured again."""
+    with Target(python, PLANTED, "busy") as target:
+        attach = world.attach(target.pid, "-d", "60s")
+        settle(target.pid, attach)
+        attach.stop(signal.SIGKILL)
+        attach.wait(10)
+        require(state_of(target.pid) in "RS", "the target is in state %s" % state_of(target.pid))
+        time.sleep(3)
+        world.attach(target.pid, "-d", "1s").expect(0)
+        status, _ = target.finish()
+        require(status == 0 and not target.errors(), "the target ended with %s, stderr: %s" % (status, target.errors()))
+
+
+def cycles(world, python):
+    """Ten attaches to one process: maps, fds and threads do not grow after the second."""
+    marks = []
+    with Target(python, PLANTED, "locks") as target:
+        for _ in range(4 if world.quick else 10):
+            world.attach(target.pid, "-d", "1s" if world.quick else "2s").expect(0)
+            wait_for(lambda: footprint(target.pid)[2] <= (marks[0][2] if marks else 99), 5, "a thread stayed: %s" % marks)
+            time.sleep(0.3)
+            marks.append(footprint(target.pid))
+        target.finish()
+    base = marks[1]
+    for number, mark in enumerate(marks[2:], 3):
+        # glibc may map an arena for a new thread of the target itself at any time: one mapping more or less is not ours
+        require(mark[0] <= base[0] + 2 and mark[1] <= base[1] and mark[2] <= base[2], "after attach %d: mappings, fds, threads %s; after the second: %s" % (number, mark, base))
+    require(marks[-1][0] <= base[0] + 2, "mappings grow: %s" % [m[0] for m in marks])
+    return "mappings %s" % [m[0] for m in marks]
+
+
+def at_random(world, python):
+    """Interrupted at any moment, also while it is still entering."""
+    seed = int(time.time())
+    dice = random.Random(seed)
+    with Target(python, PLANTED, "locks") as target:
+        for _ in range(4 if world.quick else 20):
+            attach = world.attach(target.pid, "-d", "60s")
+            time.sleep(dice.uniform(0, 1.0))
+            attach.stop(dice.choice([signal.SIGINT, signal.SIGTERM]))
+            attach.wait(20)
+            require(state_of(target.pid) in "RS", "state %s after an interrupt (seed %d)" % (state_of(target.pid), seed))
+        world.attach(target.pid, "-d", "1s").expect(0)
+        status, _ = target.finish()
+        require(status == 0 and not target.errors(), "the target ended with %s, stderr: %s (seed %d)" % (status, target.errors(), seed))

@@ -1,0 +1,299 @@
+"""What the live suites share: the Pythons of this machine, a target that is always ended, an attach whose outcome can be questioned.
+
+A test is a function of one argument (World). It returns None or a note to print when it passes, raises Fail with the reason, or Skip."""
+import glob
+import json
+import os
+import re
+import select
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.dirname(os.path.dirname(HERE))
+PROGRAMS = os.path.join(HERE, "programs")
+ROOTS = ("bullseye", "trixie", "forky", "sid")
+
+
+class Fail(Exception):
+    pass
+
+
+class Skip(Exception):
+    pass
+
+
+def require(condition, why):
+    if not condition:
+        raise Fail(why)
+
+
+class Python:
+    """An interpreter, and how to start it: argv before the program's own; paths below the working directory are seen under `view`."""
+
+    def __init__(self, name, argv, version, view=None):
+        self.name, self.argv, self.version, self.view = name, argv, version, view
+
+    def backends(self):
+        return ["monitoring", "settrace"] if self.version >= (3, 12) else ["evaluator", "setprofile", "settrace"]
+
+    def command(self, path, cwd):
+        return self.argv + [os.path.join(self.view, os.path.relpath(path, cwd)) if self.view else path]
+
+
+def version_of(argv):
+    code = "import sys; print(*sys.version_info[:2])"
+    try:
+        out = subprocess.run(argv + ["-c", code], capture_output=True, timeout=30, text=True, cwd="/")
+        return tuple(int(x) for x in out.stdout.split())
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return ()
+
+
+def find_pythons():
+    """Supported interpreters: pyenv's, the distribution's own, and those in the roots of contrib/roots. INFERSCOPE_PYTHONS names others."""
+    found = []
+    if os.environ.get("INFERSCOPE_PYTHONS"):
+        paths = [(p, p) for p in os.environ["INFERSCOPE_PYTHONS"].split(":")]
+    else:
+        top = os.path.join(os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv")), "versions")
+        paths = [(os.path.basename(v), os.path.join(v, "bin/python3")) for v in sorted(glob.glob(top + "/3.*"), key=natural)]
+        paths.append(("system", "/usr/bin/python3"))
+    for name, path in paths:
+        version = version_of([path]) if os.access(path, os.X_OK) else ()
+        if (3, 8) <= version <= (3, 15):
+            found.append(Python(name, [path], version))
+    if os.environ.get("INFERSCOPE_PYTHONS"):
+        return found
+    for name in ROOTS:
+        argv = [os.path.join(TOP, "contrib/roots"), "enter", name, "python3"]
+        top = os.environ.get("INFERSCOPE_ROOTS", "/var/cache/inferscope/roots")
+        if os.geteuid() == 0 and os.path.exists(os.path.join(top, name, ".complete")):
+            version = version_of(argv)
+            if version:
+                found.append(Python(name, argv, version, "/tmp/host"))
+    return found
+
+
+def pythons_to_text(pythons):
+    return json.dumps([[p.name, p.argv, p.version, p.view] for p in pythons])
+
+
+def pythons_from_text(text):
+    return [Python(name, argv, tuple(version), view) for name, argv, version, view in json.loads(text)]
+
+
+def natural(text):
+    return [int(x) if x.isdigit() else x for x in re.split(r"(\d+)", text)]
+
+
+def find_binary():
+    """The inferscope under test: INFERSCOPE, the build folder the makefile names, or ./build."""
+    for path in (os.environ.get("INFERSCOPE"), os.path.join(os.environ.get("BUILD", ""), "inferscope"), os.path.join(os.getcwd(), "inferscope"),
+                 os.path.join(TOP, "build/inferscope")):
+        if path and os.access(path, os.X_OK) and os.path.isfile(path):
+            return os.path.abspath(path)
+    return None
+
+
+class Target:
+    """A Python program that prints READY <pid>. Ended when the with block is, whatever happened in it."""
+
+    def __init__(self, python, path, *args, cwd=TOP, env=None, ready=30):
+        self.log = tempfile.TemporaryFile()
+        self.lines, self.rest = [], b""
+        self.child = subprocess.Popen(python.command(path, cwd) + list(args), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, cwd=cwd,
+                                      env=dict(os.environ, **(env or {})))
+        self.pid = int(self.expect("READY", ready).split()[1])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.child.poll() is None:
+            self.child.kill()
+        self.child.wait()
+        for f in (self.child.stdin, self.child.stdout, self.log):
+            try:
+                f.close()
+            except OSError:
+                pass
+
+    def read_line(self, end):
+        while b"\n" not in self.rest:
+            ready, _, _ = select.select([self.child.stdout], [], [], max(0, end - time.monotonic()))
+            if not ready:
+                raise Fail("the target said nothing in time; it is in state %s" % state_of(self.child.pid))
+            got = os.read(self.child.stdout.fileno(), 65536)
+            if not got:
+                return None
+            self.rest += got
+        line, self.rest = self.rest.split(b"\n", 1)
+        return line.decode(errors="replace")
+
+    def expect(self, word, seconds):
+        """The next line that begins with WORD."""
+        end = time.monotonic() + seconds
+        while True:
+            line = self.read_line(end)
+            if line is None:
+                self.child.wait()
+                last = self.lines[-1] if self.lines else "nothing"
+                if last.startswith("SKIP"):
+                    raise Skip(last[5:])
+                raise Fail("the target ended (%s) before it said %s; it said: %s %s" % (status_text(self.child.returncode), word, last, self.errors()))
+            self.lines.append(line)
+            if line.startswith(word):
+                return line
+
+    def go(self):
+        self.child.stdin.write(b"go\n")
+        self.child.stdin.flush()
+
+    def finish(self, seconds=30):
+        """Lets it end by itself. Returns (exit status, last line)."""
+        if not self.child.stdin.closed:
+            self.child.stdin.close()
+        end = time.monotonic() + seconds
+        while True:
+            line = self.read_line(end)
+            if line is None:
+                break
+            self.lines.append(line)
+        try:
+            self.child.wait(max(0.1, end - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            raise Fail("the target did not end; it is in state %s" % state_of(self.child.pid))
+        return self.child.returncode, self.lines[-1] if self.lines else ""
+
+    def errors(self):
+        self.log.seek(0)
+        return self.log.read()[-600:].decode(errors="replace").strip()
+
+
+class Attach:
+    """One `inferscope` command, running. wait() gives its exit status; out and err are its text."""
+
+    def __init__(self, world, *args, cwd=None, stdin=None):
+        self.out = self.err = ""
+        self.args = [world.binary] + [str(a) for a in args]
+        self.begun = time.monotonic()
+        self.child = subprocess.Popen(self.args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd or world.folder, stdin=stdin or subprocess.DEVNULL,
+                                      env=world.env())
+
+    def wait(self, seconds=60):
+        try:
+            out, err = self.child.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            self.child.send_signal(signal.SIGKILL)
+            _, err = self.child.communicate()
+            raise Fail("inferscope did not end within %d s: %s: %s" % (seconds, self.text(), tail(err.decode(errors="replace"))))
+        self.out, self.err = out.decode(errors="replace"), err.decode(errors="replace")
+        self.seconds = time.monotonic() - self.begun
+        return self.child.returncode
+
+    def stop(self, number=signal.SIGINT):
+        self.child.send_signal(number)
+
+    def text(self):
+        return shlex.join(["inferscope"] + self.args[1:])
+
+    def expect(self, wanted, seconds=60):
+        status = self.wait(seconds)
+        require(status == wanted, "%s: exit status %s instead of %s: %s" % (self.text(), status_text(status), wanted, tail(self.err or self.out)))
+        return self
+
+
+class World:
+    """What a test may use: the binary, the options, a folder of its own that is removed after it."""
+
+    def __init__(self, binary, quick, folder, pythons):
+        self.binary, self.quick, self.folder, self.pythons = binary, quick, folder, pythons
+
+    def env(self):
+        keep = {k: v for k, v in os.environ.items() if not k.startswith("INFERSCOPE")}
+        keep.update(NO_COLOR="1", HOME=self.folder)
+        return keep
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def attach(self, pid, *args, report="r.json", trace="none"):
+        return Attach(self, "attach", pid, "-o", self.path(report), "--trace", self.path(trace) if trace != "none" else "none", "--force", *args)
+
+    def run(self, *args, **kwargs):
+        return Attach(self, *args, **kwargs)
+
+    def report(self, name="r.json"):
+        """The JSON report, parsed strictly: no NaN, no repeated keys."""
+        def no_constant(text):
+            raise Fail("%s holds %s, which is not JSON" % (name, text))
+
+        def unique(pairs):
+            require(len({k for k, _ in pairs}) == len(pairs), "%s repeats a key: %s" % (name, [k for k, _ in pairs][:20]))
+            return dict(pairs)
+        try:
+            with open(self.path(name), encoding="utf-8") as f:
+                return json.load(f, parse_constant=no_constant, object_pairs_hook=unique)
+        except (OSError, ValueError) as error:
+            raise Fail("no valid JSON report: %s" % error)
+
+
+def settle(pid, attach, seconds=15):
+    """Waits until the collector is in PID and had a moment to arm; the target must be idle enough to let it."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if attach.child.poll() is not None:
+            attach.wait()
+            raise Fail("%s ended early, exit status %s: %s" % (attach.text(), status_text(attach.child.returncode), tail(attach.err)))
+        try:
+            with open("/proc/%d/maps" % pid) as f:
+                if "inferscope-collector" in f.read():
+                    break
+        except OSError:
+            raise Fail("the target is gone")
+        time.sleep(0.02)
+    else:
+        raise Fail("no collector in the target after %d s" % seconds)
+    time.sleep(0.7)
+
+
+def find_function(report, name, file=None):
+    """Rows of functions[] of that name (qualified names match by their end)."""
+    return [f for f in report["functions"] if (f["name"] == name or f["name"].endswith("." + name)) and (file is None or os.path.basename(f.get("file") or "") == file)]
+
+
+def state_of(pid):
+    try:
+        with open("/proc/%d/stat" % pid) as f:
+            return f.read().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return "gone"
+
+
+def footprint(pid):
+    """What of ours could pile up in a process: (mappings, fds, threads)."""
+    with open("/proc/%d/maps" % pid) as f:
+        maps = len(f.readlines())
+    return maps, len(os.listdir("/proc/%d/fd" % pid)), len(os.listdir("/proc/%d/task" % pid))
+
+
+def status_text(status):
+    return "none" if status is None else "signal %d" % -status if status < 0 else str(status)
+
+
+def tail(text, length=400):
+    text = " | ".join(line for line in text.strip().splitlines() if line.strip())
+    return text if len(text) <= length else "… " + text[-length:]
+
+
+def wait_for(condition, seconds, why):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise Fail(why)
+        time.sleep(0.05)
