@@ -1,1 +1,7 @@
-dist_noinst_SCRIPTS += contrib/autogen contrib/roots
+dist_noinst_SCRIPTS += contrib/autogen contrib/packages contrib/quickstart contrib/roots contrib/demo/e2e
+EXTRA_DIST += contrib/demo/requirements.txt contrib/demo/models.txt contrib/demo/loop.py
+EXTRA_DIST += contrib/demo/embed_server.py contrib/demo/transformer.py contrib/demo/cnn.py contrib/demo/lstm.py
+
+e2e-demo: all
+	$(srcdir)/contrib/demo/e2e $(abs_top_builddir)/inferscope $(abs_top_builddir)/e2e-demo
+.PHONY: e2e-demo
