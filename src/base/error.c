@@ -20,13 +20,13 @@ static const struct {
 };
 
 /* A message may quote bytes of the target: what is left must be one line, and whole UTF-8 characters. */
-static void make_one_line(char *string)
+static void make_one_line(char *string, size_t size)
 {
 	size_t length = strlen(string), at = 0, step;
 
 	while (at < length) {
 		step = utf8_length(string + at, length - at);
-		if (step == 0 && length - at < 4 && at > 0 && (unsigned char)string[at] >= 0xc0) {
+		if (step == 0 && length == size - 1 && length - at < 4) {
 			string[at] = '\0'; /* cut in the middle of its last character */
 			return;
 		}
@@ -49,7 +49,7 @@ int fail(struct error *err, enum error_code code, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(err->text, sizeof err->text, format, arguments);
 	va_end(arguments);
-	make_one_line(err->text);
+	make_one_line(err->text, sizeof err->text);
 	errno = saved;
 	return -1;
 }
@@ -64,7 +64,7 @@ int fail_hint(struct error *err, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(err->hint, sizeof err->hint, format, arguments);
 	va_end(arguments);
-	make_one_line(err->hint);
+	make_one_line(err->hint, sizeof err->hint);
 	errno = saved;
 	return -1;
 }

@@ -1,0 +1,66 @@
+/* Errors and their rows. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/error.h"
+
+Test(error, fail_fills_and_keeps_errno)
+{
+	struct error err;
+
+	errno = ENOENT;
+	cr_assert_eq(fail(&err, ERR_OUTPUT, "cannot write %s", "x"), -1);
+	cr_assert_eq(errno, ENOENT);
+	cr_assert_eq(err.sys_errno, ENOENT);
+	cr_assert_eq(err.code, ERR_OUTPUT);
+	cr_assert_str_eq(err.text, "cannot write x");
+	cr_assert_eq(fail(NULL, ERR_OUTPUT, "nobody listens"), -1);
+}
+
+Test(error, its_own_hint_goes_before_the_general_one)
+{
+	struct error err;
+
+	fail(&err, ERR_ZOMBIE, "it ended");
+	cr_assert_str_eq(error_hint(&err), "it has ended; its parent has not collected it yet");
+	fail_hint(&err, "wait for %d", 7);
+	cr_assert_str_eq(error_hint(&err), "wait for 7");
+	fail(&err, ERR_ZOMBIE, "again");
+	cr_assert_str_neq(error_hint(&err), "wait for 7");
+}
+
+Test(error, text_is_one_line_without_control_characters)
+{
+	struct error err;
+
+	fail(&err, ERR_USAGE, "comm is '%s'", "a\nb\x1b[2J\xff");
+	cr_assert_str_eq(err.text, "comm is 'a?b?[2J?'");
+}
+
+Test(error, long_text_is_cut_at_a_whole_character)
+{
+	struct error err;
+	char longer[2100];
+	size_t i;
+
+	for (i = 0; i < 2098; i += 2)
+		memcpy(longer + i, "\xc3\xa9", 2);
+	longer[i] = '\0';
+	fail(&err, ERR_USAGE, "%s", longer); /* 1 023 bytes fit: half a character too many */
+	cr_assert_eq(strlen(err.text), 1022u);
+}
+
+Test(error, every_row_has_a_name_a_status_and_a_hint)
+{
+	enum error_code code;
+	struct error err;
+
+	for (code = ERR_NONE + 1; code < ERR_COUNT; code++) {
+		fail(&err, code, "x");
+		cr_assert(strncmp(error_name(code), "E_", 2) == 0);
+		cr_assert(error_status(code) > 0 && error_status(code) < 128);
+		cr_assert(*error_hint(&err));
+	}
+	cr_assert_eq(error_status(ERR_NONE), 0);
+}
