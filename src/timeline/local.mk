@@ -1,2 +1,19 @@
 noinst_LIBRARIES += libtimeline.a
-libtimeline_a_SOURCES =
+libtimeline_a_SOURCES = \
+	src/timeline/calls.c \
+	src/timeline/facts.c \
+	src/timeline/gpu.c \
+	src/timeline/intervals.c \
+	src/timeline/list.h \
+	src/timeline/map.c src/timeline/map.h \
+	src/timeline/names.c \
+	src/timeline/partition.c \
+	src/timeline/private.h \
+	src/timeline/replay.c src/timeline/replay.h \
+	src/timeline/samples.c \
+	src/timeline/segments.c \
+	src/timeline/ticks.h \
+	src/timeline/timeline.c src/timeline/timeline.h \
+	src/timeline/totals.c \
+	src/timeline/tree.c \
+	src/timeline/waits.c

@@ -13,6 +13,8 @@
  * ESTIMATED: seen in part of the time only (coverage), scaled up to the whole. */
 enum precision { PRECISION_EXACT = 0, PRECISION_COUNTED = 1, PRECISION_SAMPLED = 2, PRECISION_ESTIMATED = 3 };
 
+enum { THREAD_STATES = THREAD_IDLE + 1 };
+
 enum function_kind { FUNCTION_PYTHON = 0, FUNCTION_C = 1, FUNCTION_NATIVE = 2, FUNCTION_UNKNOWN = 3 };
 
 struct function {
@@ -41,7 +43,10 @@ struct tree_node {
 	uint32_t thread;   /* index into threads; nodes of different threads are different */
 	uint32_t depth;
 	uint64_t calls, self_ns, total_ns; /* as seen (not scaled) */
-	uint64_t samples;
+	uint64_t samples;  /* with exactly this stack */
+	uint64_t estimated_self_ns; /* scaled, as functions' self_ns is: these add up to them */
+	uint64_t longest_ns; /* one call with this stack */
+	uint64_t exceptions; /* calls left by one */
 };
 
 /* A stretch of time in which a thread had the same outside state. */
@@ -69,6 +74,19 @@ struct thread {
 	const struct thread_point *points;
 };
 
+/* What all threads together did in a stretch of time; indexed by enum thread_state. A state's time may be longer than the slot. */
+struct load_slot { uint64_t start_ns, end_ns, state_ns[THREAD_STATES]; };
+
+/* What one device did; busy times are unions over its streams, so that overlapping kernels count once. */
+struct device {
+	uint32_t id;
+	uint64_t kernels, copies, busy_ns, kernel_ns, copy_ns; /* kernel_ns and copy_ns may overlap; busy_ns is their union */
+	uint64_t copy_exposed_ns; /* copies while no kernel ran */
+	uint64_t h2d_bytes, d2h_bytes, d2d_bytes;
+	uint64_t first_ns, last_ns;
+	bool cut; /* too many intervals: busy times are a lower bound */
+};
+
 struct window { uint64_t start_ns, end_ns; uint32_t reason; /* why it ended; enum window_reason */ };
 
 struct process {
@@ -87,13 +105,15 @@ struct capture_value { const char *key, *value; };
 struct timeline_quality {
 	uint64_t events, lost_events, unmatched, skipped_calls, cut_strings, damaged_chunks, unresolved_names, torn_samples, samples;
 	bool truncated;
+	uint64_t outside;   /* call events at times when hooks were off */
+	uint64_t other_calls; /* calls in stacks too deep or too many for the tree: under "(other)" */
 };
 
 struct timeline {
 	uint64_t start_ns;     /* absolute CLOCK_MONOTONIC; 0 of all other times */
 	uint64_t duration_ns;  /* of the measurement: first WINDOW_ON or first reading to the end */
 	uint64_t start_unix_ns;
-	size_t function_count, node_count, thread_count, window_count, process_count, counter_count, capture_count;
+	size_t function_count, node_count, thread_count, window_count, process_count, counter_count, capture_count, slot_count, device_count;
 	const struct function *functions; /* sorted: self_ns descending, then name, file, line */
 	const struct tree_node *nodes;    /* parents before children */
 	const struct thread *threads;     /* sorted by tid */
@@ -101,6 +121,9 @@ struct timeline {
 	const struct process *processes;
 	const struct counter *counters;   /* sorted by name */
 	const struct capture_value *captures; /* sorted by key */
+	const struct load_slot *slots;    /* sorted, without gaps, over [0, duration_ns]; none without readings or calls */
+	const struct device *devices;     /* sorted by id */
+	bool native_split;                /* CPU time is split into Python and native; else all of a Python thread's is called Python */
 	double coverage;                  /* hooks on / duration */
 	struct timeline_quality quality;
 	struct timeline_private *private_; /* arena, strings */
@@ -113,8 +136,9 @@ const char *timeline_string(const struct timeline *timeline, uint32_t id);
 const char *timeline_capture(const struct timeline *timeline, const char *key);
 int64_t timeline_counter(const struct timeline *timeline, const char *name, int64_t fallback);
 
-/* A closed call or other interval, for exports: a second pass over the trace. Calls come per lane in order of their END;
- * threads and functions are as in TIMELINE. */
+/* A closed call or other interval, for exports: one more pass over the trace (which is rewound first). Calls come per lane in order
+ * of their END; threads and functions are as in TIMELINE. A generator gives one interval from each resume to the next yield.
+ * A scope comes as SCOPE_ENTER from its beginning to its end when it ends, and as SCOPE_EXIT of no length there. */
 struct interval {
 	uint8_t kind;       /* enum event_kind of its beginning: PY_ENTER, C_ENTER, CPU_SYSCALL, MEMORY_*, GPU_*, H2D_COPY, D2H_COPY, SCOPE_ENTER, SCOPE_EXIT, INSTANT */
 	uint64_t start_ns, end_ns;

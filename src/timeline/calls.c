@@ -1,0 +1,164 @@
+/* The second pass: replays every lane into the tree. */
+#include "timeline/replay.h"
+
+struct calls {
+	struct timeline_private *p;
+	struct lane *lane;
+	double cpu_share; /* of the thread, between the readings around now */
+};
+
+/* CPU share between reading I-1 and reading I of a thread. */
+static double share_before(const struct thread_build *thread, size_t i)
+{
+	const struct point *points = thread->points.items;
+	uint64_t wall, cpu;
+
+	if (thread->points.count < 2)
+		return 0;
+	if (i == 0)
+		i = 1;
+	if (i >= thread->points.count)
+		i = thread->points.count - 1;
+	wall = points[i].out.at_ns - points[i - 1].out.at_ns;
+	cpu = points[i].out.cpu_ns - points[i - 1].out.cpu_ns;
+	return !wall ? 0 : cpu >= wall ? 1 : (double)cpu / (double)wall;
+}
+
+static void run_node(struct calls *calls, struct thread_build *thread, uint32_t index, double weight, uint64_t from_ns, uint64_t to_ns)
+{
+	struct node *node = &calls->p->nodes.items[index];
+	uint64_t passed = to_ns - from_ns;
+	double estimated = (double)passed * weight;
+
+	if (!passed)
+		return;
+	node->self_ns += passed;
+	node->estimated_self += estimated;
+	node->cpu_self += estimated * calls->cpu_share;
+	if (node->function != NONE)
+		thread->leaf_ns[wait_of_leaf(calls->p, &calls->p->names.list.items[node->function])] += estimated;
+}
+
+static void on_run(void *context, const struct replay *replay, uint64_t from_ns, uint64_t to_ns)
+{
+	struct calls *calls = context;
+	struct lane *lane = replay->lane;
+	struct thread_build *thread = &calls->p->threads.items[lane->thread];
+	uint32_t node = replay->frames.items[replay->frames.count - 1].node;
+	double weight = lane->segments.items[replay->segment].weight;
+
+	while (lane->point < thread->points.count && thread->points.items[lane->point].out.at_ns <= to_ns) {
+		struct point *point = &thread->points.items[lane->point];
+
+		if (point->out.at_ns >= from_ns) {
+			run_node(calls, thread, node, weight, from_ns, point->out.at_ns);
+			from_ns = point->out.at_ns;
+			point->node = node;
+		}
+		lane->point++;
+		calls->cpu_share = share_before(thread, lane->point);
+	}
+	run_node(calls, thread, node, weight, from_ns, to_ns);
+}
+
+static void on_open(void *context, const struct replay *replay, struct frame *frame, bool counts)
+{
+	struct calls *calls = context;
+	uint32_t thread = replay->lane->thread;
+	uint32_t parent = replay->frames.count > 1 ? frame[-1].node : tree_root(calls->p, thread);
+
+	frame->node = tree_child(calls->p, parent, frame->function, thread);
+	if (counts) {
+		struct node *node = &calls->p->nodes.items[frame->node];
+
+		node->calls++;
+		node->estimated_calls += replay->lane->segments.items[replay->segment].weight;
+	}
+	if (replay->frames.count > calls->p->threads.items[thread].out.deepest)
+		calls->p->threads.items[thread].out.deepest = replay->frames.count;
+}
+
+static void on_close(void *context, const struct replay *replay, const struct frame *frame, uint64_t at_ns, bool open_end, bool exception)
+{
+	struct calls *calls = context;
+	struct node *node = &calls->p->nodes.items[frame->node];
+	uint64_t took = at_ns - frame->start_ns;
+
+	if (took > node->longest_ns)
+		node->longest_ns = took;
+	node->exceptions += exception;
+}
+
+static const struct replay_hooks hooks = { on_run, on_open, on_close };
+
+struct lane_calls {
+	struct replay replay;
+	struct calls calls;
+};
+
+static struct lane_calls *begin_lane(struct timeline_private *p, struct lane *lane)
+{
+	struct lane_calls *state = calloc(1, sizeof *state);
+
+	if (!state) {
+		p->failed = true;
+		return NULL;
+	}
+	state->calls = (struct calls){ .p = p, .lane = lane };
+	state->calls.cpu_share = share_before(&p->threads.items[lane->thread], 0);
+	replay_init(&state->replay, p, &hooks, &state->calls, lane);
+	lane->replay = &state->replay;
+	return state;
+}
+
+static void replay_lane_chunk(struct timeline_private *p, struct lane *lane, const struct chunk *chunk)
+{
+	struct lane_calls *state = lane->replay ? (struct lane_calls *)lane->replay : begin_lane(p, lane);
+	struct event_cursor c = event_cursor(chunk->events, chunk->size);
+	struct ticks ticks = ticks_of(&chunk->clock);
+	uint64_t start = p->timeline.start_ns, at_ns;
+
+	if (!state)
+		return;
+	replay_chunk(&state->replay, chunk, &ticks);
+	while (event_next(&c)) {
+		if (c.event.kind > EVENT_SEED)
+			continue;
+		at_ns = ticks_to_ns(&ticks, c.event.ticks);
+		replay_event(&state->replay, &c, at_ns > start ? at_ns - start : 0);
+	}
+}
+
+static void end_lane(struct timeline_private *p, struct lane *lane)
+{
+	struct timeline_quality *quality = &p->timeline.quality;
+	struct replay *replay = lane->replay;
+
+	if (!replay)
+		return;
+	replay_end(replay);
+	quality->unmatched += replay->unmatched;
+	quality->outside += replay->outside;
+	quality->other_calls += replay->too_deep;
+	replay_done(replay);
+	free(replay);
+	lane->replay = NULL;
+}
+
+int calls_read(struct timeline_private *p, struct trace *trace, struct error *err)
+{
+	struct chunk chunk;
+	int status = 0;
+
+	while (!p->failed && (status = trace_next(trace, &chunk, err)) > 0) {
+		struct lane *lane = facts_lane(p, &chunk);
+
+		if (lane && lane->kind == LANE_THREAD && chunk.lane_kind == LANE_THREAD && lane->thread != NONE)
+			replay_lane_chunk(p, lane, &chunk);
+	}
+	for (size_t i = 0; i < p->lanes.count; i++)
+		end_lane(p, &p->lanes.items[i]);
+	if (p->failed)
+		return fail(err, ERR_MEMORY, "reading calls: out of memory");
+	return status;
+}

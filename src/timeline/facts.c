@@ -1,0 +1,573 @@
+/*
+ * The first pass: everything but the calls themselves — names, processes, threads, readings, samples, windows, and for each lane
+ * when it has events and where it lost some. Times stay absolute until segments.c knows where the measurement begins.
+ */
+#include <stdio.h>
+
+#include "timeline/private.h"
+#include "timeline/ticks.h"
+
+enum { SAMPLE_AGE_NS = 250000000 }; /* an older sampled stack says nothing about a reading */
+
+static uint32_t string_of(struct timeline_private *p, const struct event_cursor *c, unsigned field)
+{
+	size_t length;
+	const char *bytes = event_str(c, field, &length);
+	uint32_t id = strings_add(p->strings, bytes, length);
+
+	if (id != NONE)
+		return id;
+	p->failed = true;
+	return 0;
+}
+
+static uint32_t process_of(struct timeline_private *p, uint32_t number)
+{
+	uint32_t index = map_get(&p->process_index, number);
+	struct process_build *process;
+
+	if (index != MAP_ABSENT)
+		return index;
+	process = list_add(&p->processes, PROCESSES_LIMIT);
+	if (!process || !map_put(&p->process_index, number, (uint32_t)p->processes.count - 1))
+		return NONE;
+	process->number = number;
+	return (uint32_t)p->processes.count - 1;
+}
+
+/* Tids are the attacher's, so that they tell threads of different processes apart. */
+static struct thread_build *thread_of(struct timeline_private *p, uint32_t process, uint32_t tid)
+{
+	uint32_t index = map_get(&p->thread_index, tid);
+	struct thread_build *thread;
+
+	if (index != MAP_ABSENT)
+		return &p->threads.items[index];
+	thread = list_add(&p->threads, THREADS_LIMIT);
+	if (!thread)
+		return NULL;
+	if (!map_put(&p->thread_index, tid, (uint32_t)p->threads.count - 1))
+		p->failed = true;
+	thread->out.tid = tid;
+	thread->process = process;
+	thread->first_event = thread->first_reading = NO_TIME;
+	thread->last_stack = thread->root = thread->other = NONE;
+	return thread;
+}
+
+static uint64_t lane_key(const struct timeline_private *p, const struct chunk *chunk)
+{
+	return (uint64_t)map_get(&p->process_index, chunk->process) << 32 | chunk->lane;
+}
+
+struct lane *facts_lane(const struct timeline_private *p, const struct chunk *chunk)
+{
+	uint32_t index = map_get(&p->lane_index, lane_key(p, chunk));
+
+	return index == MAP_ABSENT ? NULL : &p->lanes.items[index];
+}
+
+static struct lane *lane_of(struct timeline_private *p, const struct chunk *chunk)
+{
+	struct lane *lane = facts_lane(p, chunk);
+	uint32_t process = process_of(p, chunk->process);
+
+	if (lane || process == NONE)
+		return lane;
+	lane = list_add(&p->lanes, LANES_LIMIT);
+	if (!lane)
+		return NULL;
+	if (!map_put(&p->lane_index, lane_key(p, chunk), (uint32_t)p->lanes.count - 1))
+		p->failed = true;
+	lane->number = chunk->lane;
+	lane->process = process;
+	lane->kind = chunk->lane_kind;
+	lane->first_ns = NO_TIME;
+	lane->thread = NONE;
+	if (chunk->lane_kind == LANE_THREAD) {
+		struct thread_build *thread = thread_of(p, process, chunk->tid);
+
+		lane->thread = thread ? (uint32_t)(thread - p->threads.items) : NONE;
+	}
+	return lane;
+}
+
+static void name_code(struct timeline_private *p, uint32_t process, const struct event_cursor *c)
+{
+	size_t name_length, qualname_length, file_length;
+	const char *name = event_str(c, 3, &name_length);
+	const char *qualname = event_str(c, 4, &qualname_length);
+	const char *file = event_str(c, 5, &file_length);
+
+	if (qualname_length) {
+		name = qualname;
+		name_length = qualname_length;
+	}
+	names_bind(p, process, c->event.ref, names_add(p, FUNCTION_PYTHON, name, name_length, file, file_length, event_u32(c, 1)));
+}
+
+static void name_c_function(struct timeline_private *p, uint32_t process, const struct event_cursor *c)
+{
+	size_t name_length, module_length;
+	const char *name = event_str(c, 1, &name_length);
+	const char *module = event_str(c, 2, &module_length);
+
+	names_bind(p, process, c->event.ref, names_add(p, FUNCTION_C, name, name_length, module, module_length, 0));
+}
+
+static void name_native(struct timeline_private *p, uint32_t process, const struct event_cursor *c)
+{
+	size_t name_length, file_length;
+	const char *name = event_str(c, 3, &name_length);
+	const char *file = event_str(c, 4, &file_length);
+	char address[32];
+
+	if (!name_length) {
+		name = address;
+		name_length = (size_t)snprintf(address, sizeof address, "0x%llx", (unsigned long long)event_u64(c, 0));
+	}
+	if (!file_length) {
+		uint32_t module = map_get(&p->names.modules, (uint64_t)process << 32 | event_u32(c, 1));
+
+		file = module == MAP_ABSENT ? "" : strings_get(p->strings, module);
+		file_length = strlen(file);
+	}
+	names_bind_native(p, process, c->event.ref, names_add(p, FUNCTION_NATIVE, name, name_length, file, file_length, event_u32(c, 2)));
+}
+
+static void add_window(struct timeline_private *p, struct process_build *process, bool on, uint32_t reason, uint64_t at_ns)
+{
+	struct window_build *window = process->windows.count ? &process->windows.items[process->windows.count - 1] : NULL;
+
+	if (on == process->window_open) /* said twice, or off before the first on */
+		return;
+	if (window && at_ns < (on ? window->end_ns : window->start_ns))
+		at_ns = on ? window->end_ns : window->start_ns;
+	if (on) {
+		window = list_add(&process->windows, WINDOWS_LIMIT);
+		if (!window)
+			return;
+		window->start_ns = at_ns;
+		window->end_ns = NO_TIME;
+		if (at_ns < p->first_window)
+			p->first_window = at_ns;
+	} else {
+		window->end_ns = at_ns;
+		window->reason = reason;
+		if (reason == WINDOW_ARM && at_ns > p->last_disarm)
+			p->last_disarm = at_ns;
+	}
+	if (at_ns > p->last_window)
+		p->last_window = at_ns;
+	process->window_open = on;
+}
+
+static void note_reading(struct timeline_private *p, uint64_t at_ns)
+{
+	if (at_ns < p->first_reading)
+		p->first_reading = at_ns;
+	if (at_ns > p->last_reading)
+		p->last_reading = at_ns;
+}
+
+static void add_thread_time(struct timeline_private *p, uint32_t process, const struct event_cursor *c, uint64_t at_ns)
+{
+	struct thread_build *thread = thread_of(p, process, c->event.ref);
+	struct point *point, *before;
+
+	note_reading(p, at_ns);
+	if (!thread || p->point_count >= POINTS_LIMIT)
+		return;
+	before = thread->points.count ? &thread->points.items[thread->points.count - 1] : NULL;
+	if (before && at_ns <= before->out.at_ns)
+		return; /* time went backwards, or said twice */
+	uint64_t before_cpu = before ? before->out.cpu_ns : 0, before_wait = before ? before->out.run_wait_ns : 0;
+
+	point = list_add(&thread->points, POINTS_LIMIT);
+	if (!point) {
+		p->failed = true;
+		return;
+	}
+	p->point_count++;
+	point->out = (struct thread_point){ at_ns, event_u64(c, 0), event_u64(c, 1), event_u64(c, 2), event_u64(c, 3), event_u32(c, 4), string_of(p, c, 5) };
+	if (point->out.cpu_ns < before_cpu)
+		point->out.cpu_ns = before_cpu;
+	if (point->out.run_wait_ns < before_wait)
+		point->out.run_wait_ns = before_wait;
+	point->node = NONE;
+	point->stack = thread->last_stack != NONE && at_ns - thread->last_stack_ns <= SAMPLE_AGE_NS ? thread->last_stack : NONE;
+	memcpy(point->counts, thread->counts, sizeof point->counts);
+	memset(thread->counts, 0, sizeof thread->counts);
+	if (thread->first_reading == NO_TIME)
+		thread->first_reading = at_ns;
+	thread->last_reading = at_ns;
+}
+
+static void add_process_time(struct timeline_private *p, struct process_build *process, const struct event_cursor *c, uint64_t at_ns)
+{
+	uint64_t user = event_u64(c, 0), system = event_u64(c, 1), rss = event_u64(c, 2), minor = event_u64(c, 3), major = event_u64(c, 4);
+
+	note_reading(p, at_ns);
+	if (!process->has_times) {
+		process->has_times = true;
+		process->user_first = user;
+		process->system_first = system;
+		process->minor_first = minor;
+		process->major_first = major;
+		process->out.rss_first_bytes = rss;
+	}
+	process->out.user_ns = user > process->user_first ? user - process->user_first : 0;
+	process->out.system_ns = system > process->system_first ? system - process->system_first : 0;
+	process->out.minor_faults = minor > process->minor_first ? minor - process->minor_first : 0;
+	process->out.major_faults = major > process->major_first ? major - process->major_first : 0;
+	process->out.rss_last_bytes = rss;
+	if (rss > process->out.rss_max_bytes)
+		process->out.rss_max_bytes = rss;
+	if (event_u32(c, 5) > process->out.threads_max)
+		process->out.threads_max = event_u32(c, 5);
+	if (!process->named)
+		process->out.pid = c->event.ref;
+}
+
+static void add_stack(struct timeline_private *p, uint32_t process, const struct event_cursor *c)
+{
+	uint64_t key = (uint64_t)process << 32 | c->event.ref;
+	uint32_t parent = event_u32(c, 0);
+	struct stack_entry *entry;
+
+	if (!c->event.ref || map_get(&p->stack_index, key) != MAP_ABSENT)
+		return;
+	/* A parent must have come before: so there can be no circle, whatever the file says. */
+	parent = parent ? map_get(&p->stack_index, (uint64_t)process << 32 | parent) : MAP_ABSENT;
+	entry = list_add(&p->stacks, STACKS_LIMIT);
+	if (!entry)
+		return;
+	*entry = (struct stack_entry){ parent, process, event_u32(c, 1), event_u32(c, 2) };
+	if (!map_put(&p->stack_index, key, (uint32_t)p->stacks.count - 1))
+		p->failed = true;
+}
+
+static bool is_running(enum thread_state state)
+{
+	return state == THREAD_PYTHON || state == THREAD_NATIVE || state == THREAD_RUNNABLE;
+}
+
+static void add_sample(struct timeline_private *p, uint32_t process, const struct event_cursor *c, uint64_t at_ns)
+{
+	struct thread_build *thread = thread_of(p, process, event_u32(c, 0));
+	uint32_t state = event_u32(c, 1), stack = map_get(&p->stack_index, (uint64_t)process << 32 | c->event.ref), index;
+	struct sample_row *row;
+	uint64_t key;
+
+	note_reading(p, at_ns);
+	p->timeline.quality.samples++;
+	if (!thread)
+		return;
+	if (state >= THREAD_STATES)
+		state = THREAD_UNKNOWN;
+	if (stack != MAP_ABSENT) {
+		struct wait_frames frames = wait_frames_of_stack(p, stack);
+
+		state = wait_refine(p, state, &frames);
+		thread->last_stack = stack;
+		thread->last_stack_ns = at_ns;
+	}
+	thread->counts[state]++;
+	thread->samples++;
+	/* Of a state that nobody told: as good as running, for shares. */
+	bool running = is_running(state) || state == THREAD_UNKNOWN;
+
+	thread->samples_unknown += state == THREAD_UNKNOWN;
+	*(running ? &thread->samples_running : &thread->samples_blocked) += 1;
+	key = (uint64_t)(thread - p->threads.items) << 32 | stack;
+	index = map_get(&p->sample_index, key);
+	if (index == MAP_ABSENT) {
+		row = list_add(&p->samples, STACKS_LIMIT);
+		if (!row)
+			return;
+		row->thread = (uint32_t)(thread - p->threads.items);
+		row->stack = stack;
+		if (!map_put(&p->sample_index, key, (uint32_t)p->samples.count - 1))
+			p->failed = true;
+	} else {
+		row = &p->samples.items[index];
+	}
+	*(running ? &row->running : &row->blocked) += 1;
+}
+
+static void add_counter(struct timeline_private *p, const struct event_cursor *c)
+{
+	uint32_t name = string_of(p, c, 0), index = map_get(&p->counter_index, name);
+	int64_t value = event_i64(c, 1);
+	struct counter_build *counter;
+
+	if (index == MAP_ABSENT) {
+		counter = list_add(&p->counters, FUNCTIONS_LIMIT);
+		if (!counter)
+			return;
+		if (!map_put(&p->counter_index, name, (uint32_t)p->counters.count - 1))
+			p->failed = true;
+		counter->name = name;
+		counter->out.first = counter->out.max = value;
+	} else {
+		counter = &p->counters.items[index];
+	}
+	counter->out.last = value;
+	if (value > counter->out.max)
+		counter->out.max = value;
+	counter->out.count++;
+}
+
+static void add_capture(struct timeline_private *p, const struct event_cursor *c)
+{
+	uint32_t key = string_of(p, c, 0), index = map_get(&p->capture_index, key);
+	struct capture_build *capture;
+
+	if (index == MAP_ABSENT) {
+		capture = list_add(&p->captures, FUNCTIONS_LIMIT);
+		if (!capture)
+			return;
+		if (!map_put(&p->capture_index, key, (uint32_t)p->captures.count - 1))
+			p->failed = true;
+		capture->key = key;
+	} else {
+		capture = &p->captures.items[index];
+	}
+	capture->value = string_of(p, c, 1); /* the last word counts */
+}
+
+static void add_process(struct timeline_private *p, struct process_build *process, const struct event_cursor *c)
+{
+	process->named = true;
+	process->out.pid = c->event.ref;
+	process->out.parent = event_u32(c, 0);
+	process->out.start_unix_ns = event_u64(c, 1);
+	process->command = string_of(p, c, 2);
+	process->executable = string_of(p, c, 3);
+	process->python = string_of(p, c, 4);
+}
+
+/* Only the attacher's word makes a thread: the collector may speak of tids of another pid namespace. */
+static void add_thread(struct timeline_private *p, const struct lane *lane, const struct event_cursor *c, const struct ticks *ticks)
+{
+	uint32_t index = map_get(&p->thread_index, c->event.ref), name;
+	struct thread_build *thread;
+
+	if (index == MAP_ABSENT && lane->kind != LANE_SESSION)
+		return;
+	thread = thread_of(p, lane->process, c->event.ref);
+	if (!thread)
+		return;
+	name = string_of(p, c, 1);
+	if (name)
+		thread->name = name;
+	if (event_u64(c, 0))
+		thread->start_ns = ticks_to_ns(ticks, event_u64(c, 0));
+}
+
+static void take_fact(struct timeline_private *p, struct lane *lane, const struct event_cursor *c, const struct ticks *ticks)
+{
+	struct process_build *process = &p->processes.items[lane->process];
+	struct thread_build *thread;
+	uint64_t at_ns = ticks_to_ns(ticks, c->event.ticks);
+	uint32_t function;
+
+	switch (c->event.kind) {
+	case EVENT_CODE:
+		name_code(p, lane->process, c);
+		break;
+	case EVENT_C_FUNCTION:
+		name_c_function(p, lane->process, c);
+		break;
+	case EVENT_NATIVE:
+		name_native(p, lane->process, c);
+		break;
+	case EVENT_MODULE:
+		if (!map_put(&p->names.modules, (uint64_t)lane->process << 32 | c->event.ref, string_of(p, c, 3)))
+			p->failed = true;
+		break;
+	case EVENT_WINDOW_ON:
+	case EVENT_WINDOW_OFF:
+		add_window(p, process, c->event.kind == EVENT_WINDOW_ON, event_u32(c, 0), at_ns);
+		break;
+	case EVENT_COUNT:
+		function = names_find(p, lane->process, c->event.ref);
+		if (function != NAME_UNKNOWN)
+			p->names.list.items[function].counted += event_u64(c, 0);
+		break;
+	case EVENT_UNHOOKED:
+		thread = thread_of(p, lane->process, c->event.ref);
+		if (thread)
+			thread->unhooked = string_of(p, c, 0);
+		break;
+	case EVENT_PROCESS:
+		add_process(p, process, c);
+		break;
+	case EVENT_THREAD:
+		add_thread(p, lane, c, ticks);
+		break;
+	case EVENT_STACK:
+		add_stack(p, lane->process, c);
+		break;
+	case EVENT_CAPTURE:
+		add_capture(p, c);
+		break;
+	case EVENT_THREAD_TIME:
+		add_thread_time(p, lane->process, c, at_ns);
+		break;
+	case EVENT_PROCESS_TIME:
+		add_process_time(p, process, c, at_ns);
+		break;
+	case EVENT_SAMPLE:
+		add_sample(p, lane->process, c, at_ns);
+		break;
+	case EVENT_COUNTER:
+		add_counter(p, c);
+		break;
+	case EVENT_GIL:
+		thread = thread_of(p, lane->process, c->event.ref);
+		if (thread)
+			thread->gil_told++;
+		break;
+	case EVENT_GPU_KERNEL:
+	case EVENT_H2D_COPY:
+	case EVENT_D2H_COPY:
+	case EVENT_D2D_COPY:
+	case EVENT_GPU_MEMSET:
+	case EVENT_GPU_API:
+		gpu_add(p, c, at_ns);
+		break;
+	default:
+		break;
+	}
+}
+
+static void note_lane_event(struct timeline_private *p, struct lane *lane, uint64_t at_ns)
+{
+	struct thread_build *thread = lane->thread == NONE ? NULL : &p->threads.items[lane->thread];
+
+	if (at_ns < lane->first_ns)
+		lane->first_ns = at_ns;
+	if (at_ns > lane->last_ns)
+		lane->last_ns = at_ns;
+	if (at_ns < p->first_event)
+		p->first_event = at_ns;
+	if (at_ns > p->last_event)
+		p->last_event = at_ns;
+	if (!thread)
+		return;
+	if (at_ns < thread->first_event)
+		thread->first_event = at_ns;
+	if (at_ns > thread->last_event)
+		thread->last_event = at_ns;
+}
+
+static void add_gap(struct lane *lane, uint64_t start_ns, uint64_t end_ns)
+{
+	struct span *gap;
+
+	if (end_ns <= start_ns || !(gap = list_add(&lane->gaps, WINDOWS_LIMIT)))
+		return;
+	gap->start_ns = start_ns;
+	gap->end_ns = end_ns;
+}
+
+/* Losses before a chunk: told by its sequence number and by the total it carries. */
+static void note_loss(struct lane *lane, const struct chunk *chunk, uint64_t first_ns)
+{
+	bool gap = lane->sequence && chunk->sequence > lane->sequence + 1;
+
+	if (chunk->lost_before > lane->lost) {
+		lane->lost = chunk->lost_before;
+		gap = true;
+	}
+	if (gap)
+		add_gap(lane, lane->last_ns ? lane->last_ns : 0, first_ns);
+	if (chunk->sequence > lane->sequence)
+		lane->sequence = chunk->sequence;
+}
+
+/* Calls are the bulk: of them only the count and the times at both ends are taken here. */
+static void scan_calls(struct timeline_private *p, struct lane *lane, const struct chunk *chunk, const struct ticks *ticks)
+{
+	struct event_cursor c = event_cursor(chunk->events, chunk->size);
+	struct process_build *process = &p->processes.items[lane->process];
+	uint64_t events = 0, last_ticks = 0, lost_ticks = 0;
+	bool first = true;
+
+	while (event_next(&c)) {
+		if (first) {
+			uint64_t first_ns = ticks_to_ns(ticks, c.event.ticks);
+
+			if (lane->first_ns == NO_TIME)
+				lane->seeded = chunk->depth > 0 || c.event.kind == EVENT_STACK_BEGIN || c.event.kind == EVENT_SEED;
+			note_loss(lane, chunk, first_ns);
+			note_lane_event(p, lane, first_ns);
+			first = false;
+			lost_ticks = c.event.ticks;
+		}
+		if (c.event.kind == EVENT_LOST) {
+			lane->lost += event_u64(&c, 0);
+			add_gap(lane, ticks_to_ns(ticks, lost_ticks), ticks_to_ns(ticks, c.event.ticks));
+		} else if (c.event.kind > EVENT_SEED) {
+			take_fact(p, lane, &c, ticks);
+		}
+		events++;
+		last_ticks = lost_ticks = c.event.ticks;
+	}
+	if (c.damaged)
+		p->timeline.quality.damaged_chunks++;
+	if (!events)
+		return;
+	note_lane_event(p, lane, ticks_to_ns(ticks, last_ticks));
+	lane->events += events;
+	process->has_calls = true;
+	if (lane->thread != NONE) {
+		p->threads.items[lane->thread].has_lane = true;
+		p->threads.items[lane->thread].seeded |= lane->seeded;
+	}
+}
+
+static void scan_facts(struct timeline_private *p, struct lane *lane, const struct chunk *chunk, const struct ticks *ticks)
+{
+	struct event_cursor c = event_cursor(chunk->events, chunk->size);
+
+	while (event_next(&c)) {
+		if (lane->kind == LANE_GPU)
+			note_lane_event(p, lane, ticks_to_ns(ticks, c.event.ticks));
+		if (c.event.flags & EVENT_FLAG_CUT)
+			p->timeline.quality.cut_strings++;
+		if (c.event.kind == EVENT_LOST)
+			lane->lost += event_u64(&c, 0);
+		take_fact(p, lane, &c, ticks);
+		lane->events++;
+	}
+	if (chunk->lost_before > lane->lost)
+		lane->lost = chunk->lost_before;
+	if (c.damaged)
+		p->timeline.quality.damaged_chunks++;
+}
+
+int facts_read(struct timeline_private *p, struct trace *trace, struct error *err)
+{
+	struct chunk chunk;
+	int status;
+
+	p->first_window = p->first_reading = p->first_event = NO_TIME;
+	while ((status = trace_next(trace, &chunk, err)) > 0) {
+		struct ticks ticks = ticks_of(&chunk.clock);
+		struct lane *lane = lane_of(p, &chunk);
+
+		if (!lane) {
+			p->timeline.quality.damaged_chunks++; /* more processes or lanes than any machine has */
+			continue;
+		}
+		if (lane->kind == LANE_THREAD)
+			scan_calls(p, lane, &chunk, &ticks);
+		else
+			scan_facts(p, lane, &chunk, &ticks);
+		if (p->failed)
+			return fail(err, ERR_MEMORY, "reading the trace: out of memory");
+	}
+	return status;
+}

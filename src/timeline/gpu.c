@@ -1,0 +1,130 @@
+/* What devices did. Kernels of several streams overlap, so busy time is the union of intervals, per device. */
+#include "timeline/private.h"
+
+enum { GPU_SPANS_LIMIT = 1 << 23, DEVICES_LIMIT = 1024 };
+
+static struct device_build *device_of(struct timeline_private *p, uint32_t id)
+{
+	struct device_build *device;
+
+	for (size_t i = 0; i < p->devices.count; i++)
+		if (p->devices.items[i].out.id == id)
+			return &p->devices.items[i];
+	device = list_add(&p->devices, DEVICES_LIMIT);
+	if (device)
+		device->out.id = id;
+	return device;
+}
+
+static bool contains(const char *text, size_t length, const char *word)
+{
+	return memmem(text, length, word, strlen(word)) != NULL;
+}
+
+static void add_api(struct timeline_private *p, const struct event_cursor *c)
+{
+	uint32_t thread = map_get(&p->thread_index, event_u32(c, 2));
+	size_t length;
+	const char *name = event_str(c, 3, &length);
+
+	if (thread != MAP_ABSENT && contains(name, length, "Synchronize"))
+		p->threads.items[thread].sync_ns += event_u64(c, 0);
+}
+
+void gpu_add(struct timeline_private *p, const struct event_cursor *c, uint64_t at_ns)
+{
+	uint64_t duration = event_u64(c, 0), end;
+	struct device_build *device;
+	struct gpu_span *span;
+	bool copy = c->event.kind != EVENT_GPU_KERNEL;
+
+	if (c->event.kind == EVENT_GPU_API) {
+		add_api(p, c);
+		return;
+	}
+	if (!at_ns || __builtin_add_overflow(at_ns, duration, &end) || !(device = device_of(p, event_u32(c, 2)))) {
+		p->timeline.quality.unmatched++; /* a record without a time, or of a device that cannot be */
+		return;
+	}
+	if (end > p->last_event)
+		p->last_event = end;
+	if (!copy)
+		device->out.kernels++;
+	else
+		device->out.copies++;
+	if (c->event.kind == EVENT_H2D_COPY)
+		device->out.h2d_bytes += event_u64(c, 4);
+	else if (c->event.kind == EVENT_D2H_COPY)
+		device->out.d2h_bytes += event_u64(c, 4);
+	else if (c->event.kind == EVENT_D2D_COPY)
+		device->out.d2d_bytes += event_u64(c, 4);
+	span = list_add(&device->spans, GPU_SPANS_LIMIT);
+	if (span)
+		*span = (struct gpu_span){ at_ns, end, copy };
+	else
+		device->out.cut = true;
+}
+
+static int compare_spans(const void *left, const void *right)
+{
+	const struct gpu_span *a = left, *b = right;
+
+	if (a->start_ns != b->start_ns)
+		return a->start_ns < b->start_ns ? -1 : 1;
+	if (a->end_ns != b->end_ns)
+		return a->end_ns < b->end_ns ? -1 : 1;
+	return (int)a->copy - (int)b->copy;
+}
+
+enum which { ALL, KERNELS, COPIES };
+
+static uint64_t union_ns(const struct device_build *device, enum which which)
+{
+	uint64_t total = 0, reached = 0;
+
+	for (size_t i = 0; i < device->spans.count; i++) {
+		const struct gpu_span *span = &device->spans.items[i];
+		uint64_t start = span->start_ns > reached ? span->start_ns : reached;
+
+		if ((which == KERNELS && span->copy) || (which == COPIES && !span->copy) || span->end_ns <= start)
+			continue;
+		total += span->end_ns - start;
+		reached = span->end_ns;
+	}
+	return total;
+}
+
+static void clip_spans(const struct timeline_private *p, struct device_build *device)
+{
+	uint64_t start = p->timeline.start_ns, end = start + p->timeline.duration_ns;
+
+	for (size_t i = 0; i < device->spans.count; i++) {
+		struct gpu_span *span = &device->spans.items[i];
+
+		span->start_ns = span->start_ns < start ? start : span->start_ns;
+		span->end_ns = span->end_ns > end ? end : span->end_ns;
+	}
+}
+
+void gpu_build(struct timeline_private *p)
+{
+	for (size_t i = 0; i < p->devices.count; i++) {
+		struct device_build *device = &p->devices.items[i];
+		struct device *out = &device->out;
+
+		clip_spans(p, device);
+		if (!device->spans.count)
+			continue;
+		qsort(device->spans.items, device->spans.count, sizeof *device->spans.items, compare_spans);
+		out->busy_ns = union_ns(device, ALL);
+		out->kernel_ns = union_ns(device, KERNELS);
+		out->copy_ns = union_ns(device, COPIES);
+		out->copy_exposed_ns = out->busy_ns - out->kernel_ns;
+		out->first_ns = device->spans.items[0].start_ns - p->timeline.start_ns;
+		out->last_ns = 0;
+		for (size_t j = 0; j < device->spans.count; j++)
+			if (device->spans.items[j].end_ns > p->timeline.start_ns + out->last_ns)
+				out->last_ns = device->spans.items[j].end_ns - p->timeline.start_ns;
+		list_done(&device->spans);
+	}
+}

@@ -1,0 +1,236 @@
+/* One more pass, for exports: every closed call and every other interval, through the same replay as the totals. */
+#include "timeline/replay.h"
+
+struct open_scope { uint64_t id, start_ns; char *name, *metadata; };
+
+struct lane_intervals {
+	struct replay replay; /* first: lane->replay points at it */
+	struct intervals *all;
+	uint32_t thread;
+	LIST(struct open_scope) scopes;
+};
+
+struct intervals {
+	const struct timeline_private *p;
+	bool (*each)(void *context, const struct interval *interval);
+	void *context;
+	struct lane_intervals **lanes; /* by index of the lane */
+	bool ended, failed;
+};
+
+enum { SCOPES_LIMIT = 65536 };
+
+static void give(struct intervals *all, const struct interval *interval)
+{
+	if (!all->ended && !all->each(all->context, interval))
+		all->ended = true;
+}
+
+static uint32_t exported(const struct timeline_private *p, uint32_t function)
+{
+	return p->export_function[function];
+}
+
+static void on_run(void *context, const struct replay *replay, uint64_t from_ns, uint64_t to_ns)
+{
+}
+
+static void on_open(void *context, const struct replay *replay, struct frame *frame, bool counts)
+{
+}
+
+static void on_close(void *context, const struct replay *replay, const struct frame *frame, uint64_t at_ns, bool open_end, bool exception)
+{
+	struct lane_intervals *lane = context;
+	struct interval interval = { .kind = frame->kind == EVENT_C_ENTER ? EVENT_C_ENTER : EVENT_PY_ENTER, .start_ns = frame->start_ns, .end_ns = at_ns,
+		.thread = lane->thread, .function = exported(replay->p, frame->function), .depth = (uint32_t)replay->frames.count - 1,
+		.open_start = frame->open_start, .open_end = open_end, .exception = exception, .name = "", .metadata = "" };
+
+	give(lane->all, &interval);
+}
+
+static const struct replay_hooks hooks = { on_run, on_open, on_close };
+
+static char *copy_string(const struct event_cursor *c, unsigned field)
+{
+	size_t length;
+	const char *bytes = event_str(c, field, &length);
+
+	return strndup(bytes, length);
+}
+
+static void enter_scope(struct lane_intervals *lane, const struct event_cursor *c, uint64_t at_ns)
+{
+	struct open_scope *scope = list_add(&lane->scopes, SCOPES_LIMIT);
+
+	if (!scope)
+		return;
+	*scope = (struct open_scope){ event_u64(c, 0), at_ns, copy_string(c, 1), copy_string(c, 2) };
+	if (!scope->name || !scope->metadata)
+		lane->all->failed = true;
+}
+
+static void close_scope(struct lane_intervals *lane, size_t index, uint64_t at_ns, bool open_end)
+{
+	struct open_scope *scope = &lane->scopes.items[index];
+	struct interval interval = { .kind = EVENT_SCOPE_ENTER, .start_ns = scope->start_ns, .end_ns = at_ns, .thread = lane->thread, .function = NONE,
+		.open_end = open_end, .name = scope->name ? scope->name : "", .metadata = scope->metadata ? scope->metadata : "" };
+
+	give(lane->all, &interval);
+	interval.kind = EVENT_SCOPE_EXIT;
+	interval.start_ns = at_ns;
+	if (!open_end)
+		give(lane->all, &interval);
+	free(scope->name);
+	free(scope->metadata);
+	memmove(scope, scope + 1, (lane->scopes.count - index - 1) * sizeof *scope);
+	lane->scopes.count--;
+}
+
+static void exit_scope(struct lane_intervals *lane, const struct event_cursor *c, uint64_t at_ns)
+{
+	for (size_t i = lane->scopes.count; i-- > 0;)
+		if (lane->scopes.items[i].id == event_u64(c, 0)) {
+			close_scope(lane, i, at_ns, false);
+			return;
+		}
+}
+
+/* What stands in one event: instants, system calls, allocations, the device's work. */
+static void give_single(struct intervals *all, uint32_t thread, const struct event_cursor *c, uint64_t at_ns)
+{
+	struct interval interval = { .kind = c->event.kind, .start_ns = at_ns, .end_ns = at_ns, .thread = thread, .function = NONE, .metadata = "" };
+	char *name = NULL, *metadata = NULL;
+
+	switch (c->event.kind) {
+	case EVENT_INSTANT:
+		name = copy_string(c, 0);
+		metadata = copy_string(c, 1);
+		break;
+	case EVENT_CPU_SYSCALL:
+		interval.end_ns += event_u64(c, 0);
+		name = copy_string(c, 3);
+		break;
+	case EVENT_MEMORY_ALLOC:
+		interval.bytes = event_u64(c, 1);
+		break;
+	case EVENT_MEMORY_FREE:
+		break;
+	case EVENT_GPU_API:
+		interval.end_ns += event_u64(c, 0);
+		name = copy_string(c, 3);
+		break;
+	case EVENT_GPU_KERNEL:
+		name = copy_string(c, 10);
+		for (unsigned i = 0; i < 3; i++) {
+			interval.grid[i] = event_u32(c, 4 + i);
+			interval.block[i] = event_u32(c, 7 + i);
+		}
+		/* fall through */
+	default: /* copies, memset, sync */
+		interval.end_ns += event_u64(c, 0);
+		interval.device = event_u32(c, 2);
+		interval.stream = event_u32(c, 3);
+		if (c->event.kind != EVENT_GPU_KERNEL && c->event.kind != EVENT_GPU_SYNC)
+			interval.bytes = event_u64(c, 4);
+		break;
+	}
+	if (interval.end_ns < at_ns)
+		interval.end_ns = at_ns; /* a forged duration */
+	interval.name = name ? name : "";
+	if (metadata)
+		interval.metadata = metadata;
+	give(all, &interval);
+	free(name);
+	free(metadata);
+}
+
+static bool is_single(unsigned kind)
+{
+	return kind == EVENT_INSTANT || kind == EVENT_CPU_SYSCALL || kind == EVENT_MEMORY_ALLOC || kind == EVENT_MEMORY_FREE ||
+		(kind >= EVENT_GPU_KERNEL && kind <= EVENT_GPU_API);
+}
+
+static struct lane_intervals *lane_state(struct intervals *all, size_t index)
+{
+	struct lane_intervals *state = all->lanes[index];
+	struct lane *lane = &all->p->lanes.items[index];
+
+	if (state)
+		return state;
+	state = calloc(1, sizeof *state);
+	if (!state) {
+		all->failed = true;
+		return NULL;
+	}
+	state->all = all;
+	state->thread = lane->thread == NONE ? NONE : all->p->export_thread[lane->thread];
+	replay_init(&state->replay, all->p, &hooks, state, lane);
+	all->lanes[index] = state;
+	return state;
+}
+
+static void read_chunk(struct intervals *all, size_t index, const struct chunk *chunk)
+{
+	struct event_cursor c = event_cursor(chunk->events, chunk->size);
+	struct ticks ticks = ticks_of(&chunk->clock);
+	uint64_t start = all->p->timeline.start_ns, at_ns;
+	struct lane_intervals *lane = lane_state(all, index);
+
+	if (!lane)
+		return;
+	if (lane->replay.lane->kind == LANE_THREAD && lane->thread != NONE)
+		replay_chunk(&lane->replay, chunk, &ticks);
+	while (!all->ended && event_next(&c)) {
+		at_ns = ticks_to_ns(&ticks, c.event.ticks);
+		at_ns = at_ns > start ? at_ns - start : 0;
+		if (c.event.kind <= EVENT_SEED) {
+			if (lane->replay.lane->kind == LANE_THREAD && lane->thread != NONE)
+				replay_event(&lane->replay, &c, at_ns);
+		} else if (c.event.kind == EVENT_SCOPE_ENTER) {
+			enter_scope(lane, &c, at_ns);
+		} else if (c.event.kind == EVENT_SCOPE_EXIT) {
+			exit_scope(lane, &c, at_ns);
+		} else if (is_single(c.event.kind)) {
+			give_single(all, lane->thread, &c, at_ns);
+		}
+	}
+}
+
+static void end_lane(struct intervals *all, struct lane_intervals *lane)
+{
+	if (!lane)
+		return;
+	replay_end(&lane->replay);
+	while (lane->scopes.count)
+		close_scope(lane, lane->scopes.count - 1, all->p->timeline.duration_ns, true);
+	list_done(&lane->scopes);
+	replay_done(&lane->replay);
+	free(lane);
+}
+
+int timeline_intervals(const struct timeline *timeline, struct trace *trace, bool (*each)(void *context, const struct interval *interval), void *context, struct error *err)
+{
+	const struct timeline_private *p = timeline->private_;
+	struct intervals all = { .p = p, .each = each, .context = context };
+	struct chunk chunk;
+	int status = 0;
+
+	if (trace_rewind(trace, err) < 0)
+		return -1;
+	all.lanes = calloc(p->lanes.count + 1, sizeof *all.lanes);
+	if (!all.lanes)
+		return fail(err, ERR_MEMORY, "listing intervals: out of memory");
+	while (!all.ended && !all.failed && (status = trace_next(trace, &chunk, err)) > 0) {
+		const struct lane *lane = facts_lane(p, &chunk);
+
+		if (lane)
+			read_chunk(&all, (size_t)(lane - p->lanes.items), &chunk);
+	}
+	for (size_t i = 0; i < p->lanes.count; i++)
+		end_lane(&all, all.lanes[i]);
+	free(all.lanes);
+	if (all.failed)
+		return fail(err, ERR_MEMORY, "listing intervals: out of memory");
+	return status < 0 ? -1 : 0;
+}

@@ -1,0 +1,33 @@
+/* Growable arrays: LIST(type) declares one, list_add gives room for one more (zeroed), or NULL at LIMIT or when out of memory. */
+#ifndef INFERSCOPE_TIMELINE_LIST_H
+#define INFERSCOPE_TIMELINE_LIST_H
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LIST(type) struct { type *items; size_t count, capacity; }
+
+static inline void *list_grow(void **items, size_t *count, size_t *capacity, size_t size, size_t limit)
+{
+	if (*count >= limit)
+		return NULL;
+	if (*count == *capacity) {
+		size_t bigger = *capacity ? *capacity * 2 : 16;
+		void *moved = realloc(*items, bigger * size);
+
+		if (!moved)
+			return NULL;
+		*items = moved;
+		*capacity = bigger;
+	}
+	void *item = (char *)*items + (*count)++ * size;
+
+	return memset(item, 0, size);
+}
+
+#define list_add(list, limit) \
+	((__typeof__((list)->items))list_grow((void **)&(list)->items, &(list)->count, &(list)->capacity, sizeof *(list)->items, (limit)))
+#define list_done(list) (free((list)->items), (list)->items = NULL, (list)->count = (list)->capacity = 0)
+
+#endif

@@ -1,0 +1,116 @@
+/*
+ * Functions of a trace: one for every distinct (kind, name, file, line), whatever numbers processes, the collector and the sampler
+ * give it. Two code objects made from the same line of the same file are one function to a reader of the report.
+ */
+#include "timeline/private.h"
+
+static bool add_reserved(struct timeline_private *p, const char *name)
+{
+	struct name *entry = list_add(&p->names.list, FUNCTIONS_LIMIT);
+
+	if (!entry)
+		return false;
+	entry->kind = FUNCTION_UNKNOWN;
+	entry->name = strings_add(p->strings, name, strlen(name));
+	return entry->name != NONE;
+}
+
+bool names_begin(struct timeline_private *p)
+{
+	return add_reserved(p, "(unknown)") && add_reserved(p, "(other)");
+}
+
+static bool same(const struct name *a, const struct name *b)
+{
+	return a->kind == b->kind && a->name == b->name && a->file == b->file && a->line == b->line;
+}
+
+uint32_t names_add(struct timeline_private *p, enum function_kind kind, const char *name, size_t name_length, const char *file, size_t file_length, uint32_t line)
+{
+	struct name wanted = { .kind = kind, .line = line };
+	uint64_t key;
+	uint32_t found;
+
+	wanted.name = strings_add(p->strings, name, name_length);
+	wanted.file = strings_add(p->strings, file, file_length);
+	if (wanted.name == NONE || wanted.file == NONE) {
+		p->failed = true;
+		return NAME_OTHER;
+	}
+	key = mix64((uint64_t)wanted.name << 32 | wanted.file) ^ mix64((uint64_t)line << 8 | kind);
+	while ((found = map_get(&p->names.by_key, key)) != MAP_ABSENT) {
+		if (same(&p->names.list.items[found], &wanted))
+			return found;
+		key++;
+	}
+	struct name *entry = list_add(&p->names.list, FUNCTIONS_LIMIT);
+
+	if (!entry)
+		return NAME_OTHER;
+	*entry = wanted;
+	if (!map_put(&p->names.by_key, key, (uint32_t)p->names.list.count - 1))
+		p->failed = true;
+	return (uint32_t)p->names.list.count - 1;
+}
+
+void names_bind(struct timeline_private *p, uint32_t process, uint32_t ref, uint32_t function)
+{
+	struct process_build *owner = &p->processes.items[process];
+
+	if (ref < DIRECT_REFS) {
+		while (owner->refs.count <= ref)
+			if (!list_add(&owner->refs, DIRECT_REFS)) {
+				p->failed = true;
+				return;
+			}
+		if (!owner->refs.items[ref])
+			owner->refs.items[ref] = function + 1;
+		return;
+	}
+	uint64_t key = (uint64_t)process << 32 | ref;
+
+	if (map_get(&p->names.by_ref, key) == MAP_ABSENT && !map_put(&p->names.by_ref, key, function))
+		p->failed = true;
+}
+
+uint32_t names_find(const struct timeline_private *p, uint32_t process, uint32_t ref)
+{
+	const struct process_build *owner = &p->processes.items[process];
+	uint32_t found;
+
+	if (ref < owner->refs.count)
+		return owner->refs.items[ref] ? owner->refs.items[ref] - 1 : NAME_UNKNOWN;
+	if (ref < DIRECT_REFS)
+		return NAME_UNKNOWN;
+	found = map_get(&p->names.by_ref, (uint64_t)process << 32 | ref);
+	return found == MAP_ABSENT ? NAME_UNKNOWN : found;
+}
+
+void names_bind_native(struct timeline_private *p, uint32_t process, uint32_t ref, uint32_t function)
+{
+	if (!map_put(&p->names.by_native, (uint64_t)process << 32 | ref, function))
+		p->failed = true;
+}
+
+uint32_t names_find_native(const struct timeline_private *p, uint32_t process, uint32_t ref)
+{
+	uint32_t found = map_get(&p->names.by_native, (uint64_t)process << 32 | ref);
+
+	return found == MAP_ABSENT ? NAME_UNKNOWN : found;
+}
+
+void names_done(struct timeline_private *p)
+{
+	list_done(&p->names.list);
+	map_done(&p->names.by_key);
+	map_done(&p->names.by_ref);
+	map_done(&p->names.by_native);
+	map_done(&p->names.modules);
+}
+
+const char *path_base(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}

@@ -1,0 +1,254 @@
+/*
+ * What each thread did, so that the parts add up to the time it lived. Between two readings of its clocks the kernel tells how much
+ * was CPU and how much waiting for a CPU; the rest was blocked, and samples or the call it was blocked in tell why. A thread that
+ * nobody read is judged by its innermost calls.
+ */
+#include "timeline/private.h"
+
+enum { SLOT_NS = 100000000, SLOTS_LIMIT = 4096, STRETCH_NS = 1000000000 };
+
+struct parts { double ns[THREAD_STATES]; };
+
+struct partition {
+	struct timeline_private *p;
+	struct load_slot *slots;
+	size_t slot_count;
+	uint64_t slot_ns;
+	struct parts *slot_parts;
+};
+
+/* Adds PARTS, spread evenly over [from, to). */
+static void spread(struct partition *partition, uint64_t from_ns, uint64_t to_ns, const struct parts *parts)
+{
+	double length = (double)(to_ns - from_ns);
+
+	if (!partition->slot_count || to_ns <= from_ns)
+		return;
+	for (size_t i = from_ns / partition->slot_ns; i < partition->slot_count && partition->slots[i].start_ns < to_ns; i++) {
+		const struct load_slot *slot = &partition->slots[i];
+		uint64_t start = from_ns > slot->start_ns ? from_ns : slot->start_ns, end = to_ns < slot->end_ns ? to_ns : slot->end_ns;
+
+		if (end <= start)
+			continue;
+		for (int state = 0; state < THREAD_STATES; state++)
+			partition->slot_parts[i].ns[state] += parts->ns[state] * ((double)(end - start) / length);
+	}
+}
+
+static enum thread_state point_wait(const struct timeline_private *p, const struct thread_build *thread, const struct point *point)
+{
+	struct wait_frames frames = point->node != NONE ? wait_frames_of_node(p, point->node) : wait_frames_of_stack(p, point->stack);
+
+	return wait_classify(p, strings_get(p->strings, point->out.wait), point->out.state, &frames, thread->out.python);
+}
+
+static void split_blocked(const struct timeline_private *p, const struct thread_build *thread, size_t i, double blocked, struct parts *parts)
+{
+	const struct point *point = &thread->points.items[i], *before = point - 1;
+	uint64_t seen = 0;
+
+	for (int state = THREAD_GIL_WAIT; state < THREAD_STATES; state++)
+		if (state != THREAD_RUNNABLE)
+			seen += point->counts[state];
+	if (seen) {
+		for (int state = THREAD_GIL_WAIT; state < THREAD_STATES; state++)
+			if (state != THREAD_RUNNABLE)
+				parts->ns[state] += blocked * (double)point->counts[state] / (double)seen;
+		return;
+	}
+	enum thread_state first = point_wait(p, thread, before), last = point_wait(p, thread, point);
+
+	if (last == THREAD_UNKNOWN)
+		last = first;
+	if (first == THREAD_UNKNOWN)
+		first = last;
+	/* It wanted to run at both ends, and a kernel without schedstat does not say for how long. */
+	if (first == THREAD_UNKNOWN && point->out.state == 'R' && before->out.state == 'R' && !point->out.run_wait_ns)
+		first = last = THREAD_RUNNABLE;
+	parts->ns[first] += blocked / 2;
+	parts->ns[last] += blocked / 2;
+}
+
+static double native_share(const struct thread_build *thread, const struct point *point)
+{
+	uint64_t python = point->counts[THREAD_PYTHON], native = point->counts[THREAD_NATIVE];
+	double running = thread->leaf_ns[THREAD_PYTHON] + thread->leaf_ns[THREAD_NATIVE];
+
+	if (!thread->out.python)
+		return 1;
+	if (native + python)
+		return (double)native / (double)(native + python);
+	return running > 0 ? thread->leaf_ns[THREAD_NATIVE] / running : 0;
+}
+
+static struct parts between_points(const struct timeline_private *p, const struct thread_build *thread, size_t i)
+{
+	const struct point *point = &thread->points.items[i], *before = point - 1;
+	struct parts parts = { 0 };
+	double wall = (double)(point->out.at_ns - before->out.at_ns);
+	double cpu = (double)(point->out.cpu_ns - before->out.cpu_ns), waited = (double)(point->out.run_wait_ns - before->out.run_wait_ns);
+	double native = native_share(thread, point);
+
+	cpu = cpu < wall ? cpu : wall;
+	waited = waited < wall - cpu ? waited : wall - cpu;
+	parts.ns[THREAD_NATIVE] = cpu * native;
+	parts.ns[THREAD_PYTHON] = cpu - parts.ns[THREAD_NATIVE];
+	parts.ns[THREAD_RUNNABLE] = waited;
+	split_blocked(p, thread, i, wall - cpu - waited, &parts);
+	return parts;
+}
+
+static void add_parts(struct partition *partition, struct parts *total, uint64_t from_ns, uint64_t to_ns, const struct parts *parts)
+{
+	spread(partition, from_ns, to_ns, parts);
+	for (int state = 0; state < THREAD_STATES; state++)
+		total->ns[state] += parts->ns[state];
+}
+
+/* Before the first and after the last reading the thread goes on as beside them, if that is not far. */
+static void stretch(struct partition *partition, struct parts *total, uint64_t from_ns, uint64_t to_ns, const struct parts *parts, uint64_t length_ns)
+{
+	struct parts longer = { 0 };
+	double wanted = (double)(to_ns - from_ns);
+
+	if (to_ns <= from_ns)
+		return;
+	if (!length_ns || to_ns - from_ns > STRETCH_NS)
+		longer.ns[THREAD_UNKNOWN] = wanted;
+	else
+		for (int state = 0; state < THREAD_STATES; state++)
+			longer.ns[state] = parts->ns[state] * wanted / (double)length_ns;
+	add_parts(partition, total, from_ns, to_ns, &longer);
+}
+
+static struct parts by_readings(struct partition *partition, struct thread_build *thread)
+{
+	const struct point *points = thread->points.items;
+	size_t count = thread->points.count;
+	struct parts total = { 0 }, parts = { 0 };
+
+	for (size_t i = 1; i < count; i++) {
+		parts = between_points(partition->p, thread, i);
+		if (i == 1)
+			stretch(partition, &total, thread->out.first_ns, points[0].out.at_ns, &parts, points[1].out.at_ns - points[0].out.at_ns);
+		add_parts(partition, &total, points[i - 1].out.at_ns, points[i].out.at_ns, &parts);
+	}
+	stretch(partition, &total, points[count - 1].out.at_ns, thread->out.last_ns, &parts, points[count - 1].out.at_ns - points[count - 2].out.at_ns);
+	thread->out.cpu_ns = points[count - 1].out.cpu_ns - points[0].out.cpu_ns;
+	thread->out.run_wait_ns = points[count - 1].out.run_wait_ns - points[0].out.run_wait_ns;
+	thread->out.voluntary = points[count - 1].out.voluntary - points[0].out.voluntary;
+	thread->out.involuntary = points[count - 1].out.involuntary - points[0].out.involuntary;
+	return total;
+}
+
+/* Nobody read its clocks: samples if there are, else the innermost calls; what is left it was not in any call. */
+static struct parts by_calls(struct partition *partition, struct thread_build *thread)
+{
+	struct parts parts = { 0 };
+	double wall = (double)thread->out.wall_ns, known = 0;
+
+	for (int state = 0; state < THREAD_STATES; state++) {
+		parts.ns[state] = thread->samples ? (double)thread->counts[state] * wall / (double)thread->samples : thread->leaf_ns[state];
+		known += parts.ns[state];
+	}
+	if (known > wall)
+		for (int state = 0; state < THREAD_STATES; state++)
+			parts.ns[state] *= wall / known;
+	else
+		parts.ns[thread->has_lane ? THREAD_IDLE : THREAD_UNKNOWN] += wall - known;
+	spread(partition, thread->out.first_ns, thread->out.last_ns, &parts);
+	return parts;
+}
+
+/* Time in cuda…Synchronize() is waiting for the device, whether the driver spins or sleeps meanwhile. */
+static void move_sync(const struct thread_build *thread, struct parts *parts)
+{
+	static const enum thread_state from[] = { THREAD_NATIVE, THREAD_IO_WAIT, THREAD_LOCK_WAIT, THREAD_UNKNOWN, THREAD_PYTHON };
+	double left = (double)thread->sync_ns;
+
+	for (size_t i = 0; i < sizeof from / sizeof *from; i++) {
+		double part = parts->ns[from[i]] < left ? parts->ns[from[i]] : left;
+
+		parts->ns[from[i]] -= part;
+		parts->ns[THREAD_GPU_WAIT] += part;
+		left -= part;
+	}
+}
+
+/* To whole ns that add up to WALL; the largest part takes what rounding leaves. */
+static void round_parts(const struct parts *parts, uint64_t wall_ns, uint64_t rounded[THREAD_STATES])
+{
+	uint64_t sum = 0;
+	int largest = 0;
+
+	for (int state = 0; state < THREAD_STATES; state++) {
+		rounded[state] = parts->ns[state] > 0 ? (uint64_t)parts->ns[state] : 0;
+		sum += rounded[state];
+		if (rounded[state] > rounded[largest])
+			largest = state;
+	}
+	if (sum <= wall_ns)
+		rounded[largest] += wall_ns - sum;
+	else
+		rounded[largest] -= rounded[largest] < sum - wall_ns ? rounded[largest] : sum - wall_ns;
+}
+
+static void partition_thread(struct partition *partition, struct thread_build *thread)
+{
+	uint64_t ns[THREAD_STATES];
+	struct parts parts = thread->points.count >= 2 ? by_readings(partition, thread) : by_calls(partition, thread);
+
+	move_sync(thread, &parts);
+	round_parts(&parts, thread->out.wall_ns, ns);
+	thread->out.unknown_ns = ns[THREAD_UNKNOWN];
+	thread->out.python_ns = ns[THREAD_PYTHON];
+	thread->out.native_ns = ns[THREAD_NATIVE];
+	thread->out.gil_wait_ns = ns[THREAD_GIL_WAIT];
+	thread->out.lock_wait_ns = ns[THREAD_LOCK_WAIT];
+	thread->out.io_wait_ns = ns[THREAD_IO_WAIT];
+	thread->out.gpu_wait_ns = ns[THREAD_GPU_WAIT];
+	thread->out.sleep_ns = ns[THREAD_SLEEP];
+	thread->out.runnable_ns = ns[THREAD_RUNNABLE];
+	thread->out.idle_ns = ns[THREAD_IDLE];
+	if (thread->out.native_ns && thread->out.python)
+		partition->p->timeline.native_split = true;
+}
+
+static bool make_slots(struct partition *partition)
+{
+	struct timeline_private *p = partition->p;
+	uint64_t duration = p->timeline.duration_ns;
+
+	partition->slot_ns = duration / SLOTS_LIMIT > SLOT_NS ? duration / SLOTS_LIMIT + 1 : SLOT_NS;
+	partition->slot_count = (size_t)((duration + partition->slot_ns - 1) / partition->slot_ns);
+	if (!partition->slot_count)
+		return true;
+	partition->slots = arena_alloc(&p->arena, partition->slot_count * sizeof *partition->slots);
+	partition->slot_parts = calloc(partition->slot_count, sizeof *partition->slot_parts);
+	if (!partition->slots || !partition->slot_parts)
+		return false;
+	for (size_t i = 0; i < partition->slot_count; i++) {
+		partition->slots[i].start_ns = i * partition->slot_ns;
+		partition->slots[i].end_ns = i + 1 < partition->slot_count ? (i + 1) * partition->slot_ns : duration;
+	}
+	return true;
+}
+
+void partition_build(struct timeline_private *p)
+{
+	struct partition partition = { .p = p };
+
+	if (!make_slots(&partition)) {
+		p->failed = true;
+		free(partition.slot_parts);
+		return;
+	}
+	for (size_t i = 0; i < p->threads.count; i++)
+		partition_thread(&partition, &p->threads.items[i]);
+	for (size_t i = 0; i < partition.slot_count; i++)
+		for (int state = 0; state < THREAD_STATES; state++)
+			partition.slots[i].state_ns[state] = (uint64_t)(partition.slot_parts[i].ns[state] + 0.5);
+	p->timeline.slots = partition.slots;
+	p->timeline.slot_count = p->threads.count ? partition.slot_count : 0;
+	free(partition.slot_parts);
+}

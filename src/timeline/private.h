@@ -1,0 +1,188 @@
+/* What the parts of the timeline share while one is built. Nobody outside src/timeline includes it. */
+#ifndef INFERSCOPE_TIMELINE_PRIVATE_H
+#define INFERSCOPE_TIMELINE_PRIVATE_H
+
+#include "base/arena.h"
+#include "timeline/list.h"
+#include "timeline/map.h"
+#include "timeline/timeline.h"
+
+/* Limits against hostile files; a healthy trace is far from all of them. */
+enum {
+	PROCESSES_LIMIT = 64,
+	LANES_LIMIT = 65536,
+	THREADS_LIMIT = 65536,
+	FUNCTIONS_LIMIT = 1 << 20,
+	STACKS_LIMIT = 1 << 22,
+	POINTS_LIMIT = 1 << 22,
+	WINDOWS_LIMIT = 1 << 20,
+	NODES_LIMIT = 1 << 21,
+	FRAMES_LIMIT = 1 << 20,  /* of one stack */
+	TREE_DEPTH_LIMIT = 4096, /* deeper calls are counted under "(other)" */
+	DIRECT_REFS = 1 << 20,   /* refs below are looked up in an array */
+};
+#define NONE UINT32_MAX
+#define NO_TIME UINT64_MAX
+
+/* names.c: functions by what they are called, and by the numbers the trace gives them. */
+struct name {
+	enum function_kind kind;
+	uint32_t name, file, line; /* name and file are string ids */
+	uint32_t module;           /* of native frames: string id of the path */
+	uint8_t leaf;              /* enum thread_state + 1 of a thread that is in it; 0 = not looked at yet */
+	uint64_t counted;          /* calls in COUNT events */
+};
+enum { NAME_UNKNOWN = 0, NAME_OTHER = 1 }; /* always there */
+struct names {
+	LIST(struct name) list;
+	struct map by_key;
+	struct map by_ref;    /* process << 32 | ref */
+	struct map by_native; /* the same for native frames */
+	struct map modules;   /* process << 32 | ref to string id of the path */
+};
+
+struct span { uint64_t start_ns, end_ns; };
+struct window_build { uint64_t start_ns, end_ns; uint32_t reason; };
+
+struct process_build {
+	uint32_t number; /* in the file */
+	struct process out;
+	uint32_t command, executable, python;
+	bool named, has_times, has_calls;
+	uint64_t user_first, system_first, minor_first, major_first;
+	LIST(struct window_build) windows;
+	bool window_open;
+	LIST(uint32_t) refs; /* function + 1 by ref; 0 = unknown */
+};
+
+/* A stretch in which one lane's calls could be seen. WEIGHT is how much time a ns in it stands for. */
+struct segment { uint64_t start_ns, end_ns; double weight; };
+
+struct lane {
+	uint32_t number, process, thread, kind;
+	uint64_t sequence, lost;
+	uint64_t first_ns, last_ns; /* of its events, absolute */
+	uint64_t events;
+	bool seeded;                /* begins in the middle of a stack */
+	LIST(struct span) gaps;     /* losses, absolute */
+	LIST(struct segment) segments; /* relative */
+	struct replay *replay;
+	uint32_t point;             /* next reading of the thread, as time goes by in this lane */
+};
+
+struct point {
+	struct thread_point out;
+	uint32_t stack;  /* last sampled stack before it, or NONE */
+	uint32_t node;   /* innermost known call at that moment, or NONE */
+	uint32_t counts[THREAD_STATES]; /* samples since the reading before */
+};
+
+struct thread_build {
+	struct thread out;
+	uint32_t process, name, unhooked;
+	uint64_t start_ns;             /* as told, absolute; 0 = not told */
+	uint64_t first_event, last_event, first_reading, last_reading; /* absolute; NO_TIME, 0 = none */
+	bool seeded, has_lane, sampled; /* sampled: its self times come from samples */
+	LIST(struct point) points;
+	uint32_t counts[THREAD_STATES];
+	uint32_t last_stack;
+	uint64_t last_stack_ns;
+	uint64_t samples, samples_running, samples_blocked, samples_unknown; /* running: the unknown ones among them */
+	uint64_t gil_told;
+	uint32_t root, other; /* nodes */
+	double leaf_ns[THREAD_STATES]; /* time by the kind of its innermost call */
+	uint64_t sync_ns;     /* waiting for a device, by GPU_API */
+};
+
+struct stack_entry { uint32_t parent, process, ref, kind; };
+struct sample_row { uint32_t thread, stack; uint64_t running, blocked; };
+struct counter_build { uint32_t name; struct counter out; };
+struct capture_build { uint32_t key, value; };
+
+struct node {
+	uint32_t parent, function, thread, depth;
+	uint32_t last_child; /* the child taken last: most calls repeat */
+	uint64_t calls, self_ns, longest_ns, exceptions;
+	uint64_t samples_running, samples_blocked;
+	double estimated_calls, estimated_self, cpu_self;
+};
+
+struct gpu_span { uint64_t start_ns, end_ns; bool copy; };
+struct device_build { struct device out; LIST(struct gpu_span) spans; };
+
+struct timeline_private {
+	struct timeline timeline;
+	struct arena arena;
+	struct strings *strings;
+	bool failed; /* out of memory */
+	struct names names;
+	LIST(struct process_build) processes;
+	LIST(struct lane) lanes;
+	LIST(struct thread_build) threads;
+	struct map process_index, lane_index, thread_index;
+	LIST(struct stack_entry) stacks;
+	struct map stack_index;
+	LIST(struct sample_row) samples;
+	struct map sample_index;
+	LIST(struct counter_build) counters;
+	LIST(struct capture_build) captures;
+	struct map counter_index, capture_index;
+	LIST(struct device_build) devices;
+	LIST(struct node) nodes;
+	uint32_t *node_table; /* hash of (parent, function) to node + 1 */
+	size_t node_table_size;
+	uint64_t first_window, last_disarm, last_window, first_reading, last_reading, first_event, last_event; /* absolute */
+	size_t point_count;
+	uint32_t *export_function; /* index in timeline.functions of a name, or NONE */
+	uint32_t *export_thread;
+};
+
+/* names.c */
+bool names_begin(struct timeline_private *p);
+uint32_t names_add(struct timeline_private *p, enum function_kind kind, const char *name, size_t name_length, const char *file, size_t file_length, uint32_t line);
+void names_bind(struct timeline_private *p, uint32_t process, uint32_t ref, uint32_t function);
+uint32_t names_find(const struct timeline_private *p, uint32_t process, uint32_t ref); /* NAME_UNKNOWN when nobody named it */
+void names_bind_native(struct timeline_private *p, uint32_t process, uint32_t ref, uint32_t function);
+uint32_t names_find_native(const struct timeline_private *p, uint32_t process, uint32_t ref);
+void names_done(struct timeline_private *p);
+/* "queue.py" of "/usr/lib/python3.11/queue.py". */
+const char *path_base(const char *path);
+
+/* facts.c: the first pass. */
+int facts_read(struct timeline_private *p, struct trace *trace, struct error *err);
+struct lane *facts_lane(const struct timeline_private *p, const struct chunk *chunk);
+
+/* segments.c: start and duration, threads' lives, lanes' segments. Makes all times of points and windows relative. */
+void segments_build(struct timeline_private *p);
+
+/* tree.c */
+bool tree_begin(struct timeline_private *p);
+uint32_t tree_root(struct timeline_private *p, uint32_t thread); /* the node of a thread's empty stack */
+uint32_t tree_child(struct timeline_private *p, uint32_t parent, uint32_t function, uint32_t thread);
+
+/* calls.c: the second pass. */
+int calls_read(struct timeline_private *p, struct trace *trace, struct error *err);
+
+/* samples.c */
+void samples_resolve(struct timeline_private *p);
+
+/* waits.c: what a thread waits for that is blocked in system call WAIT with these innermost functions. */
+struct wait_frames { uint32_t count; const struct name *frames[4]; };
+enum thread_state wait_classify(const struct timeline_private *p, const char *wait, uint32_t letter, const struct wait_frames *frames, bool python);
+/* The same by the innermost call alone, for threads that nobody read from outside. */
+enum thread_state wait_of_leaf(const struct timeline_private *p, struct name *leaf);
+struct wait_frames wait_frames_of_node(const struct timeline_private *p, uint32_t node);
+struct wait_frames wait_frames_of_stack(const struct timeline_private *p, uint32_t stack);
+enum thread_state wait_refine(const struct timeline_private *p, enum thread_state state, const struct wait_frames *frames);
+
+/* partition.c: what threads did, by readings, samples and calls. */
+void partition_build(struct timeline_private *p);
+
+/* gpu.c */
+void gpu_add(struct timeline_private *p, const struct event_cursor *event, uint64_t at_ns);
+void gpu_build(struct timeline_private *p);
+
+/* totals.c: fills timeline's arrays from all the above. */
+void totals_build(struct timeline_private *p);
+
+#endif

@@ -1,0 +1,188 @@
+/*
+ * When the measurement began and ended, how long each thread lived, and in which stretches ("segments") a lane's calls could be
+ * seen: hooks on, thread alive, nothing lost.
+ *
+ * Each segment stands for the time around it, up to the middle of the gaps beside it. So every moment is estimated by what was seen
+ * nearest to it: one common factor would be biased, because the overhead budget makes windows short exactly when a program calls much.
+ */
+#include "timeline/private.h"
+
+enum {
+	NEAR_EDGE_NS = 300000000, /* readings come at 10 Hz: a thread first read so soon was there from the start */
+};
+#define FULL_COVERAGE 0.9995 /* the sliver before the first event of a capture does not make its numbers estimates */
+
+static uint64_t max64(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static uint64_t min64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static void find_duration(struct timeline_private *p)
+{
+	struct timeline *timeline = &p->timeline;
+	bool windows = p->first_window != NO_TIME, open = false;
+	uint64_t start, end;
+
+	for (size_t i = 0; i < p->processes.count; i++)
+		open |= p->processes.items[i].window_open;
+	start = windows ? p->first_window : p->first_reading != NO_TIME ? p->first_reading : p->first_event;
+	if (start == NO_TIME)
+		start = 0;
+	if (windows && !open && p->last_disarm == p->last_window)
+		end = p->last_disarm; /* the hooks were taken off in order: that is the end */
+	else
+		end = max64(p->last_window, max64(p->last_reading, p->last_event));
+	timeline->start_ns = start;
+	timeline->duration_ns = end > start ? end - start : 0;
+}
+
+static uint64_t relative(const struct timeline_private *p, uint64_t absolute_ns)
+{
+	return absolute_ns > p->timeline.start_ns ? min64(absolute_ns - p->timeline.start_ns, p->timeline.duration_ns) : 0;
+}
+
+static void rebase_windows(struct timeline_private *p)
+{
+	for (size_t i = 0; i < p->processes.count; i++) {
+		struct process_build *process = &p->processes.items[i];
+
+		for (size_t j = 0; j < process->windows.count; j++) {
+			struct window_build *window = &process->windows.items[j];
+
+			window->start_ns = relative(p, window->start_ns);
+			window->end_ns = window->end_ns == NO_TIME ? p->timeline.duration_ns : relative(p, window->end_ns);
+		}
+		if (!process->windows.count && process->has_calls) { /* nobody said when hooks were on: calls were seen, so always */
+			struct window_build *window = list_add(&process->windows, WINDOWS_LIMIT);
+
+			if (window)
+				window->end_ns = p->timeline.duration_ns;
+		}
+	}
+}
+
+static void rebase_points(struct timeline_private *p, struct thread_build *thread)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < thread->points.count; i++) {
+		struct point point = thread->points.items[i];
+
+		/* Of the readings before the start and after the end only the nearest matter. */
+		if (point.out.at_ns < p->timeline.start_ns)
+			kept = 0;
+		bool last = point.out.at_ns >= p->timeline.start_ns + p->timeline.duration_ns;
+
+		point.out.at_ns = relative(p, point.out.at_ns);
+		thread->points.items[kept++] = point;
+		if (last)
+			break;
+	}
+	thread->points.count = kept;
+}
+
+static void find_life(struct timeline_private *p, struct thread_build *thread)
+{
+	uint64_t duration = p->timeline.duration_ns, first = NO_TIME, last = 0;
+	bool read = thread->first_reading != NO_TIME;
+
+	if (thread->first_event != NO_TIME) {
+		first = relative(p, thread->first_event);
+		last = relative(p, thread->last_event);
+	}
+	if (read) {
+		first = min64(first, relative(p, thread->first_reading));
+		last = max64(last, relative(p, thread->last_reading));
+	}
+	if (first == NO_TIME)
+		first = 0;
+	if (thread->start_ns > p->timeline.start_ns)
+		first = min64(first, relative(p, thread->start_ns));
+	else if (thread->start_ns || thread->seeded || (read && first <= NEAR_EDGE_NS))
+		first = 0;
+	if (!read || duration - last <= NEAR_EDGE_NS)
+		last = duration;
+	thread->out.first_ns = first;
+	thread->out.last_ns = max64(first, last);
+	thread->out.wall_ns = thread->out.last_ns - first;
+}
+
+static void add_segment(struct lane *lane, uint64_t start_ns, uint64_t end_ns)
+{
+	struct segment *segment;
+
+	if (end_ns <= start_ns || !(segment = list_add(&lane->segments, 2 * WINDOWS_LIMIT)))
+		return;
+	*segment = (struct segment){ start_ns, end_ns, 1 };
+}
+
+/* Windows and gaps are both sorted: one walk over both. */
+static void cut_segments(struct timeline_private *p, struct lane *lane, const struct thread_build *thread)
+{
+	const struct process_build *process = &p->processes.items[lane->process];
+	size_t gap = 0;
+
+	for (size_t i = 0; i < process->windows.count; i++) {
+		uint64_t start = max64(process->windows.items[i].start_ns, thread->out.first_ns);
+		uint64_t end = min64(process->windows.items[i].end_ns, thread->out.last_ns);
+
+		while (gap < lane->gaps.count && relative(p, lane->gaps.items[gap].end_ns) <= start)
+			gap++;
+		for (size_t g = gap; g < lane->gaps.count && start < end; g++) {
+			uint64_t gap_start = relative(p, lane->gaps.items[g].start_ns), gap_end = relative(p, lane->gaps.items[g].end_ns);
+
+			if (gap_start >= end)
+				break;
+			add_segment(lane, start, gap_start);
+			start = max64(start, gap_end);
+		}
+		add_segment(lane, start, end);
+	}
+}
+
+static void weigh_segments(struct lane *lane, struct thread_build *thread)
+{
+	struct segment *segments = lane->segments.items;
+	size_t count = lane->segments.count;
+	uint64_t covered = 0, from = thread->out.first_ns;
+
+	for (size_t i = 0; i < count; i++)
+		covered += segments[i].end_ns - segments[i].start_ns;
+	if (covered > thread->out.covered_ns)
+		thread->out.covered_ns = covered; /* of several lanes of one thread each covers a part at most */
+	if ((double)covered >= FULL_COVERAGE * (double)thread->out.wall_ns)
+		return;
+	for (size_t i = 0; i < count; i++) {
+		uint64_t to = i + 1 < count ? segments[i].end_ns + (segments[i + 1].start_ns - segments[i].end_ns) / 2 : thread->out.last_ns;
+
+		segments[i].weight = (double)(to - from) / (double)(segments[i].end_ns - segments[i].start_ns);
+		from = to;
+	}
+}
+
+void segments_build(struct timeline_private *p)
+{
+	find_duration(p);
+	rebase_windows(p);
+	for (size_t i = 0; i < p->threads.count; i++) {
+		rebase_points(p, &p->threads.items[i]);
+		find_life(p, &p->threads.items[i]);
+	}
+	for (size_t i = 0; i < p->lanes.count; i++) {
+		struct lane *lane = &p->lanes.items[i];
+
+		if (lane->kind != LANE_THREAD || lane->thread == NONE)
+			continue;
+		struct thread_build *thread = &p->threads.items[lane->thread];
+
+		cut_segments(p, lane, thread);
+		weigh_segments(lane, thread);
+		thread->out.events += lane->events;
+		thread->out.lost += lane->lost;
+	}
+}

@@ -1,0 +1,499 @@
+/* From the grown tree to what the header promises: functions, nodes, threads and the rest as sorted arrays that never change. */
+#include "timeline/private.h"
+
+enum { SAMPLES_ENOUGH = 50 };
+#define COVERAGE_LOW 0.5
+
+struct function_build {
+	struct function out;
+	double calls, self, total, cpu_self;
+	uint64_t wall_ns, covered_ns;
+	uint32_t last_thread; /* + 1, while nodes are walked thread by thread */
+	bool used, estimated, sampled;
+};
+
+struct node_totals {
+	uint64_t total_ns, samples;
+	double total;
+	bool recursive; /* an outer frame of the same function holds this time already */
+};
+
+struct totals {
+	struct timeline_private *p;
+	struct function_build *functions;
+	struct node_totals *nodes;
+	uint32_t *order; /* nodes, thread by thread */
+};
+
+static void *keep(struct timeline_private *p, size_t count, size_t size)
+{
+	void *memory = arena_alloc(&p->arena, (count ? count : 1) * size);
+
+	if (!memory)
+		p->failed = true;
+	return memory;
+}
+
+static double coverage_of(const struct thread_build *thread)
+{
+	return thread->out.wall_ns ? (double)thread->out.covered_ns / (double)thread->out.wall_ns : 0;
+}
+
+/* Where calls were seen in little of the time and samples all along, samples know better where the time went. */
+static void choose_sampled(struct timeline_private *p)
+{
+	for (size_t i = 0; i < p->threads.count; i++) {
+		struct thread_build *thread = &p->threads.items[i];
+
+		thread->sampled = thread->samples && coverage_of(thread) < COVERAGE_LOW && (thread->samples >= SAMPLES_ENOUGH || !thread->out.covered_ns);
+	}
+}
+
+static void use_samples(struct timeline_private *p)
+{
+	for (size_t i = 0; i < p->nodes.count; i++) {
+		struct node *node = &p->nodes.items[i];
+		const struct thread_build *thread;
+		double running, blocked;
+
+		if (node->thread == NONE || !(thread = &p->threads.items[node->thread])->sampled)
+			continue;
+		running = (double)(thread->out.python_ns + thread->out.native_ns + thread->out.runnable_ns);
+		blocked = (double)thread->out.wall_ns - running;
+		if (thread->samples_unknown * 2 > thread->samples) { /* their sampler told no states */
+			running = (double)thread->out.wall_ns;
+			blocked = 0;
+		}
+		node->estimated_self = 0;
+		if (thread->samples_running)
+			node->estimated_self += running * (double)node->samples_running / (double)thread->samples_running;
+		node->cpu_self = node->estimated_self;
+		if (thread->samples_blocked)
+			node->estimated_self += blocked * (double)node->samples_blocked / (double)thread->samples_blocked;
+	}
+}
+
+/* Children come after their parents, so one walk backwards adds up. */
+static void sum_nodes(struct totals *totals)
+{
+	struct timeline_private *p = totals->p;
+
+	for (size_t i = p->nodes.count; i-- > 1;) {
+		const struct node *node = &p->nodes.items[i];
+		struct node_totals *own = &totals->nodes[i], *parent = &totals->nodes[node->parent];
+
+		own->total_ns += node->self_ns;
+		own->total += node->estimated_self;
+		own->samples += node->samples_running + node->samples_blocked;
+		parent->total_ns += own->total_ns;
+		parent->total += own->total;
+		parent->samples += own->samples;
+	}
+}
+
+/* Walks the tree without recursion: stacks in traces may be thousands deep. */
+static bool mark_recursion(struct totals *totals)
+{
+	struct timeline_private *p = totals->p;
+	size_t count = p->nodes.count;
+	uint32_t *child = malloc(count * sizeof *child), *sibling = malloc(count * sizeof *sibling);
+	uint32_t *active = calloc(p->names.list.count, sizeof *active);
+	uint32_t at = 0;
+	bool done = child && sibling && active;
+
+	if (!done)
+		goto out;
+	memset(child, 0xff, count * sizeof *child);
+	for (size_t i = count; i-- > 1;) {
+		uint32_t parent = p->nodes.items[i].parent;
+
+		sibling[i] = child[parent];
+		child[parent] = (uint32_t)i;
+	}
+	for (;;) {
+		if (child[at] != NONE) { /* down; its parent goes on with the next one */
+			uint32_t next = child[at];
+
+			child[at] = sibling[next];
+			at = next;
+			if (p->nodes.items[at].function != NONE)
+				totals->nodes[at].recursive = active[p->nodes.items[at].function]++ > 0;
+			continue;
+		}
+		if (!at)
+			break;
+		if (p->nodes.items[at].function != NONE)
+			active[p->nodes.items[at].function]--;
+		at = p->nodes.items[at].parent;
+	}
+out:
+	free(child);
+	free(sibling);
+	free(active);
+	return done;
+}
+
+static bool order_by_thread(struct totals *totals)
+{
+	struct timeline_private *p = totals->p;
+	size_t *starts = calloc(p->threads.count + 1, sizeof *starts);
+
+	if (!starts)
+		return false;
+	for (size_t i = 1; i < p->nodes.count; i++)
+		starts[p->nodes.items[i].thread + 1]++;
+	for (size_t i = 1; i <= p->threads.count; i++)
+		starts[i] += starts[i - 1];
+	for (size_t i = 1; i < p->nodes.count; i++)
+		totals->order[starts[p->nodes.items[i].thread]++] = (uint32_t)i;
+	free(starts);
+	return true;
+}
+
+static void add_node(struct totals *totals, uint32_t index)
+{
+	const struct node *node = &totals->p->nodes.items[index];
+	const struct node_totals *sums = &totals->nodes[index];
+	const struct thread_build *thread = &totals->p->threads.items[node->thread];
+	struct function_build *function;
+
+	if (node->function == NONE)
+		return;
+	function = &totals->functions[node->function];
+	function->used = true;
+	function->out.seen_calls += node->calls;
+	function->out.seen_self_ns += node->self_ns;
+	function->out.exceptions += node->exceptions;
+	function->out.samples_self += node->samples_running + node->samples_blocked;
+	function->calls += node->estimated_calls;
+	function->self += node->estimated_self;
+	function->cpu_self += node->cpu_self;
+	if (node->longest_ns > function->out.longest_ns)
+		function->out.longest_ns = node->longest_ns;
+	if (!sums->recursive) {
+		function->out.seen_total_ns += sums->total_ns;
+		function->total += sums->total;
+		function->out.samples_total += sums->samples;
+	}
+	if (function->last_thread != node->thread + 1) {
+		function->last_thread = node->thread + 1;
+		function->out.threads++;
+		function->wall_ns += thread->out.wall_ns;
+		function->covered_ns += thread->out.covered_ns;
+		function->sampled |= thread->sampled;
+		function->estimated |= !thread->sampled && thread->out.covered_ns < (uint64_t)(0.9995 * (double)thread->out.wall_ns);
+	}
+}
+
+static uint64_t rounded(double value)
+{
+	return value > 0 ? (uint64_t)(value + 0.5) : 0;
+}
+
+static void finish_function(struct timeline_private *p, struct function_build *function, const struct name *name)
+{
+	struct function *out = &function->out;
+
+	out->kind = name->kind;
+	out->name = strings_get(p->strings, name->name);
+	out->file = strings_get(p->strings, name->file);
+	out->line = name->line;
+	out->coverage = function->wall_ns ? (double)function->covered_ns / (double)function->wall_ns : 0;
+	if (out->coverage > 1)
+		out->coverage = 1;
+	out->calls = rounded(function->calls) + name->counted;
+	out->self_ns = rounded(function->self);
+	out->total_ns = rounded(function->total);
+	out->cpu_self_ns = rounded(function->cpu_self);
+	if (out->cpu_self_ns > out->self_ns)
+		out->cpu_self_ns = out->self_ns;
+	if (function->estimated)
+		out->precision = PRECISION_ESTIMATED;
+	else if (function->sampled)
+		out->precision = PRECISION_SAMPLED;
+	else
+		out->precision = name->counted ? PRECISION_COUNTED : PRECISION_EXACT;
+}
+
+static int compare_functions(const void *left, const void *right)
+{
+	const struct function *a = left, *b = right;
+	int order;
+
+	if (a->self_ns != b->self_ns)
+		return a->self_ns > b->self_ns ? -1 : 1;
+	if ((order = strcmp(a->name, b->name)) || (order = strcmp(a->file, b->file)))
+		return order;
+	if (a->line != b->line)
+		return a->line < b->line ? -1 : 1;
+	return (int)a->kind - (int)b->kind;
+}
+
+static void export_functions(struct totals *totals)
+{
+	struct timeline_private *p = totals->p;
+	size_t names = p->names.list.count, count = 0;
+	struct function *functions;
+
+	for (size_t i = 0; i < names; i++) {
+		totals->functions[i].used |= p->names.list.items[i].counted > 0;
+		count += totals->functions[i].used;
+	}
+	functions = keep(p, count, sizeof *functions);
+	p->export_function = keep(p, names, sizeof *p->export_function);
+	if (p->failed)
+		return;
+	count = 0;
+	for (size_t i = 0; i < names; i++) {
+		p->export_function[i] = NONE;
+		if (!totals->functions[i].used)
+			continue;
+		finish_function(p, &totals->functions[i], &p->names.list.items[i]);
+		totals->functions[i].out.id = (uint32_t)i; /* for a moment its index in names */
+		functions[count++] = totals->functions[i].out;
+	}
+	qsort(functions, count, sizeof *functions, compare_functions);
+	for (size_t i = 0; i < count; i++) {
+		p->export_function[functions[i].id] = (uint32_t)i;
+		functions[i].id = (uint32_t)i;
+	}
+	p->timeline.functions = functions;
+	p->timeline.function_count = count;
+}
+
+/* The roots of threads are ours alone: outside, their children hang on node 0. */
+static void export_nodes(struct totals *totals)
+{
+	struct timeline_private *p = totals->p;
+	uint32_t *moved = malloc(p->nodes.count * sizeof *moved);
+	struct tree_node *nodes = keep(p, p->nodes.count, sizeof *nodes);
+	uint32_t count = 1;
+
+	if (!moved || p->failed) {
+		p->failed = true;
+		free(moved);
+		return;
+	}
+	nodes[0] = (struct tree_node){ .parent = NONE, .function = NONE, .thread = NONE, .total_ns = totals->nodes[0].total_ns };
+	moved[0] = 0;
+	for (size_t i = 1; i < p->nodes.count; i++) {
+		const struct node *node = &p->nodes.items[i];
+
+		if (node->function == NONE) {
+			moved[i] = 0;
+			continue;
+		}
+		moved[i] = count;
+		nodes[count++] = (struct tree_node){ .parent = moved[node->parent], .function = p->export_function[node->function],
+			.thread = p->export_thread[node->thread], .depth = node->depth, .calls = node->calls, .self_ns = node->self_ns,
+			.total_ns = totals->nodes[i].total_ns, .samples = node->samples_running + node->samples_blocked,
+			.estimated_self_ns = rounded(node->estimated_self), .longest_ns = node->longest_ns, .exceptions = node->exceptions };
+	}
+	free(moved);
+	p->timeline.nodes = nodes;
+	p->timeline.node_count = count;
+}
+
+struct thread_order { uint32_t tid, index; };
+
+static int compare_tids(const void *left, const void *right)
+{
+	const struct thread_order *a = left, *b = right;
+
+	return a->tid < b->tid ? -1 : a->tid > b->tid;
+}
+
+static void export_thread(struct timeline_private *p, struct thread_build *thread, struct thread *out)
+{
+	struct thread_point *points = keep(p, thread->points.count, sizeof *points);
+
+	if (!points)
+		return;
+	*out = thread->out;
+	out->name = strings_get(p->strings, thread->name);
+	out->unhooked = thread->unhooked ? strings_get(p->strings, thread->unhooked) : NULL;
+	for (size_t i = 0; i < thread->points.count; i++)
+		points[i] = thread->points.items[i].out;
+	out->points = points;
+	out->point_count = (uint32_t)thread->points.count;
+}
+
+static void export_threads(struct timeline_private *p)
+{
+	size_t count = p->threads.count;
+	struct thread *threads = keep(p, count, sizeof *threads);
+	struct thread_order *order = keep(p, count, sizeof *order);
+
+	p->export_thread = keep(p, count, sizeof *p->export_thread);
+	if (p->failed)
+		return;
+	for (size_t i = 0; i < count; i++)
+		order[i] = (struct thread_order){ p->threads.items[i].out.tid, (uint32_t)i };
+	qsort(order, count, sizeof *order, compare_tids);
+	for (size_t i = 0; i < count; i++) {
+		p->export_thread[order[i].index] = (uint32_t)i;
+		export_thread(p, &p->threads.items[order[i].index], &threads[i]);
+	}
+	p->timeline.threads = threads;
+	p->timeline.thread_count = count;
+}
+
+static int compare_windows(const void *left, const void *right)
+{
+	const struct window *a = left, *b = right;
+
+	if (a->start_ns != b->start_ns)
+		return a->start_ns < b->start_ns ? -1 : 1;
+	return a->end_ns < b->end_ns ? -1 : a->end_ns > b->end_ns;
+}
+
+static void export_windows(struct timeline_private *p)
+{
+	struct window *windows;
+	size_t count = 0, watched = 0;
+	double on = 0;
+
+	for (size_t i = 0; i < p->processes.count; i++)
+		count += p->processes.items[i].windows.count;
+	windows = keep(p, count, sizeof *windows);
+	if (p->failed)
+		return;
+	count = 0;
+	for (size_t i = 0; i < p->processes.count; i++) {
+		const struct process_build *process = &p->processes.items[i];
+
+		watched += process->has_times || process->windows.count;
+		for (size_t j = 0; j < process->windows.count; j++) {
+			const struct window_build *window = &process->windows.items[j];
+
+			if (window->end_ns <= window->start_ns)
+				continue;
+			windows[count++] = (struct window){ window->start_ns, window->end_ns, window->reason };
+			on += (double)(window->end_ns - window->start_ns);
+		}
+	}
+	qsort(windows, count, sizeof *windows, compare_windows);
+	p->timeline.windows = windows;
+	p->timeline.window_count = count;
+	if (watched && p->timeline.duration_ns)
+		p->timeline.coverage = on / ((double)p->timeline.duration_ns * (double)watched);
+}
+
+static void export_processes(struct timeline_private *p)
+{
+	struct process *processes = keep(p, p->processes.count, sizeof *processes);
+
+	if (!processes)
+		return;
+	for (size_t i = 0; i < p->processes.count; i++) {
+		struct process_build *process = &p->processes.items[i];
+
+		processes[i] = process->out;
+		processes[i].command = strings_get(p->strings, process->command);
+		processes[i].executable = strings_get(p->strings, process->executable);
+		processes[i].python = strings_get(p->strings, process->python);
+	}
+	p->timeline.processes = processes;
+	p->timeline.process_count = p->processes.count;
+}
+
+static int compare_counters(const void *left, const void *right)
+{
+	return strcmp(((const struct counter *)left)->name, ((const struct counter *)right)->name);
+}
+
+static int compare_captures(const void *left, const void *right)
+{
+	return strcmp(((const struct capture_value *)left)->key, ((const struct capture_value *)right)->key);
+}
+
+static int compare_devices(const void *left, const void *right)
+{
+	uint32_t a = ((const struct device *)left)->id, b = ((const struct device *)right)->id;
+
+	return a < b ? -1 : a > b;
+}
+
+static void export_small(struct timeline_private *p)
+{
+	struct counter *counters = keep(p, p->counters.count, sizeof *counters);
+	struct capture_value *captures = keep(p, p->captures.count, sizeof *captures);
+	struct device *devices = keep(p, p->devices.count, sizeof *devices);
+
+	if (p->failed)
+		return;
+	for (size_t i = 0; i < p->counters.count; i++) {
+		counters[i] = p->counters.items[i].out;
+		counters[i].name = strings_get(p->strings, p->counters.items[i].name);
+	}
+	for (size_t i = 0; i < p->captures.count; i++)
+		captures[i] = (struct capture_value){ strings_get(p->strings, p->captures.items[i].key), strings_get(p->strings, p->captures.items[i].value) };
+	for (size_t i = 0; i < p->devices.count; i++)
+		devices[i] = p->devices.items[i].out;
+	qsort(counters, p->counters.count, sizeof *counters, compare_counters);
+	qsort(captures, p->captures.count, sizeof *captures, compare_captures);
+	qsort(devices, p->devices.count, sizeof *devices, compare_devices);
+	p->timeline.counters = counters;
+	p->timeline.captures = captures;
+	p->timeline.devices = devices;
+	p->timeline.counter_count = p->counters.count;
+	p->timeline.capture_count = p->captures.count;
+	p->timeline.device_count = p->devices.count;
+}
+
+static void count_quality(struct timeline_private *p)
+{
+	struct timeline_quality *quality = &p->timeline.quality;
+
+	for (size_t i = 0; i < p->lanes.count; i++) {
+		quality->events += p->lanes.items[i].events;
+		quality->lost_events += p->lanes.items[i].lost;
+	}
+	for (size_t i = 0; i < p->nodes.count; i++)
+		quality->unresolved_names += p->nodes.items[i].function == NAME_UNKNOWN;
+	for (size_t i = 0; i < p->timeline.counter_count; i++) {
+		const struct counter *counter = &p->timeline.counters[i];
+		uint64_t last = counter->last > 0 ? (uint64_t)counter->last : 0;
+
+		if (strcmp(counter->name, "skipped_calls") == 0)
+			quality->skipped_calls = last;
+		else if (strcmp(counter->name, "torn_samples") == 0)
+			quality->torn_samples = last;
+		else if (strcmp(counter->name, "lost_events") == 0 && last > quality->lost_events)
+			quality->lost_events = last;
+	}
+}
+
+void totals_build(struct timeline_private *p)
+{
+	struct totals totals = { .p = p };
+
+	for (size_t i = 0; i < p->threads.count; i++)
+		p->threads.items[i].out.python = p->threads.items[i].has_lane || p->threads.items[i].last_stack != NONE;
+	gpu_build(p);
+	partition_build(p);
+	choose_sampled(p);
+	use_samples(p);
+	totals.functions = calloc(p->names.list.count, sizeof *totals.functions);
+	totals.nodes = calloc(p->nodes.count, sizeof *totals.nodes);
+	totals.order = malloc(p->nodes.count * sizeof *totals.order);
+	if (!totals.functions || !totals.nodes || !totals.order || !order_by_thread(&totals) || !mark_recursion(&totals))
+		p->failed = true;
+	if (p->failed)
+		goto out;
+	sum_nodes(&totals);
+	for (size_t i = 0; i + 1 < p->nodes.count; i++)
+		add_node(&totals, totals.order[i]);
+	export_functions(&totals);
+	export_threads(p);
+	if (!p->failed)
+		export_nodes(&totals);
+	export_windows(p);
+	export_processes(p);
+	export_small(p);
+	count_quality(p);
+out:
+	free(totals.functions);
+	free(totals.nodes);
+	free(totals.order);
+}
