@@ -4,7 +4,7 @@ import os
 import re
 import time
 
-from harness import PROGRAMS, Attach, Fail, Skip, Target, find_function, require, settle, state_of, tail
+from harness import PROGRAMS, Fail, Skip, Target, find_function, require, settle, state_of, tail
 
 KNOWN = os.path.join(PROGRAMS, "known.py")
 PLANTED = os.path.join(PROGRAMS, "planted.py")
