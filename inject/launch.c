@@ -5,11 +5,11 @@
  *                   ↑                      │     interpreter mapped → break at Py_RunMain → gate, detached
  *                   └── exec again ────────┘     shell or wrapper   → run on, wait for its exec
  *                                                anything else      → refused, ended here
- * What the gate is: gate_code.S. Signals pass through as they come; forked children are never traced.
+ * What the gate is: launch_gate_code.S. Signals pass through as they come; forked children are never traced.
  */
 #include "inject/launch.h"
 
-#include "inject/gate.h"
+#include "inject/launch_gate.h"
 
 #include <errno.h>
 #include <fcntl.h>

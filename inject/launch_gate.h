@@ -1,7 +1,7 @@
 /* The place where a launched program waits: find its interpreter, stop its main thread at one address, leave it at a gate there.
  * For launch.c alone; PID is ptraced by the caller and stopped in every call here. */
-#ifndef INFERSCOPE_INJECT_GATE_H
-#define INFERSCOPE_INJECT_GATE_H
+#ifndef INFERSCOPE_INJECT_LAUNCH_GATE_H
+#define INFERSCOPE_INJECT_LAUNCH_GATE_H
 
 #include "inject/inject.h"
 
