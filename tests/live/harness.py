@@ -38,6 +38,11 @@ class Python:
     def __init__(self, name, argv, version, view=None):
         self.name, self.argv, self.version, self.view = name, argv, version, view
 
+    def in_container(self):
+        """The same interpreter in mount and pid namespaces of its own; only for those in roots."""
+        argv = [self.argv[0], self.argv[1], "--container"] + self.argv[2:]
+        return Python(self.name, argv, self.version, self.view)
+
     def backends(self):
         return ["monitoring", "settrace"] if self.version >= (3, 12) else ["evaluator", "setprofile", "settrace"]
 
@@ -109,6 +114,9 @@ class Target:
         self.child = subprocess.Popen(python.command(path, cwd) + list(args), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, cwd=cwd,
                                       env=dict(os.environ, **(env or {})))
         self.pid = int(self.expect("READY", ready).split()[1])
+        if not os.path.exists("/proc/%d" % self.pid) or self.pid == 1:  # its own pid namespace: we know the launcher of that
+            with open("/proc/%d/task/%d/children" % (self.child.pid, self.child.pid)) as f:
+                self.pid = int(f.read().split()[0])
 
     def __enter__(self):
         return self

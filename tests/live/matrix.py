@@ -17,6 +17,8 @@ def tests(world):
         if world.quick and python.name in ("trixie", "sid"):
             continue
         yield "matrix/%s/busy" % python.name, lambda w, p=python: busy(w, p)
+        if python.view:
+            yield "matrix/%s/container" % python.name, lambda w, p=python: busy(w, p.in_container())
         yield "matrix/%s/verdicts" % python.name, lambda w, p=python: verdicts(w, p)
         yield "matrix/%s/analyze" % python.name, lambda w, p=python: analyze(w, p)
         for number, backend in enumerate(python.backends()):
