@@ -1,2 +1,14 @@
 noinst_LIBRARIES += libsession.a
-libsession_a_SOURCES =
+libsession_a_SOURCES = \
+	src/session/capture.c src/session/capture.h \
+	src/session/counters.c src/session/state.h \
+	src/session/drain.c src/session/drain.h \
+	src/session/handshake.c src/session/handshake.h \
+	src/session/observe.c src/session/observe.h \
+	src/session/pool.c src/session/pool.h \
+	src/session/record.c \
+	src/session/residue.c src/session/residue.h \
+	src/session/session.c src/session/session.h \
+	src/session/spool.c src/session/spool.h \
+	src/session/stacks.c src/session/stacks.h \
+	src/session/syscalls.c src/session/syscalls.h

@@ -1,5 +1,5 @@
 /*
- * One attach, from first look to receipt: preflight, enter, drain, readings from /proc, samples, overhead, leave. Writes the trace while it
+ * One attach, from first look to receipt: enter, drain, readings from /proc, samples, overhead, leave. Writes the trace while it
  * runs. Never prints: progress goes to a callback. Many sessions may live in one process.
  */
 #ifndef INFERSCOPE_SESSION_SESSION_H
@@ -7,19 +7,22 @@
 
 #include "abi/page.h"
 #include "inject/inject.h"
-#include "trace/writer.h"
+#include "session/spool.h"
 
 struct session_options {
 	uint64_t duration_ns;       /* 0 = until stopped */
-	enum backend backend;
+	enum backend backend;       /* BACKEND_NONE: samples only, the target is not entered */
 	enum c_calls c_calls;
 	uint32_t max_overhead_ppm;  /* 0 = none */
-	uint32_t trace_size_mb;     /* pool limit; the file is bounded by 10 ×, 0 = unbounded */
+	uint32_t trace_size_mb;     /* pool limit; 0 = 100 */
 	uint32_t rate_hz;           /* samples of Python stacks from outside; 0 = none */
 	bool lines, skip_default, unverified, seed;
 	uint32_t skip_presets;
 	const char *const *skip_patterns; /* NULL-terminated, or NULL */
 	uint32_t gil_timeout_ms;    /* how long arming may wait for the GIL; 0 = 5 000 */
+	uint32_t sync_error_margin_us; /* noted in the trace */
+	const char *mode;           /* "attach", "run": noted in the trace */
+	const char *version;        /* ours, for the trace */
 	const char *command_line;   /* ours, for the trace; or NULL */
 	struct inject_options inject;
 };
@@ -35,6 +38,8 @@ struct session_progress {
 
 enum session_end { END_DURATION = 0, END_STOPPED, END_TARGET_EXITED, END_TARGET_EXECED, END_ABANDONED };
 
+enum { SESSION_WARNINGS = 8 };
+
 struct session_receipt {
 	struct receipt enter, leave;
 	bool clean;              /* everything restored that is promised */
@@ -44,21 +49,25 @@ struct session_receipt {
 	uint64_t events, lost, samples;
 	enum session_end end;
 	enum backend backend_used;
-	char warnings[8][256];   /* what we went on without */
+	char warnings[SESSION_WARNINGS][256]; /* what we went on without */
 	uint32_t warning_count;
 };
 
 struct session;
 
-/* Looks and enters. SINK gets the trace (may be NULL: nothing is kept, for tests). WRITER's sink stays the caller's. */
-int session_start(struct target *target, const struct session_options *options, struct trace_writer *writer, struct session **out, struct error *err);
-/* Records until the duration is over, *STOP becomes 1 (stop and write) or 2 (leave at once), or the target ends. PROGRESS is called at most every 100 ms. */
+/* Looks and enters. SPOOL gets the trace and stays the caller's; so does TARGET. *OPTIONS must outlive the session. */
+int session_start(struct target *target, const struct session_options *options, struct spool *spool, struct session **out, struct error *err);
+/* Records until the duration is over, *STOP becomes 1 (stop and write) or 2 (leave at once), or the target ends. PROGRESS (may be NULL) is
+ * called at most every 100 ms. */
 int session_record(struct session *session, const volatile int *stop, void (*progress)(void *context, const struct session_progress *), void *context, struct error *err);
 /* Leaves the target and writes the rest of the trace. Fills *RECEIPT in any case. ERR_NOT_CLEAN when something stayed. */
 int session_leave(struct session *session, struct session_receipt *receipt, struct error *err);
+/* Leaves first where that was not done yet. Accepts NULL. */
 void session_free(struct session *session);
 
-/* Frees a target whose attacher died: takes hooks off. 0 also when there was nothing to do (*found = false). */
+const char *backend_name(enum backend backend); /* "monitoring" */
+
+/* Frees a target whose attacher died: takes hooks off. 0 also when there was nothing to do (*found = false). ERR_BUSY when its attacher is at work. */
 int session_detach(struct target *target, const struct session_options *options, bool *found, struct error *err);
 
 #endif

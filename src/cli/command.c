@@ -1,0 +1,51 @@
+/* The table of commands. */
+#include "cli/command.h"
+
+#include <string.h>
+
+#include "cli/value.h"
+
+const struct command_row command_rows[] = {
+	{ "attach", ATTACH, "PID", 0, 1, false, "measure a running Python process, without restarting it",
+	  "Enters the process with ptrace, leaves a small collector in it for as long as it measures, and writes a report. The process "
+	  "is held for microseconds, once. The first Ctrl-C stops early and writes what there is; a second one leaves at once and writes nothing.",
+	  attach_command },
+	{ "run", RUN, "SCRIPT [ARGS…] | -m MODULE [ARGS…] | -c CODE [ARGS…]", 0, SIZE_MAX, true, "run a Python program and measure it from its first line",
+	  "The program gets its arguments, stdio and signals as without InferScope, and INFERSCOPE_ENABLED=1; inferscope ends with its status, or by the same signal. "
+	  "INFERSCOPE_ENABLED=0 runs it unmeasured. Options of inferscope stand before SCRIPT. The summary goes to stderr. 125 to 127 are failures of inferscope itself.",
+	  run_command },
+	{ "analyze", ANALYZE, "TRACE", 0, 1, false, "make the report of a kept trace again, or in another format",
+	  "The same trace and options give the same bytes as attach wrote. Never opens files of the measured process.", analyze_command },
+	{ "dump-trace", DUMP, "TRACE", 1, 1, false, "print a trace as text", "The text can be read, edited, and assembled back.", dump_command },
+	{ "assemble", ASSEMBLE, "TEXT", 1, 1, false, "make a trace from the text that dump-trace prints", "TEXT is a file, or - for stdin.", assemble_command },
+	{ "detach", DETACH, "PID", 0, 1, false, "free a process whose InferScope died", "Takes off hooks that are left. They take themselves off within 2 s of their attacher's death; "
+	  "this also frees the memory.", detach_command },
+	{ "doctor", DOCTOR, "[PID]", 0, 1, false, "say whether a process can be measured, and why not", "Reads only. Without PID it looks at this machine and user.", doctor_command },
+	{ "config show", CONFIG, "", 0, 0, false, "print every setting, its value and where it comes from",
+	  "Command line goes before environment, environment before .inferscope.yaml (of the current folder, else of the home folder), that before the defaults.", config_command },
+};
+const size_t command_count = sizeof command_rows / sizeof *command_rows;
+
+const struct command_row *command_find(const char *name)
+{
+	for (size_t i = 0; i < command_count; i++)
+		if (strcmp(command_rows[i].name, name) == 0)
+			return &command_rows[i];
+	return NULL;
+}
+
+const char *command_suggest(const char *name)
+{
+	const char *best = NULL;
+	unsigned closest = 4;
+
+	for (size_t i = 0; i < command_count; i++) {
+		unsigned distance = value_distance(name, strlen(name), command_rows[i].name, strlen(command_rows[i].name));
+
+		if (distance < closest && distance < strlen(name)) {
+			closest = distance;
+			best = command_rows[i].name;
+		}
+	}
+	return best;
+}

@@ -1,0 +1,55 @@
+/* Failures and log lines on stderr. */
+#include "cli/failure.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+
+static void json_print(const struct error *err)
+{
+	const char *hint = error_hint(err);
+	struct text line;
+
+	text_init(&line);
+	text_printf(&line, "{\"schema\":\"inferscope.error/1\",\"code\":\"%s\",\"exit\":%d,\"message\":\"", error_name(err->code), error_status(err->code));
+	text_add_json(&line, err->text, strlen(err->text));
+	text_add_string(&line, "\",\"hint\":\"");
+	text_add_json(&line, hint, strlen(hint));
+	text_printf(&line, "\",\"errno\":%d,\"target_safe\":%s,\"docs\":\"errors#%s\"}\n", err->sys_errno, err->code == ERR_NOT_CLEAN ? "false" : "true", error_name(err->code));
+	if (!line.failed)
+		fputs(line.data, stderr);
+	text_done(&line);
+}
+
+int failure_print(const struct error *err, bool json)
+{
+	const char *hint = error_hint(err);
+
+	if (json)
+		json_print(err);
+	else {
+		fprintf(stderr, "inferscope: %s\n", err->text);
+		if (hint && *hint)
+			fprintf(stderr, "  %s\n", hint);
+	}
+	return error_status(err->code);
+}
+
+void log_print(enum log_level wanted, enum log_level level, const char *format, ...)
+{
+	va_list list;
+	struct text line;
+	char raw[2048];
+
+	if (level < wanted)
+		return;
+	va_start(list, format);
+	vsnprintf(raw, sizeof raw, format, list);
+	va_end(list);
+	text_init(&line);
+	text_add_visible(&line, raw, strlen(raw));
+	fprintf(stderr, "inferscope: %s%s\n", level == LOG_WARN ? "warning: " : "", line.data ? line.data : "");
+	text_done(&line);
+}

@@ -1,0 +1,16 @@
+/* Telling people what went wrong, on stderr. */
+#ifndef INFERSCOPE_CLI_FAILURE_H
+#define INFERSCOPE_CLI_FAILURE_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+enum log_level { LOG_DEBUG = 0, LOG_INFO = 1, LOG_WARN = 2, LOG_ERROR = 3 };
+
+/* Two lines, or one of JSON. Returns the exit status. */
+int failure_print(const struct error *err, bool json);
+/* "inferscope: TEXT" when LEVEL is at least WANTED. */
+void log_print(enum log_level wanted, enum log_level level, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,243 @@
+/* The options' table and values. Reading command line, environment and file is parse.c's and settings.c's. */
+#include "cli/options.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/value.h"
+
+const struct option_row option_rows[OPT_COUNT] = {
+#define OPTION(id, name, letter, kind, constraint, shown, standard, commands, reach, help) \
+	[OPT_##id] = { name, letter, KIND_##kind, constraint, shown, standard, commands, REACH_##reach, help },
+#include "cli/options.def"
+#undef OPTION
+};
+
+static void count_limits(const struct option_row *row, uint64_t *lowest, uint64_t *highest)
+{
+	char *dash;
+
+	*lowest = strtoull(row->constraint, &dash, 10);
+	*highest = *dash == '-' ? strtoull(dash + 1, NULL, 10) : UINT64_MAX;
+}
+
+/* Says what would have been right. */
+static int value_refuse(const struct option_row *row, const char *text, const char *where, struct error *err)
+{
+	struct text shown;
+
+	text_init(&shown);
+	text_add_visible(&shown, text, strlen(text));
+	fail(err, ERR_OPTION_VALUE, "%s: \"%s\" is not a value of %s", where, shown.data ? shown.data : "", row->name);
+	text_done(&shown);
+	switch (row->kind) {
+	case KIND_FLAG:
+		return fail_hint(err, "give yes or no");
+	case KIND_DURATION:
+		return fail_hint(err, "give a duration such as 30, 30s, 500ms or 2m");
+	case KIND_PERCENT:
+		return fail_hint(err, "give a percentage such as 5%%, or none");
+	case KIND_COUNT:
+		return fail_hint(err, "give a whole number, %s", row->constraint);
+	case KIND_CHOICE:
+		return fail_hint(err, "give one of %s", row->constraint);
+	default:
+		return fail_hint(err, "give %s", row->shown);
+	}
+}
+
+static bool value_good(const struct option_row *row, const char *text)
+{
+	uint64_t number, lowest, highest;
+	uint32_t ppm;
+	unsigned choice;
+	bool flag;
+
+	switch (row->kind) {
+	case KIND_FLAG:
+		return value_flag(text, &flag);
+	case KIND_DURATION:
+		return value_duration(text, &number);
+	case KIND_PERCENT:
+		return value_percent(text, &ppm);
+	case KIND_COUNT:
+		count_limits(row, &lowest, &highest);
+		return value_count(text, lowest, highest, &number);
+	case KIND_CHOICE:
+		return value_choice(text, row->constraint, &choice);
+	default:
+		return true;
+	}
+}
+
+int options_init(struct options *options, struct error *err)
+{
+	memset(options, 0, sizeof *options);
+	for (int i = 0; i < OPT_COUNT; i++) {
+		options->values[i].text = strdup(option_rows[i].standard);
+		if (!options->values[i].text) {
+			options_done(options);
+			return fail(err, ERR_MEMORY, "reading the options");
+		}
+	}
+	return 0;
+}
+
+void options_done(struct options *options)
+{
+	for (int i = 0; i < OPT_COUNT; i++)
+		free(options->values[i].text);
+	free(options->file);
+	memset(options, 0, sizeof *options);
+}
+
+int options_set(struct options *options, enum option_id id, const char *text, enum option_origin origin, const char *where, struct error *err)
+{
+	const struct option_row *row = &option_rows[id];
+	struct option_value *value = &options->values[id];
+	bool grows = row->kind == KIND_LIST && value->origin == origin && *value->text;
+	char *copy;
+
+	if (!value_good(row, text))
+		return value_refuse(row, text, where, err);
+	if (origin < value->origin)
+		return 0;
+	if (asprintf(&copy, "%s%s%s", grows ? value->text : "", grows ? "," : "", text) < 0)
+		return fail(err, ERR_MEMORY, "reading the options");
+	free(value->text);
+	value->text = copy;
+	value->origin = origin;
+	return 0;
+}
+
+static bool name_equal(const char *row_name, const char *name, size_t length)
+{
+	if (strlen(row_name) != length)
+		return false;
+	for (size_t i = 0; i < length; i++)
+		if (row_name[i] != (name[i] == '_' ? '-' : name[i]))
+			return false;
+	return true;
+}
+
+enum option_id option_find(const char *name, size_t length, unsigned commands)
+{
+	if (length == 6 && memcmp(name, "report", 6) == 0 && (!commands || commands & (ATTACH | RUN | ANALYZE)))
+		return OPT_OUTPUT;
+	for (int i = 0; i < OPT_COUNT; i++)
+		if ((!commands || option_rows[i].commands & commands) && name_equal(option_rows[i].name, name, length))
+			return (enum option_id)i;
+	return OPT_COUNT;
+}
+
+enum option_id option_find_letter(char letter, unsigned commands)
+{
+	for (int i = 0; i < OPT_COUNT; i++)
+		if (option_rows[i].letter && option_rows[i].letter == letter && option_rows[i].commands & commands)
+			return (enum option_id)i;
+	return OPT_COUNT;
+}
+
+const char *option_suggest(const char *name, size_t length, unsigned commands)
+{
+	const char *best = NULL;
+	unsigned closest = 99;
+
+	for (int i = 0; i < OPT_COUNT; i++) {
+		const char *candidate = option_rows[i].name;
+		size_t size = strlen(candidate);
+		unsigned distance;
+
+		if (commands && !(option_rows[i].commands & commands))
+			continue;
+		distance = value_distance(name, length, candidate, size);
+		if (length >= 3 && size > length && memcmp(name, candidate, length) == 0)
+			distance = 1; /* the beginning of a name */
+		if (distance < closest && distance <= 1 + size / 4) {
+			closest = distance;
+			best = candidate;
+		}
+	}
+	return best;
+}
+
+void option_environment_name(enum option_id id, char *out, size_t size)
+{
+	snprintf(out, size, "INFERSCOPE_%s", option_rows[id].name);
+	for (; *out; out++)
+		*out = *out == '-' ? '_' : (char)toupper((unsigned char)*out);
+}
+
+const char *options_text(const struct options *options, enum option_id id)
+{
+	return options->values[id].text;
+}
+
+bool options_given(const struct options *options, enum option_id id)
+{
+	return options->values[id].origin != ORIGIN_DEFAULT;
+}
+
+bool options_flag(const struct options *options, enum option_id id)
+{
+	bool flag = false;
+
+	value_flag(options_text(options, id), &flag);
+	return flag;
+}
+
+uint64_t options_count(const struct options *options, enum option_id id)
+{
+	uint64_t number = 0;
+
+	value_count(options_text(options, id), 0, UINT64_MAX, &number);
+	return number;
+}
+
+uint64_t options_duration_ns(const struct options *options, enum option_id id)
+{
+	uint64_t ns = 0;
+
+	value_duration(options_text(options, id), &ns);
+	return ns;
+}
+
+uint32_t options_percent_ppm(const struct options *options, enum option_id id)
+{
+	uint32_t ppm = 0;
+
+	value_percent(options_text(options, id), &ppm);
+	return ppm;
+}
+
+unsigned options_choice(const struct options *options, enum option_id id)
+{
+	unsigned choice = 0;
+
+	value_choice(options_text(options, id), option_rows[id].constraint, &choice);
+	return choice;
+}
+
+bool options_list(const struct options *options, enum option_id id, size_t index, char *out, size_t size)
+{
+	for (const char *at = options_text(options, id); *at;) {
+		size_t length = strcspn(at, ",");
+
+		if (length && index-- == 0) {
+			snprintf(out, size, "%.*s", (int)length, at);
+			return true;
+		}
+		at += length + (at[length] == ',');
+	}
+	return false;
+}
+
+const char *option_origin_name(enum option_origin origin)
+{
+	static const char *const names[] = { "default", "file", "environment", "command line" };
+
+	return names[origin];
+}

@@ -1,0 +1,165 @@
+/* Settings, machine and process, written into the trace so that a report needs nothing else. */
+#include "session/capture.h"
+
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+void capture_add(struct event_builder *builder, uint64_t ticks, const char *key, const char *format, ...)
+{
+	char value[EVENT_STRING_MAX];
+	va_list list;
+
+	va_start(list, format);
+	vsnprintf(value, sizeof value, format, list);
+	va_end(list);
+	event_add(builder, ticks, EVENT_CAPTURE, 0, 0, key, value);
+}
+
+static bool file_read(const char *path, char *out, size_t size)
+{
+	FILE *file = fopen(path, "re");
+	size_t length;
+
+	if (!file)
+		return false;
+	length = fread(out, 1, size - 1, file);
+	out[length] = '\0';
+	fclose(file);
+	return length > 0;
+}
+
+/* "12500 100000", "max 100000" (v2), or two files (v1). */
+static double quota_at(const char *group)
+{
+	char path[4300], text[64];
+	double quota, period;
+
+	snprintf(path, sizeof path, "/sys/fs/cgroup%s/cpu.max", group);
+	if (file_read(path, text, sizeof text))
+		return sscanf(text, "%lf %lf", &quota, &period) == 2 && period > 0 ? quota / period : 0;
+	snprintf(path, sizeof path, "/sys/fs/cgroup/cpu%s/cpu.cfs_quota_us", group);
+	if (!file_read(path, text, sizeof text) || (quota = atof(text)) <= 0)
+		return 0;
+	snprintf(path, sizeof path, "/sys/fs/cgroup/cpu%s/cpu.cfs_period_us", group);
+	return file_read(path, text, sizeof text) && (period = atof(text)) > 0 ? quota / period : 0;
+}
+
+/* The smallest quota on the way up from the process's group. */
+static double quota_read(const struct procfs *procfs, pid_t pid)
+{
+	char text[4096], group[4096] = "";
+	double least = 0;
+
+	if (procfs_read(procfs, pid, "cgroup", text, sizeof text) <= 0)
+		return 0;
+	for (char *save = NULL, *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		char *controllers = strchr(line, ':'), *path = controllers ? strchr(controllers + 1, ':') : NULL;
+
+		if (path && (controllers[1] == ':' || strncmp(controllers + 1, "cpu,", 4) == 0 || strncmp(controllers + 1, "cpu:", 4) == 0))
+			snprintf(group, sizeof group, "%s", path + 1);
+	}
+	if (strstr(group, ".."))
+		return 0; /* beyond our own cgroup namespace */
+	for (;;) {
+		double quota = quota_at(strcmp(group, "/") == 0 ? "" : group);
+		char *slash = strrchr(group, '/');
+
+		if (quota > 0 && (least == 0 || quota < least))
+			least = quota;
+		if (!slash || !*group)
+			return least;
+		*slash = '\0';
+	}
+}
+
+double capture_cpus(const struct procfs *procfs, pid_t pid, double *quota)
+{
+	cpu_set_t set;
+	double cpus = sched_getaffinity(pid, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (double)sysconf(_SC_NPROCESSORS_ONLN);
+
+	*quota = quota_read(procfs, pid);
+	return *quota > 0 && *quota < cpus ? *quota : cpus;
+}
+
+static uint64_t start_unix_ns(const struct target_facts *facts)
+{
+	uint64_t since_boot_ns = facts->start_ticks * (1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK));
+	struct timespec boot;
+
+	if (clock_gettime(CLOCK_BOOTTIME, &boot) < 0)
+		return 0;
+	return clock_realtime_ns() - ((uint64_t)boot.tv_sec * 1000000000 + (uint64_t)boot.tv_nsec) + since_boot_ns;
+}
+
+static void process_add(struct event_builder *builder, uint64_t ticks, const struct procfs *procfs, const struct target_facts *facts)
+{
+	char command[EVENT_STRING_MAX], version[32];
+	struct proc_status status = { 0 };
+	ssize_t length = procfs_read(procfs, facts->pid, "cmdline", command, sizeof command);
+
+	while (length > 0 && command[length - 1] == '\0')
+		length--;
+	for (ssize_t i = 0; i < length; i++)
+		if (command[i] == '\0')
+			command[i] = ' ';
+	command[length > 0 ? length : 0] = '\0';
+	procfs_status(procfs, facts->pid, 0, &status);
+	snprintf(version, sizeof version, "%d.%d.%d", facts->python_major, facts->python_minor, facts->python_micro < 0 ? 0 : facts->python_micro);
+	event_add(builder, ticks, EVENT_PROCESS, (uint32_t)facts->pid, 0, (uint32_t)status.parent, start_unix_ns(facts), *command ? command : facts->command, facts->executable, version);
+	capture_add(builder, ticks, "python.version", "%s%s%s", version, facts->free_threaded ? " free-threaded" : "", facts->static_python ? ", static" : "");
+}
+
+static void skip_add(struct event_builder *builder, uint64_t ticks, const struct session_options *options)
+{
+	char skip[EVENT_STRING_MAX];
+	size_t length = 0;
+
+	length += (size_t)snprintf(skip, sizeof skip, "%s%s%s", options->skip_default ? "default" : "none", options->skip_presets & 1 ? ",dunder" : "", options->skip_presets & 2 ? ",internals" : "");
+	for (size_t i = 0; options->skip_patterns && options->skip_patterns[i] && length < sizeof skip; i++)
+		length += (size_t)snprintf(skip + length, sizeof skip - length, ",%s", options->skip_patterns[i]);
+	capture_add(builder, ticks, "skip", "%s", skip);
+}
+
+void capture_begin(struct event_builder *builder, uint64_t ticks, const struct target_facts *facts, const struct session_options *options, enum clock_kind clock)
+{
+	static const char *const c_calls[] = { "auto", "all", "none" };
+	const struct procfs *procfs = options->inject.procfs ? options->inject.procfs : &procfs_real;
+	struct utsname host;
+	double quota, cpus = capture_cpus(procfs, facts->pid, &quota);
+
+	process_add(builder, ticks, procfs, facts);
+	capture_add(builder, ticks, "version", "%s", options->version ? options->version : "unknown");
+	capture_add(builder, ticks, "mode", "%s", options->mode ? options->mode : "attach");
+	capture_add(builder, ticks, "pid", "%d", (int)facts->pid);
+	if (options->command_line)
+		capture_add(builder, ticks, "command_line", "%s", options->command_line);
+	capture_add(builder, ticks, "python.file", "%s", facts->python_file);
+	capture_add(builder, ticks, "libc", "%s", facts->libc);
+	capture_add(builder, ticks, "allocator", "%s", facts->allocator);
+	capture_add(builder, ticks, "backend.asked", "%s", backend_name(options->backend));
+	capture_add(builder, ticks, "c_calls", "%s", c_calls[options->c_calls % 3]);
+	if (options->max_overhead_ppm)
+		capture_add(builder, ticks, "max_overhead", "%g%%", options->max_overhead_ppm / 10000.0);
+	else
+		capture_add(builder, ticks, "max_overhead", "none");
+	skip_add(builder, ticks, options);
+	capture_add(builder, ticks, "clock", "%s", clock == CLOCK_TSC ? "tsc" : "monotonic");
+	capture_add(builder, ticks, "cpus", "%g", cpus);
+	if (quota > 0)
+		capture_add(builder, ticks, "cpus.quota", "%.2f", quota);
+	if (uname(&host) == 0) {
+		capture_add(builder, ticks, "host", "%s", host.nodename);
+		capture_add(builder, ticks, "kernel", "%s %s", host.sysname, host.release);
+	}
+	capture_add(builder, ticks, "duration.asked_ns", "%llu", (unsigned long long)options->duration_ns);
+	capture_add(builder, ticks, "sync_error_margin_us", "%u", options->sync_error_margin_us);
+	capture_add(builder, ticks, "gpu", "this version records no GPU activity");
+}

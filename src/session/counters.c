@@ -1,0 +1,111 @@
+/* The numbers of a session, as COUNTER events and for its progress. */
+#include "session/state.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+uint64_t session_ticks(const struct session *session)
+{
+	return session->clock_kind == CLOCK_TSC ? clock_tsc() : clock_monotonic_ns();
+}
+
+void session_warn(struct session *session, const char *format, ...)
+{
+	va_list list;
+
+	if (session->warning_count == SESSION_WARNINGS)
+		return;
+	va_start(list, format);
+	vsnprintf(session->warnings[session->warning_count++], sizeof session->warnings[0], format, list);
+	va_end(list);
+}
+
+void session_hold(struct session *session, const struct receipt *receipt)
+{
+	if (receipt->hold_ns > session->hold_max_ns)
+		session->hold_max_ns = receipt->hold_ns;
+	session->hold_total_ns += receipt->hold_total_ns;
+}
+
+void session_flush(struct session *session)
+{
+	struct chunk chunk = { .lane = SESSION_LANE, .lane_kind = LANE_SESSION, .clock = session->clock, .events = session->events.bytes, .size = session->events.size };
+
+	if (!session->events.size)
+		return;
+	chunk.sequence = ++session->chunk_sequence;
+	spool_add(session->spool, &chunk, 0);
+	event_builder_clear(&session->events);
+}
+
+void session_push_deadline(struct session *session, uint64_t ahead_ns)
+{
+	uint64_t ahead = (uint64_t)((unsigned __int128)ahead_ns * session->clock.ticks_per_second / 1000000000);
+
+	__atomic_store_n(&session->pool.page->deadline_ticks, session_ticks(session) + ahead, __ATOMIC_RELEASE);
+}
+
+static uint64_t ticks_to_ns(const struct session *session, uint64_t ticks)
+{
+	return (uint64_t)((unsigned __int128)ticks * 1000000000 / session->clock.ticks_per_second);
+}
+
+uint64_t session_overhead_ppm(const struct session *session, uint64_t cost_ticks)
+{
+	uint64_t cpu_ns = session->cpu_now_ns > session->cpu_start_ns ? session->cpu_now_ns - session->cpu_start_ns : 0;
+	uint64_t ppm;
+
+	if (cpu_ns < 1000000)
+		return 0;
+	ppm = (uint64_t)((unsigned __int128)ticks_to_ns(session, cost_ticks) * 1000000 / cpu_ns);
+	return ppm > 1000000 ? 1000000 : ppm;
+}
+
+uint64_t session_startstack(const struct session *session)
+{
+	char text[2048], *at;
+
+	if (procfs_read(session->procfs, session->facts->pid, "stat", text, sizeof text) <= 0 || !(at = strrchr(text, ')')))
+		return 0;
+	/* " S 1 …": the state is field 3 */
+	for (int field = 2; field < 28 && at; field++)
+		at = strchr(at + 1, ' ');
+	return at ? strtoull(at, NULL, 10) : 0;
+}
+
+static void counter(struct session *session, uint64_t ticks, const char *name, uint64_t value)
+{
+	event_add(&session->events, ticks, EVENT_COUNTER, 0, 0, name, (int64_t)(value > INT64_MAX ? INT64_MAX : value));
+}
+
+static void page_counters(struct session *session, uint64_t ticks)
+{
+	const struct page *page = session->pool.page;
+	struct drain_totals totals = drain_totals(session->drain);
+	const struct { const char *name; uint64_t value; } rows[] = {
+		{ "events", totals.events }, { "lost_events", totals.lost }, { "skipped_calls", totals.skipped }, { "damaged_subbufs", totals.damaged },
+		{ "cost_ns", ticks_to_ns(session, totals.cost_ticks) }, { "overhead_ppm", session_overhead_ppm(session, totals.cost_ticks) },
+		{ "unmatched", page->unmatched }, { "code_overflow", page->code_overflow }, { "lane_overflow", page->lane_overflow },
+		{ "brake_count", page->brake_count }, { "arm_ns", page->arm_ns }, { "gil_hold_max_ns", page->holder_ns_max },
+		{ "unhooked_threads", page->unhooked_threads }, { "fork_children", page->fork_children }, { "functions", page->code_count },
+		{ "pool_bytes", (uint64_t)session->pool.count * SUBBUF_BYTES },
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		counter(session, ticks, rows[i].name, rows[i].value);
+}
+
+void session_counters(struct session *session, uint64_t ticks)
+{
+	if (session->drain)
+		page_counters(session, ticks);
+	counter(session, ticks, "hold_max_ns", session->hold_max_ns);
+	counter(session, ticks, "hold_total_ns", session->hold_total_ns);
+	counter(session, ticks, "dropped_events", spool_dropped_events(session->spool));
+	if (session->stacks) {
+		counter(session, ticks, "samples", stacks_count(session->stacks));
+		counter(session, ticks, "torn_samples", pyreader_torn(session->reader));
+	}
+}

@@ -1,0 +1,238 @@
+/* Talking to the collector's entry thread: its words lie in the target and are read and written by process_vm. */
+#include "session/handshake.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "session/payload.h"
+
+enum { LOAD_TIMEOUT_MS = 10000, MAP_TIMEOUT_MS = 5000, END_TIMEOUT_MS = 5000, ANSWER_WAIT_MS = 8000, POLL_US = 200 };
+
+static uint64_t deadline_after(uint32_t timeout_ms)
+{
+	return clock_monotonic_ns() + (uint64_t)timeout_ms * 1000000;
+}
+
+static void pause_us(unsigned microseconds)
+{
+	struct timespec pause = { 0, (long)microseconds * 1000 };
+
+	nanosleep(&pause, NULL);
+}
+
+static int handover_read(const struct handshake *handshake, const struct entry *entry, struct handover *out, struct error *err)
+{
+	if (target_read(handshake->target, entry_argument(entry), out, sizeof *out) < 0) {
+		if (!target_alive(handshake->target))
+			return fail(err, ERR_EXITED, "process %d ended while the collector was being loaded", (int)target_facts(handshake->target)->pid);
+		return fail(err, ERR_COLLECTOR, "the hand-over cannot be read: %s", strerror(errno));
+	}
+	if (out->magic != HANDOVER_MAGIC)
+		return fail(err, ERR_COLLECTOR, "the hand-over was overwritten");
+	out->text[sizeof out->text - 1] = '\0';
+	return 0;
+}
+
+static int answer_write(const struct handshake *handshake, const struct entry *entry, uint64_t lanes_bytes, uint32_t answer)
+{
+	remote_addr base = entry_argument(entry);
+
+	/* The size first: the thread reads it once it has seen the answer. */
+	if (target_write(handshake->target, base + offsetof(struct handover, lanes_bytes), &lanes_bytes, sizeof lanes_bytes) < 0)
+		return -1;
+	return target_write(handshake->target, base + offsetof(struct handover, answer), &answer, sizeof answer);
+}
+
+/* Waits until the thread has said at least WANTED. */
+static int said_wait(const struct handshake *handshake, const struct entry *entry, uint32_t wanted, uint32_t timeout_ms, struct handover *out, struct error *err)
+{
+	uint64_t end_ns = deadline_after(timeout_ms);
+
+	for (;;) {
+		if (handover_read(handshake, entry, out, err) < 0)
+			return -1;
+		if (out->said == SAID_FAILED || out->said == SAID_GAVE_UP)
+			return fail(err, ERR_COLLECTOR, "the collector gave up: %.200s", out->text[0] ? out->text : strerror(out->error));
+		if (out->said >= wanted)
+			return 0;
+		if (clock_monotonic_ns() > end_ns)
+			return fail(err, ERR_TIMEOUT, "the collector did not answer within %u ms", timeout_ms);
+		pause_us(POLL_US);
+	}
+}
+
+static int lanes_open(const struct handshake *handshake, int32_t fd, size_t bytes, struct pool *pool, struct error *err)
+{
+	const char *root = handshake->inject->procfs ? handshake->inject->procfs->root : procfs_real.root;
+	char path[128];
+	int own, result;
+
+	snprintf(path, sizeof path, "%s/%d/fd/%d", root, (int)target_facts(handshake->target)->pid, (int)fd);
+	own = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
+	if (own < 0)
+		own = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (own < 0)
+		return fail(err, ERR_COLLECTOR, "the lanes cannot be opened (%s): %s", path, strerror(errno));
+	result = pool_open(own, bytes, pool, err);
+	close(own);
+	return result;
+}
+
+/* The settings of the caller, and what only the pool knows. */
+static void page_fill(struct pool *pool, const struct page *settings, uint32_t first)
+{
+	struct page *page = pool->page;
+
+	memcpy(page, settings, offsetof(struct page, arm));
+	page->magic = PAGE_MAGIC;
+	page->version = PAGE_VERSION;
+	page->page_bytes = PAGE_BYTES;
+	page->mapping_bytes = pool->bytes;
+	page->subbuf_count = pool->limit;
+	page->pool_count = 0;
+	pool_grow(pool, first);
+}
+
+static int reason_fail(const struct page *page, struct error *err)
+{
+	static const struct { uint32_t reason; enum error_code code; const char *text; } rows[] = {
+		{ REASON_NOT_PYTHON, ERR_NOT_PYTHON, "no Python interpreter was found in it" },
+		{ REASON_NOT_INITIALIZED, ERR_COLLECTOR, "its interpreter has not started yet" },
+		{ REASON_FINALIZING, ERR_COLLECTOR, "its interpreter is shutting down" },
+		{ REASON_VERSION, ERR_PYTHON_VERSION, "its Python version is not supported" },
+		{ REASON_FREE_THREADED, ERR_FREE_THREADED, "it is a free-threaded build" },
+		{ REASON_SYMBOLS, ERR_COLLECTOR, "its interpreter lacks a symbol" },
+		{ REASON_MEMORY, ERR_COLLECTOR, "it has no memory left" },
+		{ REASON_HOOK_TAKEN, ERR_COLLECTOR, "another tool uses the hook" },
+		{ REASON_AUDIT_HOOK, ERR_COLLECTOR, "an audit hook stands in the way" },
+		{ REASON_TOOL_IDS_TAKEN, ERR_COLLECTOR, "all ids of sys.monitoring are taken" },
+		{ REASON_PYTHON_ERROR, ERR_COLLECTOR, "Python raised an error" },
+		{ REASON_THREAD, ERR_COLLECTOR, "a thread could not be made" },
+		{ REASON_LAYOUT, ERR_COLLECTOR, "its structures are not as expected" },
+	};
+	uint32_t reason = __atomic_load_n(&page->reason, __ATOMIC_ACQUIRE);
+	char text[PAGE_TEXT_BYTES];
+
+	memcpy(text, page->reason_text, sizeof text);
+	text[sizeof text - 1] = '\0';
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (rows[i].reason == reason)
+			return fail(err, rows[i].code, "the collector could not be armed: %s%s%.400s", rows[i].text, text[0] ? ": " : "", text);
+	return fail(err, ERR_COLLECTOR, "the collector could not be armed%s%.400s", text[0] ? ": " : "", text);
+}
+
+/* From here page.arm decides. Cancelled means: a thread that gets the GIL later finds that nobody wants it any more. */
+static int arm_wait(const struct handshake *handshake, struct pool *pool, uint32_t timeout_ms, struct error *err)
+{
+	uint64_t end_ns = deadline_after(timeout_ms);
+	struct page *page = pool->page;
+	uint32_t arm;
+
+	while ((arm = __atomic_load_n(&page->arm, __ATOMIC_ACQUIRE)) == ARM_PENDING) {
+		uint64_t now_ns = clock_monotonic_ns();
+
+		if (now_ns > end_ns || !target_alive(handshake->target)) {
+			if (!__atomic_compare_exchange_n(&page->arm, &arm, ARM_CANCELLED, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+				continue;
+			if (now_ns <= end_ns)
+				return fail(err, ERR_EXITED, "process %d ended before measuring began", (int)target_facts(handshake->target)->pid);
+			return fail(err, ERR_GIL, "process %d: the GIL was not to be had within %u ms", (int)target_facts(handshake->target)->pid, timeout_ms);
+		}
+		/* The dead man's switch must not go off while we are still waiting. */
+		__atomic_store_n(&page->deadline_ticks, page->clock == CLOCK_TSC ? clock_tsc() + 2 * page->ticks_per_second : now_ns + 2000000000, __ATOMIC_RELEASE);
+		pause_us(POLL_US);
+	}
+	return arm == ARM_ARMED ? 0 : reason_fail(page, err);
+}
+
+static int enter(struct handshake *handshake, uint32_t command, struct entry **out, struct error *err)
+{
+	const struct payload payload = {
+		.bytes = payload_begin, .size = (size_t)(payload_end - payload_begin), .memfd_name = COLLECTOR_MEMFD_NAME, .entry = COLLECTOR_ENTRY,
+	};
+	const struct handover handover = { .magic = HANDOVER_MAGIC, .command = command, .wait_ms = ANSWER_WAIT_MS, .lanes_fd = -1 };
+
+	return inject_enter(handshake->target, &payload, &handover, sizeof handover, handshake->inject, out, &handshake->receipt, err);
+}
+
+int handshake_arm(struct handshake *handshake, const struct page *settings, size_t lanes_bytes, uint32_t first, uint32_t gil_timeout_ms, struct pool *pool, struct error *err)
+{
+	struct entry *entry;
+	struct handover said;
+	struct pool lanes = { 0 };
+	int result = -1;
+
+	if (enter(handshake, HANDOVER_ARM, &entry, err) < 0)
+		return -1;
+	if (said_wait(handshake, entry, SAID_HAVE_FD, LOAD_TIMEOUT_MS, &said, err) < 0)
+		goto out;
+	handshake->helper_tid = said.thread_tid;
+	if (lanes_open(handshake, said.lanes_fd, lanes_bytes, &lanes, err) < 0) {
+		answer_write(handshake, entry, 0, ANSWER_GIVE_UP);
+		entry_wait(entry, END_TIMEOUT_MS, NULL);
+		goto out;
+	}
+	page_fill(&lanes, settings, first);
+	if (answer_write(handshake, entry, lanes_bytes, ANSWER_GO) < 0) {
+		fail(err, ERR_COLLECTOR, "the collector cannot be answered: %s", strerror(errno));
+		goto cancel;
+	}
+	if (said_wait(handshake, entry, SAID_MAPPED, MAP_TIMEOUT_MS, &said, err) < 0)
+		goto cancel;
+	handshake->page_addr = said.page_addr;
+	if (arm_wait(handshake, &lanes, gil_timeout_ms, err) < 0) {
+		entry_wait(entry, 200, NULL);
+		goto out;
+	}
+	if (entry_wait(entry, END_TIMEOUT_MS, err) < 0 && err && err->code != ERR_TIMEOUT)
+		goto out;
+	*pool = lanes;
+	lanes.page = NULL;
+	result = 0;
+	goto out;
+cancel:
+	{
+		uint32_t pending = ARM_PENDING;
+
+		__atomic_compare_exchange_n(&lanes.page->arm, &pending, ARM_CANCELLED, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+	}
+out:
+	pool_close(&lanes);
+	entry_close(entry);
+	return result;
+}
+
+/* A command that needs no lanes. */
+static int command_do(struct handshake *handshake, uint32_t command, uint32_t timeout_ms, struct error *err)
+{
+	struct entry *entry;
+	struct handover said;
+	int result;
+
+	if (enter(handshake, command, &entry, err) < 0)
+		return -1;
+	result = said_wait(handshake, entry, SAID_DONE, timeout_ms, &said, err);
+	if (result == 0 || (err && err->code != ERR_TIMEOUT))
+		entry_wait(entry, END_TIMEOUT_MS, NULL);
+	entry_close(entry);
+	return result;
+}
+
+int handshake_disarm(struct handshake *handshake, uint32_t timeout_ms, struct error *err)
+{
+	if (command_do(handshake, HANDOVER_DISARM, timeout_ms, err) < 0)
+		return -1;
+	handshake->page_addr = 0;
+	return 0;
+}
+
+int handshake_rearm(struct handshake *handshake, uint32_t timeout_ms, struct error *err)
+{
+	return command_do(handshake, HANDOVER_REARM, timeout_ms, err);
+}

@@ -1,0 +1,27 @@
+/* The conversation with the collector's entry thread (abi/handover.h): arm, re-arm, disarm. Every wait has an end. */
+#ifndef INFERSCOPE_SESSION_HANDSHAKE_H
+#define INFERSCOPE_SESSION_HANDSHAKE_H
+
+#include "abi/handover.h"
+#include "inject/inject.h"
+#include "session/pool.h"
+
+struct handshake {
+	struct target *target;
+	const struct inject_options *inject;
+	struct receipt receipt;  /* of the entry made last */
+	uint64_t page_addr;      /* where the lanes lie in the target, 0 = not (any more) */
+	uint32_t helper_tid;     /* inner tid of our entry thread */
+};
+
+/*
+ * Enters, maps the lanes (SETTINGS are copied into their page, FIRST sub-buffers given out) and waits until hooks are on. *POOL is then the caller's.
+ * On failure nothing is armed, and nothing will be later.
+ */
+int handshake_arm(struct handshake *handshake, const struct page *settings, size_t lanes_bytes, uint32_t first, uint32_t gil_timeout_ms, struct pool *pool, struct error *err);
+/* Hooks off, lanes unmapped. ERR_TIMEOUT when it did not answer in time. */
+int handshake_disarm(struct handshake *handshake, uint32_t timeout_ms, struct error *err);
+/* Throttled locations on again. */
+int handshake_rearm(struct handshake *handshake, uint32_t timeout_ms, struct error *err);
+
+#endif

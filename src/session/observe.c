@@ -1,0 +1,219 @@
+/* Readings from /proc: clocks, states and names of threads. */
+#include "session/observe.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "session/syscalls.h"
+
+enum { THREADS_MAX = 65536, STATUS_BYTES = 4096 };
+
+void observe_init(struct observe *observe, const struct procfs *procfs, pid_t pid, bool namespaced)
+{
+	memset(observe, 0, sizeof *observe);
+	observe->procfs = procfs;
+	observe->pid = pid;
+	observe->namespaced = namespaced;
+}
+
+void observe_done(struct observe *observe)
+{
+	free(observe->threads);
+	memset(observe, 0, sizeof *observe);
+}
+
+const struct observe_thread *observe_by_tid(const struct observe *observe, pid_t tid)
+{
+	size_t low = 0, high = observe->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (observe->threads[middle].tid < tid)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < observe->count && observe->threads[low].tid == tid ? &observe->threads[low] : NULL;
+}
+
+const struct observe_thread *observe_by_inner(const struct observe *observe, pid_t inner_tid)
+{
+	if (!observe->namespaced)
+		return observe_by_tid(observe, inner_tid);
+	for (size_t i = 0; i < observe->count; i++)
+		if (observe->threads[i].inner_tid == inner_tid)
+			return &observe->threads[i];
+	return NULL;
+}
+
+void observe_wait(const struct observe *observe, pid_t tid, char *out, size_t size)
+{
+	char name[48], text[256];
+	unsigned long long number, first;
+
+	*out = '\0';
+	snprintf(name, sizeof name, "task/%d/syscall", (int)tid);
+	if (procfs_read(observe->procfs, observe->pid, name, text, sizeof text) <= 0)
+		return;
+	/* "running", "-1 sp pc" (blocked, but not in a system call), or "number arg0 … sp pc" */
+	if (sscanf(text, "%llu 0x%llx", &number, &first) != 2)
+		return;
+	syscall_name(number, out, size);
+	if (strncmp(out, "futex", 5) == 0 && first >= observe->runtime && first < observe->runtime_end)
+		snprintf(out, size, "gil");
+}
+
+char observe_state(const struct observe *observe, pid_t tid)
+{
+	struct proc_times times;
+
+	return procfs_times(observe->procfs, observe->pid, tid, &times) == 0 ? times.state : 0;
+}
+
+static struct observe_thread *thread_insert(struct observe *observe, pid_t tid)
+{
+	size_t at = observe->count;
+
+	if (observe->count == observe->capacity) {
+		size_t capacity = observe->capacity ? observe->capacity * 2 : 64;
+		struct observe_thread *threads = realloc(observe->threads, capacity * sizeof *threads);
+
+		if (!threads)
+			return NULL;
+		observe->threads = threads;
+		observe->capacity = capacity;
+	}
+	while (at > 0 && observe->threads[at - 1].tid > tid)
+		at--;
+	memmove(observe->threads + at + 1, observe->threads + at, (observe->count - at) * sizeof *observe->threads);
+	observe->count++;
+	memset(&observe->threads[at], 0, sizeof *observe->threads);
+	observe->threads[at].tid = observe->threads[at].inner_tid = tid;
+	return &observe->threads[at];
+}
+
+static const char *status_field(const char *status, const char *name)
+{
+	const char *at = strstr(status, name);
+
+	return at ? at + strlen(name) : NULL;
+}
+
+static uint64_t status_number(const char *status, const char *name)
+{
+	const char *at = status_field(status, name);
+
+	return at ? strtoull(at, NULL, 10) : 0;
+}
+
+/* The last of "NSpid:\t12\t3\n". */
+static pid_t status_inner(const char *status, pid_t otherwise)
+{
+	const char *at = status_field(status, "\nNSpid:");
+	pid_t inner = otherwise;
+
+	while (at && *at && *at != '\n') {
+		char *end;
+		long number = strtol(at, &end, 10);
+
+		if (end == at)
+			break;
+		inner = (pid_t)number;
+		at = end;
+	}
+	return inner;
+}
+
+static void thread_name(struct observe *observe, struct observe_thread *thread, bool fresh, uint64_t ticks, struct event_builder *builder)
+{
+	char file[48], name[32];
+	struct proc_times times = { 0 };
+	ssize_t length;
+
+	snprintf(file, sizeof file, "task/%d/comm", (int)thread->tid);
+	length = procfs_read(observe->procfs, observe->pid, file, name, sizeof name);
+	if (length <= 0)
+		return;
+	name[strcspn(name, "\n")] = '\0';
+	if (!fresh && strcmp(name, thread->name) == 0)
+		return;
+	snprintf(thread->name, sizeof thread->name, "%s", name);
+	procfs_times(observe->procfs, observe->pid, thread->tid, &times);
+	event_add(builder, ticks, EVENT_THREAD, (uint32_t)thread->tid, 0, times.start_ticks, thread->name);
+}
+
+/* False when the thread is gone. */
+static bool thread_read(struct observe *observe, pid_t tid, uint64_t ticks, struct event_builder *builder)
+{
+	struct observe_thread *thread = (struct observe_thread *)observe_by_tid(observe, tid);
+	char file[48], status[STATUS_BYTES];
+	uint64_t run_ns = 0, wait_ns = 0;
+	const char *state;
+	bool fresh = !thread;
+
+	snprintf(file, sizeof file, "task/%d/status", (int)tid);
+	if (procfs_read(observe->procfs, observe->pid, file, status, sizeof status) <= 0)
+		return false;
+	if (fresh && !(thread = thread_insert(observe, tid)))
+		return true;
+	thread->seen = true;
+	if (fresh)
+		thread->inner_tid = status_inner(status, tid);
+	state = status_field(status, "\nState:\t");
+	thread->state = state ? *state : '?';
+	thread_name(observe, thread, fresh, ticks, builder);
+	thread->wait[0] = '\0';
+	if (thread->state != 'R')
+		observe_wait(observe, tid, thread->wait, sizeof thread->wait);
+	if (procfs_schedstat(observe->procfs, observe->pid, tid, &run_ns, &wait_ns) < 0) {
+		struct proc_times times;
+
+		if (procfs_times(observe->procfs, observe->pid, tid, &times) == 0)
+			run_ns = times.user_ns + times.system_ns;
+	}
+	thread->cpu_ns = run_ns;
+	event_add(builder, ticks, EVENT_THREAD_TIME, (uint32_t)tid, 0, run_ns, wait_ns, status_number(status, "\nvoluntary_ctxt_switches:"),
+	          status_number(status, "\nnonvoluntary_ctxt_switches:"), (uint32_t)(unsigned char)thread->state, thread->wait);
+	return true;
+}
+
+static void threads_sweep(struct observe *observe)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < observe->count; i++)
+		if (observe->threads[i].seen)
+			observe->threads[kept++] = observe->threads[i];
+	observe->count = kept;
+}
+
+bool observe_read(struct observe *observe, uint64_t ticks, struct event_builder *builder)
+{
+	struct proc_times times;
+	size_t room = observe->count + 256;
+	pid_t *tids;
+	ssize_t count;
+
+	if (room > THREADS_MAX)
+		room = THREADS_MAX;
+	tids = calloc(room, sizeof *tids);
+	if (!tids)
+		return true;
+	count = procfs_threads(observe->procfs, observe->pid, tids, room);
+	if (count <= 0 || procfs_times(observe->procfs, observe->pid, 0, &times) < 0 || times.state == 'Z' || times.state == 'X') {
+		free(tids);
+		return false;
+	}
+	for (size_t i = 0; i < observe->count; i++)
+		observe->threads[i].seen = false;
+	for (size_t i = 0; i < (size_t)count && i < room; i++)
+		thread_read(observe, tids[i], ticks, builder);
+	threads_sweep(observe);
+	event_add(builder, ticks, EVENT_PROCESS_TIME, (uint32_t)observe->pid, 0, times.user_ns, times.system_ns, times.rss_bytes, times.minor_faults,
+	          times.major_faults, times.threads);
+	free(tids);
+	return true;
+}

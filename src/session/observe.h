@@ -1,0 +1,40 @@
+/* What /proc says of a process and its threads, as events. Touches nothing and needs no library in the target. */
+#ifndef INFERSCOPE_SESSION_OBSERVE_H
+#define INFERSCOPE_SESSION_OBSERVE_H
+
+#include <stdbool.h>
+
+#include "abi/event.h"
+#include "base/procfs.h"
+#include "trace/writer.h"
+
+struct observe_thread {
+	pid_t tid, inner_tid;
+	char name[32];
+	char state;       /* letter, of the last reading */
+	char wait[32];    /* system call, "gil", or empty */
+	uint64_t cpu_ns;
+	bool seen;        /* in the present reading */
+};
+
+struct observe {
+	const struct procfs *procfs;
+	pid_t pid;
+	bool namespaced;               /* the target counts its threads otherwise than we do */
+	uint64_t runtime, runtime_end; /* where the interpreter's state lies: a futex in there is the GIL's */
+	struct observe_thread *threads; /* by tid */
+	size_t count, capacity;
+};
+
+void observe_init(struct observe *observe, const struct procfs *procfs, pid_t pid, bool namespaced);
+void observe_done(struct observe *observe);
+/* One reading at TICKS: THREAD, THREAD_TIME and PROCESS_TIME events go to BUILDER. False when the process is gone. */
+bool observe_read(struct observe *observe, uint64_t ticks, struct event_builder *builder);
+/* What the thread waits in now: "" while it runs, is not told, or ended. */
+void observe_wait(const struct observe *observe, pid_t tid, char *out, size_t size);
+/* State letter now, 0 when it is gone. */
+char observe_state(const struct observe *observe, pid_t tid);
+const struct observe_thread *observe_by_tid(const struct observe *observe, pid_t tid);
+const struct observe_thread *observe_by_inner(const struct observe *observe, pid_t inner_tid);
+
+#endif

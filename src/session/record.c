@@ -1,0 +1,248 @@
+/* The loop of a session: everything that happens again and again while the target runs, each at its own pace. */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "session/capture.h"
+#include "session/state.h"
+
+#define MS 1000000ull
+#define DRAIN_NS (10 * MS)
+#define PARTIAL_NS (250 * MS)
+#define OBSERVE_NS (100 * MS)
+#define COUNTERS_NS (1000 * MS)
+#define RECLAIM_NS (1000 * MS)
+#define PROGRESS_NS (100 * MS)
+#define AHEAD_NS (2000 * MS)
+#define REARM_NS (10000 * MS)
+enum { GROW_SUBBUFS = 32, EVENTS_FLUSH_BYTES = 32768, REARM_TIMEOUT_MS = 1500 };
+
+struct loop {
+	uint64_t drain_ns, partial_ns, observe_ns, counters_ns, reclaim_ns, progress_ns, sample_ns; /* when next */
+	uint64_t observe_every_ns, sample_every_ns, sample_last_ns, sample_cost_ns, end_ns;
+	uint64_t random;
+	bool gone; /* the target */
+};
+
+/* Even steps of the clock could beat with the target's own; so each interval is drawn from half to one and a half of it. */
+static uint64_t jitter(struct loop *loop, uint64_t interval_ns)
+{
+	loop->random ^= loop->random << 13;
+	loop->random ^= loop->random >> 7;
+	loop->random ^= loop->random << 17;
+	return interval_ns / 2 + loop->random % (interval_ns + 1);
+}
+
+static bool tid_alive(void *context, uint32_t inner_tid)
+{
+	const struct session *session = context;
+	pid_t tid = (pid_t)inner_tid;
+	char path[128];
+
+	if (session->observe.namespaced)
+		tid = target_outer_tid(session->target, (pid_t)inner_tid);
+	if (tid <= 0)
+		return false;
+	snprintf(path, sizeof path, "%s/%d/task/%d", session->procfs->root, (int)session->facts->pid, (int)tid);
+	return access(path, F_OK) == 0 || errno != ENOENT;
+}
+
+static void drain_step(struct session *session, struct loop *loop, uint64_t now_ns)
+{
+	bool partial = now_ns >= loop->partial_ns;
+
+	session_push_deadline(session, AHEAD_NS);
+	drain_round(session->drain, partial);
+	if (partial)
+		loop->partial_ns = now_ns + PARTIAL_NS;
+	if (drain_totals(session->drain).used * 2 > session->pool.count)
+		pool_grow(&session->pool, GROW_SUBBUFS);
+	session->hooks_seen++;
+	session->hooks_on_seen += __atomic_load_n(&session->pool.page->hooks_on, __ATOMIC_RELAXED) == 1;
+	if (now_ns >= loop->reclaim_ns) {
+		drain_reclaim(session->drain, tid_alive, session);
+		loop->reclaim_ns = now_ns + RECLAIM_NS;
+	}
+}
+
+/* Threads by the thousand take long to read; then they are read more rarely, so that we never take more than a twentieth of a CPU for it. */
+static void observe_step(struct session *session, struct loop *loop, uint64_t now_ns)
+{
+	struct proc_times times;
+	uint64_t cost_ns;
+
+	if (!observe_read(&session->observe, session_ticks(session), &session->events)) {
+		loop->gone = true;
+		return;
+	}
+	if (procfs_times(session->procfs, session->facts->pid, 0, &times) == 0)
+		session->cpu_now_ns = times.user_ns + times.system_ns;
+	cost_ns = clock_monotonic_ns() - now_ns;
+	loop->observe_every_ns = cost_ns * 20 > OBSERVE_NS ? cost_ns * 20 : OBSERVE_NS;
+	loop->observe_ns = now_ns + loop->observe_every_ns;
+}
+
+static void sample_step(struct session *session, struct loop *loop, uint64_t now_ns)
+{
+	uint64_t weight_ns = now_ns - loop->sample_last_ns;
+
+	if (weight_ns > loop->sample_every_ns * 10)
+		weight_ns = loop->sample_every_ns * 10; /* we slept through it; nobody knows what happened */
+	stacks_sample(session->stacks, session_ticks(session), weight_ns, &session->events);
+	loop->sample_last_ns = now_ns;
+	loop->sample_cost_ns = (loop->sample_cost_ns * 7 + (clock_monotonic_ns() - now_ns)) / 8;
+	if (loop->sample_cost_ns * 4 > loop->sample_every_ns && loop->sample_every_ns < 1000 * MS) {
+		loop->sample_every_ns *= 2;
+		session->sample_every_ns = loop->sample_every_ns;
+	}
+	loop->sample_ns = now_ns + jitter(loop, loop->sample_every_ns);
+}
+
+/* After an exec our mapping is gone, and another program runs that we must not touch. */
+static bool exec_seen(struct session *session)
+{
+	uint64_t magic = 0, startstack = session_startstack(session);
+
+	if (session->startstack && startstack && startstack != session->startstack)
+		return true;
+	return session->armed && session->handshake.page_addr && target_read(session->target, session->handshake.page_addr, &magic, sizeof magic) < 0 && errno == EFAULT;
+}
+
+/* A single-threaded 3.12+ target that is throttled has no thread of ours to turn hooks on again. */
+static void rearm_step(struct session *session, uint64_t now_ns)
+{
+	uint64_t wanted = __atomic_load_n(&session->pool.page->rearm_wanted, __ATOMIC_RELAXED);
+	struct error err = { 0 };
+
+	if (wanted == session->rearm_seen || now_ns < session->rearm_ns)
+		return;
+	session->rearm_seen = wanted;
+	session->rearm_ns = now_ns + REARM_NS;
+	session_push_deadline(session, 3 * AHEAD_NS);
+	if (handshake_rearm(&session->handshake, REARM_TIMEOUT_MS, &err) < 0 && err.code != ERR_EXITED)
+		session_warn(session, "hooks could not be turned on again: %.180s", err.text);
+	session_hold(session, &session->handshake.receipt);
+}
+
+static void progress_tell(struct session *session, uint64_t now_ns, void (*progress)(void *, const struct session_progress *), void *context)
+{
+	struct session_progress now = { .phase = PHASE_RECORDING, .elapsed_ns = now_ns - session->start_ns, .duration_ns = session->options->duration_ns };
+
+	if (session->drain) {
+		struct drain_totals totals = drain_totals(session->drain);
+
+		now.events = totals.events;
+		now.lost = totals.lost;
+		now.overhead_pct = (double)session_overhead_ppm(session, totals.cost_ticks) / 10000;
+		now.coverage = session->hooks_seen ? (double)session->hooks_on_seen / (double)session->hooks_seen : 0;
+		now.collector = (enum collector_state)__atomic_load_n(&session->pool.page->state, __ATOMIC_RELAXED);
+	}
+	now.samples = session->stacks ? stacks_count(session->stacks) : 0;
+	progress(context, &now);
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Sleeps until something is due, or the target ends. */
+static void loop_wait(const struct session *session, struct loop *loop)
+{
+	uint64_t due_ns = loop->observe_ns, now_ns = clock_monotonic_ns();
+	struct pollfd end = { .fd = session->pidfd, .events = POLLIN };
+	struct timespec pause;
+
+	if (session->drain)
+		due_ns = least(due_ns, loop->drain_ns);
+	if (session->stacks)
+		due_ns = least(due_ns, loop->sample_ns);
+	due_ns = least(due_ns, loop->progress_ns);
+	if (loop->end_ns)
+		due_ns = least(due_ns, loop->end_ns);
+	due_ns = due_ns > now_ns ? due_ns - now_ns : 0;
+	pause = (struct timespec){ (time_t)(due_ns / 1000000000), (long)(due_ns % 1000000000) };
+	/* A signal ends the wait early: that is how *stop is noticed at once. */
+	if (ppoll(&end, session->pidfd >= 0, &pause, NULL) > 0)
+		loop->gone = true;
+}
+
+static void loop_begin(const struct session *session, struct loop *loop)
+{
+	uint64_t now_ns = clock_monotonic_ns();
+
+	*loop = (struct loop){ .drain_ns = now_ns, .partial_ns = now_ns, .observe_ns = now_ns, .counters_ns = now_ns + COUNTERS_NS, .reclaim_ns = now_ns + RECLAIM_NS,
+		.progress_ns = now_ns, .sample_ns = now_ns, .sample_last_ns = now_ns, .observe_every_ns = OBSERVE_NS, .random = now_ns | 1 };
+	if (session->options->rate_hz)
+		loop->sample_every_ns = 1000 * MS / session->options->rate_hz;
+	if (session->options->duration_ns)
+		loop->end_ns = session->start_ns + session->options->duration_ns;
+}
+
+/* What is due at NOW. */
+static void loop_step(struct session *session, struct loop *loop, uint64_t now_ns)
+{
+	if (session->drain && now_ns >= loop->drain_ns) {
+		drain_step(session, loop, now_ns);
+		loop->drain_ns = now_ns + DRAIN_NS;
+	}
+	if (session->stacks && now_ns >= loop->sample_ns)
+		sample_step(session, loop, now_ns);
+	if (now_ns >= loop->observe_ns) {
+		observe_step(session, loop, now_ns);
+		if (!loop->gone && session->drain)
+			rearm_step(session, now_ns);
+	}
+	if (now_ns >= loop->counters_ns) {
+		session_counters(session, session_ticks(session));
+		loop->counters_ns = now_ns + COUNTERS_NS;
+		session_flush(session);
+	}
+	if (session->events.size > EVENTS_FLUSH_BYTES)
+		session_flush(session);
+}
+
+static bool ended(struct session *session, struct loop *loop, const volatile int *stop, bool observed)
+{
+	if (stop && *stop >= 2)
+		session->end = END_ABANDONED;
+	else if (stop && *stop == 1)
+		session->end = END_STOPPED;
+	else if (loop->gone || (session->pidfd < 0 && !target_alive(session->target)))
+		session->end = END_TARGET_EXITED;
+	else if (observed && exec_seen(session))
+		session->end = END_TARGET_EXECED;
+	else if (loop->end_ns && clock_monotonic_ns() >= loop->end_ns)
+		session->end = END_DURATION;
+	else
+		return false;
+	return true;
+}
+
+int session_record(struct session *session, const volatile int *stop, void (*progress)(void *context, const struct session_progress *), void *context, struct error *err)
+{
+	struct loop loop;
+
+	loop_begin(session, &loop);
+	session->sample_every_ns = loop.sample_every_ns;
+	for (;;) {
+		uint64_t now_ns = clock_monotonic_ns();
+		bool observe = now_ns >= loop.observe_ns;
+
+		if (!loop.gone)
+			loop_step(session, &loop, now_ns);
+		if (ended(session, &loop, stop, observe))
+			return 0;
+		if (now_ns >= loop.progress_ns) {
+			if (progress)
+				progress_tell(session, now_ns, progress, context);
+			loop.progress_ns = now_ns + PROGRESS_NS;
+		}
+		if (spool_failed(session->spool))
+			return 0; /* no room for the trace: what was recorded is told by spool_finish() */
+		loop_wait(session, &loop);
+	}
+}

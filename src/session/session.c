@@ -1,0 +1,371 @@
+/* Beginning and end of a session. The loop between is record.c's. */
+#include "session/session.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "session/capture.h"
+#include "session/state.h"
+
+#define CALIBRATE_NS 50000000ull
+enum {
+	FIRST_SUBBUFS = 4 * 1024 * 1024 / SUBBUF_BYTES,
+	GIL_TIMEOUT_MS = 5000,
+	DISARM_TIMEOUT_MS = 5000,
+	DISARM_TRIES = 3,
+	PYTHON_3_12 = 0x030c0000,
+};
+
+const char *backend_name(enum backend backend)
+{
+	static const char *const names[] = { "auto", "none", "monitoring", "evaluator", "setprofile", "settrace" };
+
+	return (size_t)backend < sizeof names / sizeof *names ? names[backend] : "unknown";
+}
+
+static void chunk_keep(void *context, const struct chunk *chunk, uint64_t events)
+{
+	struct session *session = context;
+
+	spool_add(session->spool, chunk, events);
+}
+
+static uint32_t tid_outer(void *context, uint32_t inner_tid)
+{
+	struct session *session = context;
+	const struct observe_thread *thread;
+	pid_t tid;
+
+	if (!session->observe.namespaced)
+		return inner_tid;
+	thread = observe_by_inner(&session->observe, (pid_t)inner_tid);
+	if (thread)
+		return (uint32_t)thread->tid;
+	tid = target_outer_tid(session->target, (pid_t)inner_tid);
+	return tid > 0 ? (uint32_t)tid : inner_tid;
+}
+
+static void skip_fill(char *out, const char *const *patterns)
+{
+	size_t used = 0;
+
+	for (; patterns && *patterns; patterns++) {
+		size_t length = strlen(*patterns) + 1;
+
+		if (length == 1 || used + length + 1 > PAGE_SKIP_BYTES)
+			continue;
+		memcpy(out + used, *patterns, length);
+		used += length;
+	}
+}
+
+static struct page *settings_new(const struct session *session)
+{
+	const struct session_options *options = session->options;
+	struct page *page = calloc(1, sizeof *page);
+
+	if (!page)
+		return NULL;
+	page->clock = session->clock_kind;
+	page->ticks_per_second = session->clock.ticks_per_second;
+	page->attacher_pid = session->observe.namespaced ? 0 : (uint32_t)getpid();
+	page->backend = options->backend;
+	page->c_calls = options->c_calls;
+	page->max_overhead_ppm = options->max_overhead_ppm;
+	page->lines = options->lines;
+	page->seed = options->seed;
+	page->skip_default = options->skip_default;
+	page->skip_presets = options->skip_presets;
+	page->may_start_thread = session->facts->threads > 1 || session->facts->python_hex < PYTHON_3_12;
+	page->thread_tid_offset = session->facts->tid_offset;
+	page->attach_id = clock_realtime_ns();
+	page->deadline_ticks = session_ticks(session) + 10 * session->clock.ticks_per_second;
+	skip_fill(page->skip_patterns, options->skip_patterns);
+	return page;
+}
+
+/* Another attacher at work is left alone; one that died has left a page behind, which is cleared first. */
+static int leftover_clear(struct session *session, bool *found, struct error *err)
+{
+	uint32_t attacher = 0;
+
+	*found = false;
+	if (!session->before.lanes_addr)
+		return 0;
+	if (residue_busy(session->target, session->before.lanes_addr, &attacher)) {
+		if (attacher)
+			return fail(err, ERR_BUSY, "process %d is being measured by process %u", (int)session->facts->pid, attacher);
+		return fail(err, ERR_BUSY, "process %d is being measured by another inferscope", (int)session->facts->pid);
+	}
+	*found = true;
+	return handshake_disarm(&session->handshake, DISARM_TIMEOUT_MS, err);
+}
+
+/* Hooks in; or, where the choice was ours and somebody has them, samples only. */
+static int session_arm(struct session *session, struct error *err)
+{
+	const struct session_options *options = session->options;
+	const struct drain_sink sink = { chunk_keep, tid_outer, session };
+	struct page *settings;
+	bool leftover;
+	int result;
+
+	if (leftover_clear(session, &leftover, err) < 0)
+		return -1;
+	settings = settings_new(session);
+	if (!settings)
+		return fail(err, ERR_MEMORY, "attaching to %d", (int)session->facts->pid);
+	result = handshake_arm(&session->handshake, settings, pool_bytes(options->trace_size_mb), FIRST_SUBBUFS, options->gil_timeout_ms ? options->gil_timeout_ms : GIL_TIMEOUT_MS,
+	                       &session->pool, err);
+	free(settings);
+	session->enter = session->handshake.receipt;
+	session_hold(session, &session->enter);
+	if (result < 0)
+		return -1;
+	session->armed = true;
+	return drain_open(&session->pool, &session->clock, FIRST_TARGET_LANE, &sink, &session->drain, err);
+}
+
+static int memory_read(void *context, uint64_t addr, void *buffer, size_t size)
+{
+	return target_read(context, addr, buffer, size);
+}
+
+/* Without samples the rest still works. */
+static void sampler_open(struct session *session)
+{
+	const struct remote_memory memory = { memory_read, session->target };
+	struct error err = { 0 };
+
+	if (!session->options->rate_hz)
+		return;
+	if (!session->observe.runtime)
+		session_warn(session, "no samples: the interpreter does not tell where its state lies");
+	else if (pyreader_open(&memory, session->observe.runtime, session->facts->python_hex, session->facts->tid_offset, &session->reader, &err) < 0)
+		session_warn(session, "no samples: %.200s", err.text);
+	else if (stacks_open(session->reader, &session->observe, &session->stacks, &err) < 0)
+		session_warn(session, "no samples: %.200s", err.text);
+}
+
+static void session_look(struct session *session)
+{
+	const struct target_facts *facts = session->facts;
+	struct proc_times times;
+	remote_addr runtime = target_symbol(session->target, "_PyRuntime");
+
+	/* From 3.11 on the main interpreter lies within, a megabyte at most; before, only the little that all interpreters share. */
+	session->observe.runtime = runtime;
+	session->observe.runtime_end = runtime ? runtime + (facts->python_hex >= 0x030b0000 ? 1 << 20 : 1 << 14) : 0;
+	session->startstack = session_startstack(session);
+	if (procfs_times(session->procfs, facts->pid, 0, &times) == 0)
+		session->cpu_start_ns = session->cpu_now_ns = times.user_ns + times.system_ns;
+}
+
+int session_start(struct target *target, const struct session_options *options, struct spool *spool, struct session **out, struct error *err)
+{
+	struct session *session = calloc(1, sizeof *session);
+	uint64_t ticks;
+
+	if (!session)
+		return fail(err, ERR_MEMORY, "attaching");
+	session->target = target;
+	session->facts = target_facts(target);
+	session->options = options;
+	session->procfs = options->inject.procfs ? options->inject.procfs : &procfs_real;
+	session->spool = spool;
+	session->clock_kind = clock_tsc_usable() ? CLOCK_TSC : CLOCK_MONOTONIC_NS;
+	session->clock = session->clock_kind == CLOCK_TSC ? clock_calibrate(CALIBRATE_NS) : clock_map_monotonic();
+	session->pidfd = (int)syscall(SYS_pidfd_open, session->facts->pid, 0);
+	session->handshake = (struct handshake){ .target = target, .inject = &options->inject };
+	event_builder_init(&session->events);
+	observe_init(&session->observe, session->procfs, session->facts->pid, session->facts->pid != session->facts->inner_pid);
+	session_look(session);
+	if (!residue_read(session->procfs, session->facts->pid, &session->before)) {
+		fail(err, target_alive(target) ? ERR_PERMISSION : ERR_EXITED, "process %d cannot be looked at: %s", (int)session->facts->pid, strerror(errno));
+		goto out;
+	}
+	ticks = session_ticks(session);
+	capture_begin(&session->events, ticks, session->facts, options, session->clock_kind);
+	observe_read(&session->observe, ticks, &session->events);
+	if (options->backend != BACKEND_NONE && session_arm(session, err) < 0)
+		goto out;
+	sampler_open(session);
+	if (!session->armed && !session->stacks) {
+		fail(err, ERR_COLLECTOR, "nothing to measure with: no hooks, and %s", session->warning_count ? session->warnings[0] : "no samples");
+		goto out;
+	}
+	session->start_ns = clock_monotonic_ns();
+	session_flush(session);
+	*out = session;
+	return 0;
+out:
+	session->spool = NULL;
+	session_free(session);
+	return -1;
+}
+
+/* Hooks off: asked for by the flag at once, then in order. */
+static int session_disarm(struct session *session, struct error *err)
+{
+	int result = -1;
+
+	__atomic_store_n(&session->pool.page->stop, 1, __ATOMIC_RELEASE);
+	for (int i = 0; i < DISARM_TRIES && result < 0; i++) {
+		result = handshake_disarm(&session->handshake, DISARM_TIMEOUT_MS, err);
+		session->leave = session->handshake.receipt;
+		session_hold(session, &session->leave);
+		if (result < 0 && !target_alive(session->target))
+			return 0;
+		if (result < 0 && err->code == ERR_TIMEOUT)
+			break; /* it is on its way in there; a second one would wait behind it */
+	}
+	if (result == 0)
+		session->armed = false;
+	return result;
+}
+
+/* Says what stayed. The target opens files and starts threads of its own, so that only what bears our name counts. */
+static bool clean_check(struct session *session, struct session_receipt *receipt)
+{
+	struct residue after;
+	uint32_t arm = session->pool.page ? __atomic_load_n(&session->pool.page->arm, __ATOMIC_ACQUIRE) : (uint32_t)ARM_DISARMED;
+
+	if (!residue_read(session->procfs, session->facts->pid, &after))
+		return true; /* it ended */
+	receipt->fds_after = after.fds;
+	receipt->threads_after = after.threads;
+	receipt->mappings_after = after.mappings;
+	if (session->armed || arm != ARM_DISARMED)
+		snprintf(receipt->not_clean, sizeof receipt->not_clean, "its hooks were not confirmed to be off");
+	else if (after.descriptors > session->before.descriptors)
+		snprintf(receipt->not_clean, sizeof receipt->not_clean, "%u descriptors of ours are still open in it", after.descriptors);
+	else if (after.lanes_addr)
+		snprintf(receipt->not_clean, sizeof receipt->not_clean, "our shared memory is still mapped in it");
+	return receipt->not_clean[0] == '\0';
+}
+
+static void closing_rows(struct session *session, const struct session_receipt *receipt)
+{
+	static const char *const ends[] = { "duration", "stopped", "target_exited", "target_execed", "abandoned" };
+	uint64_t ticks = session_ticks(session);
+	struct event_builder *events = &session->events;
+
+	session_counters(session, ticks);
+	if (session->before.fds && receipt->fds_after) {
+		const struct { const char *name; uint64_t value; } rows[] = {
+			{ "fds_before", session->before.fds }, { "fds_after", receipt->fds_after }, { "threads_before", session->before.threads }, { "threads_after", receipt->threads_after },
+			{ "mappings_before", session->before.mappings }, { "mappings_after", receipt->mappings_after },
+		};
+
+		for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+			event_add(events, ticks, EVENT_COUNTER, 0, 0, rows[i].name, (int64_t)rows[i].value);
+	}
+	capture_add(events, ticks, "backend", "%s", backend_name(receipt->backend_used));
+	capture_add(events, ticks, "end", "%s", ends[session->end]);
+	capture_add(events, ticks, "hooks", "%s", receipt->clean ? "off again" : receipt->not_clean);
+	if (session->stacks) {
+		capture_add(events, ticks, "sampler", "process_vm, Python frames only");
+		capture_add(events, ticks, "rate_hz", "%.0f", 1e9 / (double)session->sample_every_ns);
+	}
+	for (uint32_t i = 0; i < session->warning_count; i++) {
+		char key[32];
+
+		snprintf(key, sizeof key, "warning.%u", i + 1);
+		capture_add(events, ticks, key, "%s", session->warnings[i]);
+	}
+}
+
+static void closing_warnings(struct session *session, const struct session_receipt *receipt)
+{
+	if (session->end == END_TARGET_EXITED)
+		session_warn(session, "the process ended while it was measured");
+	if (session->end == END_TARGET_EXECED)
+		session_warn(session, "the process replaced itself with another program (exec) while it was measured");
+	if (session->stacks && session->options->rate_hz && 1000000000ull / session->options->rate_hz < session->sample_every_ns)
+		session_warn(session, "samples were lowered to %.0f per second: one look at all threads takes too long for more", 1e9 / (double)session->sample_every_ns);
+	if (receipt->lost)
+		session_warn(session, "%llu events were overwritten before they could be read; raise --trace-size-mb, or lower --max-overhead", (unsigned long long)receipt->lost);
+	if (spool_dropped_events(session->spool))
+		session_warn(session, "the trace reached its bound; its oldest %llu events are left out", (unsigned long long)spool_dropped_events(session->spool));
+}
+
+static void receipt_sum(struct session *session, struct session_receipt *receipt)
+{
+	if (session->drain) {
+		struct drain_totals totals = drain_totals(session->drain);
+
+		receipt->events = totals.events;
+		receipt->lost = totals.lost;
+		receipt->backend_used = (enum backend)session->pool.page->backend_used;
+	} else
+		receipt->backend_used = BACKEND_NONE;
+	receipt->samples = session->stacks ? stacks_count(session->stacks) : 0;
+	receipt->enter = session->enter;
+	receipt->leave = session->leave;
+	receipt->hold_max_ns = session->hold_max_ns;
+	receipt->end = session->end;
+	receipt->fds_before = session->before.fds;
+	receipt->threads_before = session->before.threads;
+	receipt->mappings_before = session->before.mappings;
+}
+
+int session_leave(struct session *session, struct session_receipt *receipt, struct error *err)
+{
+	bool over = session->end == END_TARGET_EXITED || session->end == END_TARGET_EXECED;
+	struct error failure = { 0 };
+
+	memset(receipt, 0, sizeof *receipt);
+	session->left = true;
+	if (!over)
+		observe_read(&session->observe, session_ticks(session), &session->events);
+	if (session->armed && !over)
+		session_disarm(session, &failure);
+	receipt->clean = over || !target_alive(session->target) || clean_check(session, receipt);
+	if (session->drain)
+		drain_last(session->drain);
+	receipt_sum(session, receipt);
+	closing_warnings(session, receipt);
+	closing_rows(session, receipt);
+	session_flush(session);
+	memcpy(receipt->warnings, session->warnings, sizeof receipt->warnings);
+	receipt->warning_count = session->warning_count;
+	if (receipt->clean)
+		return 0;
+	return fail(err, ERR_NOT_CLEAN, "process %d was left, but %s%s%.300s", (int)session->facts->pid, receipt->not_clean, failure.code ? ": " : "", failure.text);
+}
+
+void session_free(struct session *session)
+{
+	struct error err = { 0 };
+
+	if (!session)
+		return;
+	if (session->armed && !session->left && target_alive(session->target))
+		session_disarm(session, &err);
+	drain_close(session->drain);
+	pool_close(&session->pool);
+	stacks_close(session->stacks);
+	pyreader_close(session->reader);
+	observe_done(&session->observe);
+	event_builder_done(&session->events);
+	if (session->pidfd >= 0)
+		close(session->pidfd);
+	free(session);
+}
+
+int session_detach(struct target *target, const struct session_options *options, bool *found, struct error *err)
+{
+	struct session session = { .target = target, .facts = target_facts(target), .options = options };
+
+	*found = false;
+	session.procfs = options->inject.procfs ? options->inject.procfs : &procfs_real;
+	session.handshake = (struct handshake){ .target = target, .inject = &options->inject };
+	if (!residue_read(session.procfs, session.facts->pid, &session.before))
+		return fail(err, ERR_PERMISSION, "process %d cannot be looked at: %s", (int)session.facts->pid, strerror(errno));
+	return leftover_clear(&session, found, err);
+}

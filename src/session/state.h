@@ -1,0 +1,65 @@
+/* The inside of a session, shared by its parts: session.c begins and ends it, record.c is the loop between. */
+#ifndef INFERSCOPE_SESSION_STATE_H
+#define INFERSCOPE_SESSION_STATE_H
+
+#include "session/drain.h"
+#include "session/handshake.h"
+#include "session/observe.h"
+#include "session/residue.h"
+#include "session/session.h"
+#include "session/stacks.h"
+
+enum { SESSION_LANE = 0, FIRST_TARGET_LANE = 1 };
+
+struct session {
+	struct target *target;
+	const struct target_facts *facts;
+	const struct session_options *options;
+	const struct procfs *procfs;
+	struct spool *spool;
+	enum clock_kind clock_kind;
+	struct clock_map clock;
+	uint64_t start_ns;
+	uint64_t cpu_start_ns, cpu_now_ns; /* of the process */
+	int pidfd; /* -1 where the kernel has none */
+
+	bool armed;    /* hooks may be on in the target */
+	bool left;
+	struct handshake handshake;
+	struct pool pool;
+	struct drain *drain;
+	struct receipt enter, leave;
+	uint64_t hold_max_ns, hold_total_ns;
+	uint64_t rearm_seen, rearm_ns;
+
+	struct observe observe;
+	struct pyreader *reader;
+	struct stacks *stacks;
+	uint64_t sample_every_ns; /* as it came out: the rate lowers itself where a look takes long */
+	uint64_t startstack; /* of the program that runs: another one after an exec */
+	uint64_t hooks_on_seen, hooks_seen; /* looks at page.hooks_on */
+
+	struct event_builder events; /* of the SESSION lane, not yet in the trace */
+	uint64_t chunk_sequence;
+	enum session_end end;
+	struct residue before;
+	char warnings[SESSION_WARNINGS][256];
+	uint32_t warning_count;
+};
+
+uint64_t session_ticks(const struct session *session);
+void session_warn(struct session *session, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Counts what one entry cost the target. */
+void session_hold(struct session *session, const struct receipt *receipt);
+/* Puts the SESSION lane's events into the trace. */
+void session_flush(struct session *session);
+/* COUNTER events of this moment. */
+void session_counters(struct session *session, uint64_t ticks);
+/* Moves the dead man's deadline. */
+void session_push_deadline(struct session *session, uint64_t ahead_ns);
+/* Cost of the hooks over CPU time of the process since the session began, ppm. */
+uint64_t session_overhead_ppm(const struct session *session, uint64_t cost_ticks);
+/* Field 28 of /proc/PID/stat, 0 when not told. */
+uint64_t session_startstack(const struct session *session);
+
+#endif
