@@ -26,7 +26,7 @@ struct pystack {
 	bool cut;             /* deeper than PYSTACK_FRAMES_MAX: outer frames are missing */
 	uint32_t count;
 	uint64_t code[PYSTACK_FRAMES_MAX]; /* code objects, innermost first */
-	uint32_t line_hint[PYSTACK_FRAMES_MAX]; /* reserved: 0 */
+	uint32_t stamp[PYSTACK_FRAMES_MAX]; /* changes when another code object has taken the address: remember names by (code, stamp) */
 };
 
 struct pycode {
@@ -36,12 +36,15 @@ struct pycode {
 
 struct pyreader;
 
-/* RUNTIME is the address of _PyRuntime, PYTHON_HEX the target's PY_VERSION_HEX, TID_OFFSET that of tid in its libc's struct pthread. */
+/* ERR_PYTHON_VERSION or ERR_FREE_THREADED: the process says of itself that its layout is another than the known one; ERR_NOT_PYTHON: no runtime there.
+ * RUNTIME is the address of _PyRuntime, PYTHON_HEX the target's PY_VERSION_HEX, TID_OFFSET that of tid in its libc's
+ * struct pthread (3.8 to 3.10 need it). MEMORY is copied; its context must live as long as the reader. */
 int pyreader_open(const struct remote_memory *memory, uint64_t runtime, uint32_t python_hex, uint32_t tid_offset, struct pyreader **out, struct error *err);
 void pyreader_close(struct pyreader *reader);
-/* Reads the stacks of all threads: calls EACH for every one. Returns how many, or -1 when the interpreter could not be read now. */
+/* Reads the stacks of all threads, of all interpreters: calls EACH for every one that has Python frames. Returns how many, or -1 when the
+ * interpreter could not be read now. Frames of the interpreter's own making (shims) are left out. */
 int pyreader_stacks(struct pyreader *reader, void (*each)(void *context, const struct pystack *stack), void *context);
-/* Names of a code object; -1 when it is not (any longer) one. */
+/* Names of a code object; -1 when it is not (any longer) one. Before 3.11 it has no qualified name: then that is the name. */
 int pyreader_code(struct pyreader *reader, uint64_t code, struct pycode *out);
 uint64_t pyreader_torn(const struct pyreader *reader); /* walks dropped */
 

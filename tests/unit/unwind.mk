@@ -1,0 +1,8 @@
+if HAVE_CRITERION
+check_PROGRAMS += tests/unit/test_unwind
+TESTS += tests/unit/test_unwind
+endif
+tests_unit_test_unwind_SOURCES = tests/unit/test_unwind.c
+tests_unit_test_unwind_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_test_unwind_LDADD = libunwindpy.a libbase.a $(CRITERION_LIBS) $(ZSTD_LIBS) $(ZLIB_LIBS) $(CJSON_LIBS)
+include tests/live/pystack/pystack.mk
