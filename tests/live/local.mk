@@ -1,7 +1,7 @@
 # The live tests: real processes. `make check-live` (= integration) runs all of them, QUICK=1 what CI runs.
 dist_noinst_SCRIPTS += tests/live/run tests/live/clean
-EXTRA_DIST += tests/live/harness.py tests/live/matrix.py tests/live/cases.py tests/live/endings.py tests/live/launching.py tests/live/overhead.py
-EXTRA_DIST += tests/live/programs/known.py tests/live/programs/planted.py tests/live/programs/work.py
+EXTRA_DIST += tests/live/harness.py tests/live/matrix.py tests/live/cases.py tests/live/endings.py tests/live/launching.py tests/live/overhead.py tests/live/ways.py
+EXTRA_DIST += tests/live/programs/known.py tests/live/programs/planted.py tests/live/programs/work.py tests/live/programs/embed.c
 
 check-live integration: all
 	BUILD="$(abs_top_builddir)" $(srcdir)/tests/live/run $${QUICK:+--quick} $$LIVE
