@@ -1,5 +1,7 @@
 # Each layer's unit tests are one Criterion program, tests/unit/test_LAYER: add yours in tests/unit/LAYER.mk.
 UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
+# Test scripts find the sources in $SRCDIR and what was built in $BUILD.
+AM_TESTS_ENVIRONMENT = SRCDIR="$(abs_top_srcdir)" BUILD="$(abs_top_builddir)" CC="$(CC)"; export SRCDIR BUILD CC;
 include tests/unit/base.mk
 include tests/unit/trace.mk
 include tests/unit/inject.mk
@@ -12,3 +14,4 @@ include tests/unit/analyze.mk
 include tests/unit/report.mk
 include tests/unit/cli.mk
 include tests/live/local.mk
+include tests/fuzz/local.mk

@@ -9,6 +9,15 @@ uint32_t crc_of(const void *bytes, size_t length)
 	return (uint32_t)crc32_z(0, bytes, length);
 }
 
+bool crc_is(const void *bytes, size_t length, uint32_t expected)
+{
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+	return true;
+#else
+	return crc_of(bytes, length) == expected;
+#endif
+}
+
 /* Fields in their order; a cursor either copies in or out. */
 static void put(unsigned char **at, const void *field, size_t size)
 {
@@ -44,7 +53,7 @@ bool file_head_read(const unsigned char in[FILE_HEAD_BYTES], struct file_head *o
 	uint32_t head_bytes, crc;
 
 	memcpy(&crc, in + FILE_HEAD_BYTES - 4, 4);
-	if (crc != crc_of(in, FILE_HEAD_BYTES - 4))
+	if (!crc_is(in, FILE_HEAD_BYTES - 4, crc))
 		return false;
 	get(&at, &out->version, 4);
 	get(&at, &head_bytes, 4);
@@ -103,7 +112,7 @@ bool chunk_head_read(const unsigned char *in, struct chunk *chunk, struct chunk_
 
 	store->head_bytes = (uint32_t)chunk_head_length(in);
 	memcpy(&crc, in + store->head_bytes - 4, 4);
-	if (crc != crc_of(in, store->head_bytes - 4))
+	if (!crc_is(in, store->head_bytes - 4, crc))
 		return false;
 	memset(chunk, 0, sizeof *chunk);
 	get(&at, &store->stored_bytes, 4);

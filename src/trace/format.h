@@ -43,5 +43,7 @@ size_t chunk_head_length(const unsigned char *in);
 bool chunk_head_read(const unsigned char *in, struct chunk *chunk, struct chunk_store *store);
 
 uint32_t crc_of(const void *bytes, size_t length);
+/* True when the check sum is EXPECTED; always in a fuzz build, which would else not get past it. */
+bool crc_is(const void *bytes, size_t length, uint32_t expected);
 
 #endif

@@ -108,7 +108,7 @@ static const void *unpack(struct trace *trace, const struct chunk_store *store, 
 {
 	uint32_t count;
 
-	if (crc_of(payload, store->stored_bytes) != store->payload_crc)
+	if (!crc_is(payload, store->stored_bytes, store->payload_crc))
 		return NULL;
 	if (store->codec == CODEC_DELTA_ZSTD)
 		return codec_unpack(trace->codec, payload, store->stored_bytes, store->raw_bytes, store->event_count);

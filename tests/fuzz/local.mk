@@ -1,0 +1,15 @@
+# `make check` replays the corpus; `make check-fuzz` looks for more (clang, FUZZ_SECONDS each).
+check_PROGRAMS += tests/fuzz/replay_trace tests/fuzz/replay_assemble
+TESTS += tests/fuzz/corpus.test
+dist_noinst_SCRIPTS += tests/fuzz/run tests/fuzz/corpus.test
+EXTRA_DIST += tests/fuzz/corpus
+
+FUZZ_LDADD = libtrace.a libbase.a $(ZSTD_LIBS) $(ZLIB_LIBS)
+tests_fuzz_replay_trace_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_trace.c
+tests_fuzz_replay_trace_LDADD = $(FUZZ_LDADD)
+tests_fuzz_replay_assemble_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_assemble.c
+tests_fuzz_replay_assemble_LDADD = $(FUZZ_LDADD)
+
+check-fuzz:
+	$(srcdir)/tests/fuzz/run $${FUZZ_SECONDS:-30}
+.PHONY: check-fuzz

@@ -1,0 +1,43 @@
+/* Runs a fuzz target over the files named on its command line, for compilers without libFuzzer: the corpus is part of `make check`. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static int replay(const char *path)
+{
+	FILE *file = fopen(path, "rb");
+	uint8_t *data;
+	long size;
+
+	if (!file || fseek(file, 0, SEEK_END) < 0 || (size = ftell(file)) < 0) {
+		fprintf(stderr, "replay: cannot read %s\n", path);
+		return -1;
+	}
+	rewind(file);
+	data = malloc(size ? (size_t)size : 1);
+	if (!data || fread(data, 1, (size_t)size, file) != (size_t)size) {
+		fprintf(stderr, "replay: cannot read %s\n", path);
+		return -1;
+	}
+	fclose(file);
+	LLVMFuzzerTestOneInput(data, (size_t)size);
+	free(data);
+	return 0;
+}
+
+int main(int count, char **paths)
+{
+	int i;
+
+	if (count < 2) {
+		fprintf(stderr, "replay: no files\n");
+		return 1;
+	}
+	for (i = 1; i < count; i++)
+		if (replay(paths[i]) < 0)
+			return 1;
+	printf("%d files\n", count - 1);
+	return 0;
+}
