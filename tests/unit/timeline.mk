@@ -1,0 +1,12 @@
+if HAVE_CRITERION
+check_PROGRAMS += tests/unit/test_timeline
+TESTS += tests/unit/test_timeline
+endif
+tests_unit_test_timeline_SOURCES = \
+	tests/unit/timeline_calls.c \
+	tests/unit/timeline_help.c tests/unit/timeline_help.h \
+	tests/unit/timeline_intervals.c \
+	tests/unit/timeline_threads.c \
+	tests/unit/timeline_windows.c
+tests_unit_test_timeline_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_test_timeline_LDADD = libtimeline.a libtrace.a libbase.a $(CRITERION_LIBS) $(ZSTD_LIBS) $(ZLIB_LIBS)

@@ -1,0 +1,82 @@
+/* Intervals for exports agree with the totals. */
+#include "timeline_help.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+struct seen {
+	struct interval items[64];
+	char names[64][32];
+	size_t count, stop_after;
+};
+
+static bool keep(void *context, const struct interval *interval)
+{
+	struct seen *seen = context;
+
+	snprintf(seen->names[seen->count], sizeof seen->names[0], "%s", interval->name);
+	seen->items[seen->count++] = *interval;
+	return seen->count != seen->stop_after;
+}
+
+static struct seen intervals_of(const char *text, size_t stop_after)
+{
+	struct trace *trace = trace_from_text(text);
+	struct seen seen = { .stop_after = stop_after };
+	struct timeline *timeline;
+	struct error err;
+
+	cr_assert_eq(timeline_build(trace, &timeline, &err), 0);
+	cr_assert_eq(timeline_intervals(timeline, trace, keep, &seen, &err), 0);
+	return seen;
+}
+
+#define NESTED META NAMES ON(0) OFF(1000) THREAD(3, 7) "0 enter ref=1\n100 enter ref=2\n400 leave ref=2 flags=exception\n"
+
+Test(timeline_intervals, come_in_order_of_their_end)
+{
+	struct seen seen = intervals_of(NESTED, 0);
+
+	cr_assert_eq(seen.count, 2);
+	cr_assert_eq(seen.items[0].start_ns, 100);
+	cr_assert_eq(seen.items[0].end_ns, 400);
+	cr_assert_eq(seen.items[0].depth, 1);
+	cr_assert(seen.items[0].exception);
+	cr_assert_eq(seen.items[1].end_ns, 1000);
+	cr_assert(seen.items[1].open_end);
+}
+
+Test(timeline_intervals, end_when_the_caller_has_enough)
+{
+	cr_assert_eq(intervals_of(NESTED, 1).count, 1);
+}
+
+Test(timeline_intervals, pair_scopes_by_their_number)
+{
+	struct seen seen = intervals_of(META ON(0) OFF(1000) THREAD(3, 7)
+		"100 scope_enter scope=5 name=\"infer\" metadata=\"{}\"\n200 scope_enter scope=6 name=\"token\"\n300 scope_exit scope=5\n400 instant name=\"now\"\n", 0);
+
+	cr_assert_eq(seen.count, 4);
+	cr_assert_eq(seen.items[0].kind, EVENT_SCOPE_ENTER);
+	cr_assert_eq(seen.items[0].start_ns, 100);
+	cr_assert_eq(seen.items[0].end_ns, 300);
+	cr_assert_str_eq(seen.names[0], "infer");
+	cr_assert_eq(seen.items[1].kind, EVENT_SCOPE_EXIT);
+	cr_assert_eq(seen.items[2].kind, EVENT_INSTANT);
+	cr_assert_str_eq(seen.names[3], "token");
+	cr_assert(seen.items[3].open_end);
+}
+
+Test(timeline_intervals, carry_the_geometry_of_kernels)
+{
+	struct seen seen = intervals_of(META ON(0) OFF(1000)
+		"chunk process=0 lane=5 tid=0 kind=gpu sequence=1 lost=0 depth=0 refs=" CLOCK
+		"100 gpu_kernel duration_ns=300 device=2 stream=7 grid_x=1 grid_y=2 grid_z=3 block_x=4 block_y=5 block_z=6 name=\"gemm\"\n", 0);
+
+	cr_assert_eq(seen.items[0].end_ns, 400);
+	cr_assert_eq(seen.items[0].device, 2);
+	cr_assert_eq(seen.items[0].grid[2], 3);
+	cr_assert_eq(seen.items[0].block[0], 4);
+	cr_assert_str_eq(seen.names[0], "gemm");
+}

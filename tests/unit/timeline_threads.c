@@ -1,0 +1,118 @@
+/* What threads did: parts that add up to the time they lived. */
+#include "timeline_help.h"
+
+#include <criterion/criterion.h>
+
+static uint64_t sum_of_parts(const struct thread *thread)
+{
+	return thread->python_ns + thread->native_ns + thread->gil_wait_ns + thread->lock_wait_ns + thread->io_wait_ns + thread->gpu_wait_ns +
+		thread->sleep_ns + thread->runnable_ns + thread->idle_ns + thread->unknown_ns;
+}
+
+Test(timeline_threads, split_time_by_the_kernels_clocks)
+{
+	struct timeline *t = timeline_from_text(META NAMES ON(0) OFF(1000000000) SESSION
+		"0 thread_time ref=7 cpu_ns=5 run_wait_ns=0 state=82\n"
+		"1000000000 thread_time ref=7 cpu_ns=600000005 run_wait_ns=100000000 voluntary=3 involuntary=2 state=83 wait=\"gil\"\n"
+		THREAD(3, 7) "0 enter ref=1\n");
+	const struct thread *thread = &t->threads[0];
+
+	cr_assert_eq(thread->python_ns, 600000000);
+	cr_assert_eq(thread->runnable_ns, 100000000);
+	cr_assert_eq(thread->gil_wait_ns, 300000000);
+	cr_assert_eq(thread->involuntary, 2);
+	cr_assert_eq(sum_of_parts(thread), thread->wall_ns);
+	timeline_free(t);
+}
+
+#define WAITS(wait) \
+	"0 thread_time ref=7 cpu_ns=0 state=83 wait=\"" wait "\"\n1000000000 thread_time ref=7 cpu_ns=0 state=83 wait=\"" wait "\"\n"
+#define LIBRARY \
+	"0 code ref=10 line=1 name=\"get\" qualname=\"Queue.get\" file=\"/usr/lib/python3.11/queue.py\"\n" \
+	"0 code ref=11 line=2 name=\"wait\" qualname=\"Condition.wait\" file=\"/usr/lib/python3.11/threading.py\"\n" \
+	"0 code ref=12 line=3 name=\"acquire\" qualname=\"Semaphore.acquire\" file=\"/usr/lib/python3.11/threading.py\"\n"
+
+Test(timeline_threads, tell_a_lock_from_an_idle_worker_by_the_frames)
+{
+	struct timeline *lock = timeline_from_text(META NAMES LIBRARY ON(0) OFF(1000000000) SESSION WAITS("futex") THREAD(3, 7) "0 enter ref=1\n");
+	struct timeline *worker = timeline_from_text(META NAMES LIBRARY ON(0) OFF(1000000000) SESSION WAITS("futex") THREAD(3, 7) "0 enter ref=1\n0 enter ref=10\n0 enter ref=11\n");
+	struct timeline *semaphore = timeline_from_text(META NAMES LIBRARY ON(0) OFF(1000000000) SESSION WAITS("futex") THREAD(3, 7) "0 enter ref=1\n0 enter ref=12\n0 enter ref=11\n");
+
+	cr_assert_eq(lock->threads[0].lock_wait_ns, 1000000000);
+	cr_assert_eq(worker->threads[0].idle_ns, 1000000000);
+	cr_assert_eq(semaphore->threads[0].lock_wait_ns, 1000000000);
+}
+
+Test(timeline_threads, know_sleep_io_and_idle_by_the_system_call)
+{
+	struct timeline *sleeper = timeline_from_text(META NAMES ON(0) OFF(1000000000) SESSION WAITS("clock_nanosleep") THREAD(3, 7) "0 enter ref=1\n");
+	struct timeline *reader = timeline_from_text(META NAMES ON(0) OFF(1000000000) SESSION WAITS("recvfrom") THREAD(3, 7) "0 enter ref=1\n");
+	struct timeline *server = timeline_from_text(META NAMES ON(0) OFF(1000000000) SESSION WAITS("epoll_wait") THREAD(3, 7) "0 enter ref=1\n");
+
+	cr_assert_eq(sleeper->threads[0].sleep_ns, 1000000000);
+	cr_assert_eq(reader->threads[0].io_wait_ns, 1000000000);
+	cr_assert_eq(server->threads[0].idle_ns, 1000000000);
+}
+
+Test(timeline_threads, believe_a_futex_of_an_unknown_stack_to_be_nothing)
+{
+	struct timeline *pool = timeline_from_text(META ON(0) OFF(1000000000) SESSION WAITS("futex"));
+
+	cr_assert_eq(pool->threads[0].idle_ns, 1000000000, "a thread without Python that waits is some library's pool");
+}
+
+Test(timeline_threads, charge_a_thread_that_came_late_only_for_its_life)
+{
+	struct timeline *t = timeline_from_text(META NAMES ON(0) OFF(4000000000) SESSION
+		"0 thread_time ref=7 cpu_ns=0 state=82\n4000000000 thread_time ref=7 cpu_ns=4000000000 state=82\n"
+		"2000000000 thread_time ref=8 cpu_ns=0 state=82\n3000000000 thread_time ref=8 cpu_ns=500000000 state=83 wait=\"read\"\n"
+		THREAD(3, 7) "0 enter ref=1\n" THREAD(4, 8) "2000000000 enter ref=2\n3000000000 leave ref=2\n");
+
+	cr_assert_eq(t->threads[1].wall_ns, 1000000000);
+	cr_assert_eq(t->threads[1].io_wait_ns, 500000000);
+	cr_assert_eq(function_named(t, "work")->precision, PRECISION_EXACT, "seen all its life");
+	timeline_free(t);
+}
+
+Test(timeline_threads, judge_by_calls_when_nobody_read_the_clocks)
+{
+	struct timeline *t = timeline_from_text(META NAMES ON(0) OFF(1000) THREAD(3, 7) "0 enter ref=1\n200 c_enter ref=4\n900 c_leave ref=4\n1000 leave ref=1\n");
+
+	cr_assert_eq(t->threads[0].python_ns, 300);
+	cr_assert_eq(t->threads[0].sleep_ns, 700);
+	timeline_free(t);
+}
+
+Test(timeline_threads, fill_slots_with_what_all_threads_did)
+{
+	struct timeline *t = timeline_from_text(META NAMES ON(0) OFF(1000000000) SESSION
+		"0 thread_time ref=7 cpu_ns=0 state=82\n500000000 thread_time ref=7 cpu_ns=500000000 state=82\n1000000000 thread_time ref=7 cpu_ns=500000000 state=83 wait=\"epoll_wait\"\n"
+		THREAD(3, 7) "0 enter ref=1\n");
+
+	cr_assert_eq(t->slot_count, 10);
+	cr_assert_eq(t->slots[0].state_ns[THREAD_PYTHON], 100000000);
+	cr_assert_eq(t->slots[9].state_ns[THREAD_IDLE], 100000000);
+	timeline_free(t);
+}
+
+Test(timeline_threads, say_why_a_thread_is_not_hooked)
+{
+	struct timeline *t = timeline_from_text(META NAMES ON(0) "1 unhooked ref=7 reason=\"a debugger has its hook\"\n" OFF(1000));
+
+	cr_assert_str_eq(t->threads[0].unhooked, "a debugger has its hook");
+	timeline_free(t);
+}
+
+Test(timeline_threads, count_overlapping_kernels_of_two_streams_once)
+{
+	struct timeline *t = timeline_from_text(META ON(0) OFF(1000)
+		"chunk process=0 lane=5 tid=0 kind=gpu sequence=1 lost=0 depth=0 refs=" CLOCK
+		"100 gpu_kernel duration_ns=300 device=0 stream=7 name=\"a\"\n200 gpu_kernel duration_ns=300 device=0 stream=8 name=\"b\"\n"
+		"450 h2d_copy duration_ns=150 device=0 stream=9 bytes=64\n");
+
+	cr_assert_eq(t->devices[0].kernel_ns, 400);
+	cr_assert_eq(t->devices[0].busy_ns, 500);
+	cr_assert_eq(t->devices[0].copy_exposed_ns, 100);
+	cr_assert_eq(t->devices[0].h2d_bytes, 64);
+	timeline_free(t);
+}

@@ -1,0 +1,110 @@
+/* Hooks that were on for a part of the time only: what was seen is scaled, by what was seen nearest. */
+#include "timeline_help.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+Test(timeline_windows, scale_calls_and_times_of_a_thread_seen_half_of_the_time)
+{
+	struct timeline *t = timeline_from_text(META NAMES
+		"0 window_on reason=1\n1000000 window_off reason=2\n2000000 window_on reason=2\n3000000 window_off reason=2\n4000000 window_on reason=1\n4000000 window_off reason=1\n"
+		THREAD(3, 7)
+		"0 enter ref=1\n100000 enter ref=2\n500000 leave ref=2\n"
+		"2000000 stack_begin omitted=0\n2000000 seed ref=1\n2100000 enter ref=2\n2500000 leave ref=2\n");
+	const struct function *work = function_named(t, "work");
+
+	cr_assert_eq(t->duration_ns, 4000000);
+	cr_assert_float_eq(t->coverage, 0.5, 1e-9);
+	cr_assert_eq(work->precision, PRECISION_ESTIMATED);
+	cr_assert_eq(work->seen_calls, 2);
+	cr_assert_eq(work->seen_self_ns, 800000);
+	cr_assert_eq(work->calls, 4, "%lu", (unsigned long)work->calls);
+	cr_assert_eq(work->self_ns, 1600000);
+	cr_assert_eq(function_named(t, "main")->total_ns, 4000000);
+	timeline_free(t);
+}
+
+Test(timeline_windows, let_a_short_window_stand_for_the_long_time_around_it)
+{
+	/* The brake makes windows short while much is called: 100 us of hot code between 1 ms stand for as much time as the quiet window. */
+	struct timeline *t = timeline_from_text(META NAMES
+		"0 window_on reason=1\n1000000 window_off reason=2\n5000000 window_on reason=2\n5100000 window_off reason=2\n9000000 window_on reason=2\n10000000 window_off reason=1\n"
+		THREAD(3, 7)
+		"0 enter ref=1\n"
+		"5000000 stack_begin omitted=0\n5000000 seed ref=2\n5050000 enter ref=3\n5060000 leave ref=3\n"
+		"9000000 stack_begin omitted=0\n9000000 seed ref=1\n9100000 enter ref=4\n9200000 leave ref=4\n");
+
+	cr_assert_float_eq((double)function_named(t, "App.step")->calls, 40, 1);
+	cr_assert_float_eq((double)function_named(t, "work")->total_ns, 4.0e6, 0.1e6);
+	cr_assert_float_eq((double)function_named(t, "main")->total_ns, 6.0e6, 0.1e6);
+	timeline_free(t);
+}
+
+Test(timeline_windows, credit_a_quiet_window_to_the_stack_that_did_not_move)
+{
+	struct timeline *t = timeline_from_text(META NAMES
+		"0 window_on reason=1\n1000000 window_off reason=2\n2000000 window_on reason=2\n3000000 window_off reason=2\n4000000 window_on reason=2\n5000000 window_off reason=1\n"
+		THREAD(3, 7)
+		"100000 enter ref=1\n"
+		"4500000 stack_begin omitted=0\n4500000 seed ref=1\n4600000 leave ref=1\n");
+
+	cr_assert_eq(function_named(t, "main")->seen_self_ns, 900000 + 1000000 + 600000);
+	timeline_free(t);
+}
+
+Test(timeline_windows, leave_a_quiet_window_to_nobody_when_the_stack_moved)
+{
+	struct timeline *t = timeline_from_text(META NAMES
+		"0 window_on reason=1\n1000000 window_off reason=2\n2000000 window_on reason=2\n3000000 window_off reason=2\n4000000 window_on reason=2\n5000000 window_off reason=1\n"
+		THREAD(3, 7)
+		"100000 enter ref=1\n"
+		"4500000 stack_begin omitted=0\n4500000 seed ref=2\n4600000 leave ref=2\n");
+
+	cr_assert_eq(function_named(t, "main")->seen_self_ns, 900000);
+	cr_assert_eq(function_named(t, "work")->seen_self_ns, 600000);
+	timeline_free(t);
+}
+
+Test(timeline_windows, never_scale_a_thread_with_full_coverage)
+{
+	/* Both threads are seen with hooks on, but 8 lost a third of its events. */
+	struct timeline *t = timeline_from_text(META NAMES ON(0) OFF(3000) THREAD(3, 7) "0 enter ref=1\n3000 leave ref=1\n"
+		THREAD(4, 8) "0 enter ref=2\n1000 leave ref=2\n"
+		"chunk process=0 lane=4 tid=8 kind=thread sequence=3 lost=10 depth=0 refs=" CLOCK "2000 enter ref=2\n3000 leave ref=2\n");
+
+	cr_assert_eq(function_named(t, "main")->precision, PRECISION_EXACT);
+	cr_assert_eq(function_named(t, "main")->self_ns, 3000);
+	cr_assert_eq(function_named(t, "work")->precision, PRECISION_ESTIMATED);
+	cr_assert_eq(function_named(t, "work")->self_ns, 3000);
+	timeline_free(t);
+}
+
+Test(timeline_windows, add_counted_calls)
+{
+	struct timeline *t = timeline_from_text(META NAMES ON(0) "500 count ref=2 calls=41\n" OFF(1000) THREAD(3, 7) "0 enter ref=2\n1000 leave ref=2\n");
+
+	cr_assert_eq(function_named(t, "work")->calls, 42);
+	cr_assert_eq(function_named(t, "work")->precision, PRECISION_COUNTED);
+	timeline_free(t);
+}
+
+Test(timeline_windows, let_samples_tell_shares_when_little_was_covered)
+{
+	char text[16384];
+	size_t at = (size_t)snprintf(text, sizeof text, "%s", META NAMES "0 window_on reason=1\n100000000 window_off reason=2\n" SESSION
+		"0 stack ref=1 parent=0 frame=1 kind=0\n0 stack ref=2 parent=1 frame=2 kind=0\n0 stack ref=3 parent=1 frame=3 kind=0\n"
+		"0 thread_time ref=7 cpu_ns=0 state=82\n1000000000 thread_time ref=7 cpu_ns=800000000 state=83 wait=\"read\"\n");
+
+	for (int i = 0; i < 100; i++)
+		at += (size_t)snprintf(text + at, sizeof text - at, "%d sample ref=%d tid=7 state=1 weight_ns=10000000\n", i * 10000000, i % 4 ? 2 : 3);
+	snprintf(text + at, sizeof text - at, "%s", THREAD(3, 7) "0 enter ref=3\n1000 leave ref=3\n");
+	struct timeline *t = timeline_from_text(text);
+
+	cr_assert_eq(function_named(t, "work")->precision, PRECISION_SAMPLED);
+	cr_assert_eq(function_named(t, "work")->samples_self, 75);
+	cr_assert_eq(function_named(t, "work")->self_ns, 600000000, "three quarters of the CPU time");
+	cr_assert_eq(function_named(t, "App.step")->self_ns, 200000000);
+	cr_assert_eq(function_named(t, "main")->total_ns, 800000000);
+	cr_assert_eq(function_named(t, "App.step")->calls, 10, "calls come from the window");
+	timeline_free(t);
+}
