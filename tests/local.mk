@@ -2,6 +2,8 @@
 UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 # Test scripts find the sources in $SRCDIR and what was built in $BUILD.
 AM_TESTS_ENVIRONMENT = SRCDIR="$(abs_top_srcdir)" BUILD="$(abs_top_builddir)" CC="$(CC)"; export SRCDIR BUILD CC;
+dist_noinst_SCRIPTS += tests/coverage
+include tests/lint/local.mk
 include tests/unit/base.mk
 include tests/unit/trace.mk
 include tests/unit/inject.mk

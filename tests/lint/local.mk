@@ -1,0 +1,16 @@
+# Habits that a script can hold: which layer includes which, headers that compile alone, tables without doubles, docs that are current.
+LINTS = \
+	tests/lint/distributed.test \
+	tests/lint/docs.test \
+	tests/lint/headers.test \
+	tests/lint/layers.test \
+	tests/lint/tables.test \
+	tests/lint/words.test
+TESTS += $(LINTS)
+dist_noinst_SCRIPTS += $(LINTS)
+
+# What goes into the tarball, for distributed.test.
+check_DATA = tests/lint/distributed.txt
+CLEANFILES += tests/lint/distributed.txt
+tests/lint/distributed.txt: Makefile
+	$(AM_V_GEN)$(MKDIR_P) tests/lint && printf '%s\n' $(DISTFILES) | sed 's|^$(srcdir)/||; s|^$(top_srcdir)/||' >$@
