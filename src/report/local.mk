@@ -1,2 +1,6 @@
 noinst_LIBRARIES += libreport.a
-libreport_a_SOURCES =
+libreport_a_SOURCES = src/report/report.h src/report/formats.c src/report/model.h src/report/model.c src/report/parts.def \
+	src/report/glossary.def src/report/quality.c src/report/tree.c src/report/quantity.h src/report/quantity.c src/report/name.h \
+	src/report/name.c src/report/terminal.h src/report/terminal.c src/report/summary.c src/report/write_text.c src/report/write_md.c \
+	src/report/html.h src/report/html_style.h src/report/html_tree.c src/report/write_html.c src/report/write_json.c \
+	src/report/write_events.c

@@ -1,0 +1,52 @@
+/* The table of formats. */
+#include <string.h>
+#include <strings.h>
+
+#include "report/model.h"
+
+static const struct report_format FORMATS[] = {
+	{ "text", "txt", "for a terminal or a log", write_text },
+	{ "md", "md", "Markdown, small enough for a comment on a pull request", write_md },
+	{ "html", "html", "one self-contained page, no network, no script", write_html },
+	{ "json", "json", "everything, for programs: docs/schema/inferscope-report-1.schema.json", write_json },
+	{ "events", "events.json", "every call and event with its times, as JSON", write_events },
+};
+
+static const struct { const char *alias, *name; } ALIASES[] = {
+	{ "markdown", "md" }, { "txt", "text" }, { "log", "text" }, { "htm", "html" },
+};
+
+const struct report_format *report_formats(size_t *count)
+{
+	*count = sizeof FORMATS / sizeof *FORMATS;
+	return FORMATS;
+}
+
+const struct report_format *report_format_find(const char *name)
+{
+	for (size_t i = 0; i < sizeof ALIASES / sizeof *ALIASES; i++)
+		if (!strcasecmp(name, ALIASES[i].alias))
+			name = ALIASES[i].name;
+	for (size_t i = 0; i < sizeof FORMATS / sizeof *FORMATS; i++)
+		if (!strcasecmp(name, FORMATS[i].name) || !strcasecmp(name, FORMATS[i].extension))
+			return &FORMATS[i];
+	return NULL;
+}
+
+const struct report_format *report_format_of_path(const char *path)
+{
+	const char *name = strrchr(path, '/'), *dot;
+	size_t length;
+
+	name = name ? name + 1 : path;
+	length = strlen(name);
+	/* "events.json" has two dots, so the longest extension first. */
+	for (size_t i = sizeof FORMATS / sizeof *FORMATS; i-- > 0;) {
+		size_t extension = strlen(FORMATS[i].extension);
+
+		if (length > extension + 1 && name[length - extension - 1] == '.' && !strcasecmp(name + length - extension, FORMATS[i].extension))
+			return &FORMATS[i];
+	}
+	dot = strrchr(name, '.');
+	return dot && dot[1] ? report_format_find(dot + 1) : NULL;
+}

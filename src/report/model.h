@@ -1,0 +1,122 @@
+/*
+ * The view model: everything a report says, computed once from timeline and analysis. Writers choose words, order and markup; a number
+ * that two of them show is computed here. All of it lies in one arena.
+ */
+#ifndef INFERSCOPE_REPORT_MODEL_H
+#define INFERSCOPE_REPORT_MODEL_H
+
+#include "base/arena.h"
+#include "base/text.h"
+#include "report/quantity.h"
+#include "report/report.h"
+
+enum part {
+#define PART(id, key, label, brief, letter, sgr, colour, pattern, meaning) PART_##id,
+#include "report/parts.def"
+#undef PART
+	PART_COUNT
+};
+
+struct part_info { const char *key, *label, *brief; char letter; int sgr; const char *colour, *pattern, *meaning; };
+extern const struct part_info PARTS[PART_COUNT];
+
+enum term {
+#define TERM(id, key, word, meaning) TERM_##id,
+#include "report/glossary.def"
+#undef TERM
+	TERM_COUNT
+};
+
+struct term_info { const char *key, *word, *meaning; };
+extern const struct term_info TERMS[TERM_COUNT];
+
+struct function_row {
+	const struct function *function;
+	double self_pct, total_pct; /* of the self time of all functions, all threads */
+	double cpu_pct;             /* of its self time: how much was on a CPU */
+	bool calls_known;           /* samples know no calls */
+	bool calls_about, times_about; /* estimates: shown with ~ */
+};
+
+struct thread_row {
+	const struct thread *thread;
+	double pct[PART_COUNT]; /* of its wall time; adds to 100 when that is known */
+	double cpu_pct;         /* of its wall time, from the kernel's clock */
+	double covered_pct;     /* of its wall time */
+	enum part mostly, second; /* the two largest parts; equal when there is only one */
+};
+
+/* One line of the call tree, in the order of printing: a node, its kept children, then what was left out below it. */
+struct tree_row {
+	const struct tree_node *node; /* NULL: a thread (depth 0) or the rest of a node */
+	const struct function *function;
+	const struct thread *thread;  /* of rows of depth 0 */
+	uint32_t depth;               /* 0 = thread */
+	uint32_t children;            /* rows of depth + 1 that follow below it */
+	uint32_t omitted;             /* a rest row: how many nodes it stands for; total_ns is theirs */
+	uint64_t self_ns, total_ns, calls;
+	double pct;                   /* of its thread's time in the tree */
+	double left_pct;              /* where it begins in a flame graph, right of its elder siblings */
+};
+
+enum quality_state { QUALITY_FINE = 0, QUALITY_NOTE, QUALITY_BAD };
+
+struct quality_row { enum quality_state state; const char *key, *label, *value, *meaning; };
+
+struct report {
+	const struct timeline *timeline;
+	const struct analysis *analysis;
+	struct trace *trace;
+	struct report_options options;
+	struct arena arena;
+
+	const char *class_label; /* "CPU-bound" */
+	const char *reason;      /* "one core saturated" */
+	const char *command;     /* of the process, or "" */
+	const char *python;
+	uint32_t pid;
+	const char *reproduce;   /* the command that makes such a capture, visible text on one line */
+	const char *started;     /* RFC 3339, UTC, or "" */
+	const char *ended;
+
+	double parts[PART_COUNT]; /* the verdict's breakdown, per cent */
+	bool parts_known;
+
+	size_t function_count, thread_count, tree_count, quality_count, warning_count;
+	struct function_row *functions; /* as many as any format may show: FUNCTIONS_MAX at most */
+	size_t functions_omitted;
+	uint64_t self_sum_ns;
+	struct thread_row *threads;     /* busiest first */
+	struct tree_row *tree;
+	size_t tree_omitted;            /* nodes below every line that is shown */
+	struct quality_row *quality;    /* bad ones first */
+	const char **warnings;
+
+	uint64_t calls;       /* seen, all functions */
+	double cpu_cores;     /* CPU time of the process / duration; NAN = unknown */
+	double overhead_pct;  /* NAN = unknown */
+	double hold_max_ns;   /* NAN = unknown */
+	double coverage_pct;
+};
+
+enum { FUNCTIONS_MAX = 20000, TREE_ROWS_MAX = 1200, TREE_DEPTH_MAX = 60 };
+
+/* Copies FORMAT's text into the arena; "" when out of memory. */
+const char *report_note(struct report *report, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+int quality_build(struct report *report, struct error *err); /* quality.c */
+int tree_build(struct report *report, struct error *err);    /* tree.c */
+
+/* How a number of ROW reads: with ~ where it is an estimate, – where it is not known. */
+struct quantity row_calls(const struct function_row *row, unsigned flags);
+struct quantity row_ns(const struct function_row *row, uint64_t ns, unsigned flags);
+/* The file and line of FUNCTION as one string, into OUT: raw, for name_add(); "" when unknown. */
+void location_string(const char *file, uint32_t line, struct text *out);
+
+int write_text(const struct report *report, struct sink *sink, struct error *err);
+int write_md(const struct report *report, struct sink *sink, struct error *err);
+int write_html(const struct report *report, struct sink *sink, struct error *err);
+int write_json(const struct report *report, struct sink *sink, struct error *err);
+int write_events(const struct report *report, struct sink *sink, struct error *err);
+
+#endif

@@ -1,0 +1,137 @@
+/* What a reader must know before trusting the numbers: one row per fact, worst first. Never hidden, in no format. */
+#include <math.h>
+#include <string.h>
+
+#include "report/model.h"
+#include "report/name.h"
+
+enum { QUALITY_ROWS_MAX = 24 };
+
+static void add(struct report *report, enum quality_state state, const char *key, const char *label, const char *value, const char *meaning)
+{
+	if (report->quality_count < QUALITY_ROWS_MAX)
+		report->quality[report->quality_count++] = (struct quality_row){ state, key, label, value, meaning };
+}
+
+static const char *counted(struct report *report, uint64_t count)
+{
+	return report_note(report, "%s", quantity_count(count, 0).text);
+}
+
+static void add_coverage(struct report *report)
+{
+	const struct timeline *timeline = report->timeline;
+	const char *value = report_note(report, "%s of the capture", quantity_pct(report->coverage_pct, 0).text);
+
+	if (report->coverage_pct >= 99.9)
+		add(report, QUALITY_FINE, "coverage", "Hooks on", value, "every call was seen");
+	else if (report->coverage_pct > 0)
+		add(report, QUALITY_NOTE, "coverage", "Hooks on", value, report_note(report, "hooks were on in %s window%s to keep within the overhead budget; numbers with ~ are scaled up", counted(report, timeline->window_count), timeline->window_count == 1 ? "" : "s"));
+	else if (timeline->quality.samples)
+		add(report, QUALITY_NOTE, "coverage", "Hooks on", value, "no calls were traced: everything comes from samples");
+	else
+		add(report, QUALITY_BAD, "coverage", "Hooks on", value, "no calls were seen: the process was idle, or its hooks could not be set");
+}
+
+static void add_loss(struct report *report)
+{
+	const struct timeline_quality *quality = &report->timeline->quality;
+	uint64_t all = quality->events + quality->lost_events;
+	double pct = all ? 100.0 * (double)quality->lost_events / (double)all : 0;
+
+	if (!quality->lost_events)
+		add(report, QUALITY_FINE, "events", "Events", report_note(report, "%s, none lost", counted(report, quality->events)), "");
+	else
+		add(report, pct > 0.1 ? QUALITY_BAD : QUALITY_NOTE, "events", "Events", report_note(report, "%s, %s lost (%s)", counted(report, quality->events), counted(report, quality->lost_events), quantity_pct(pct, 0).text),
+		    "oldest events were overwritten before they could be read; raise --trace-size-mb");
+}
+
+static void add_overhead(struct report *report)
+{
+	if (isnan(report->overhead_pct))
+		add(report, QUALITY_NOTE, "overhead", "Overhead caused", "not measured", "the trace does not say what measuring cost");
+	else
+		add(report, report->overhead_pct > 5.05 ? QUALITY_BAD : QUALITY_FINE, "overhead", "Overhead caused", report_note(report, "%s of the target's CPU time", quantity_pct(report->overhead_pct, 0).text),
+		    report->overhead_pct > 5.05 ? "more than 5 %: times of small functions are too long" : "");
+	if (!isnan(report->hold_max_ns))
+		add(report, report->hold_max_ns > 10e6 ? QUALITY_NOTE : QUALITY_FINE, "hold", "Longest hold", report_note(report, "%s of one thread", quantity_of(report->hold_max_ns, "ns", 0).text), "");
+}
+
+static void add_threads(struct report *report)
+{
+	const struct timeline *timeline = report->timeline;
+	struct text names;
+	uint64_t unhooked = 0;
+
+	text_init(&names);
+	for (size_t i = 0; i < timeline->thread_count; i++) {
+		const struct thread *thread = &timeline->threads[i];
+
+		if (!thread->unhooked)
+			continue;
+		if (unhooked++ < 3) {
+			text_printf(&names, "%s%u (", unhooked > 1 ? ", " : "", thread->tid);
+			name_add(&names, thread->unhooked, 60, NAME_HEAD);
+			text_add_string(&names, ")");
+		}
+	}
+	if (unhooked)
+		add(report, QUALITY_NOTE, "threads_unhooked", "Threads left alone", report_note(report, "%s of %s", counted(report, unhooked), counted(report, timeline->thread_count)),
+		    report_note(report, "their calls are not seen: %s%s", names.data ? names.data : "", unhooked > 3 ? " and more" : ""));
+	text_done(&names);
+}
+
+/* Counters that are zero when all is well. */
+static void add_counters(struct report *report)
+{
+	const struct timeline_quality *q = &report->timeline->quality;
+	const struct { enum quality_state state; const char *key, *label; uint64_t value; const char *meaning; } rows[] = {
+		{ QUALITY_BAD, "damaged_chunks", "Damaged parts of the file", q->damaged_chunks, "what lay in them is missing" },
+		{ QUALITY_NOTE, "unmatched", "Unmatched events", q->unmatched, "a return without its call, or a call without its return: their times are cut at the edge of what was seen" },
+		{ QUALITY_NOTE, "unresolved_names", "Functions without a name", q->unresolved_names, "shown by number" },
+		{ QUALITY_NOTE, "torn_samples", "Torn samples", q->torn_samples, "the stack changed while it was read; left out" },
+		{ QUALITY_NOTE, "cut_strings", "Names cut", q->cut_strings, "longer than an event may be" },
+		{ QUALITY_FINE, "skipped_calls", "Calls skipped", q->skipped_calls, "left out by --skip; their time stays with the caller" },
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (rows[i].value)
+			add(report, rows[i].state, rows[i].key, rows[i].label, counted(report, rows[i].value), rows[i].meaning);
+	if (q->truncated)
+		add(report, QUALITY_BAD, "truncated", "File", "cut short", "the recording ended inside a chunk; everything before it is here");
+	if (q->samples)
+		add(report, QUALITY_FINE, "samples", "Samples", counted(report, q->samples), "");
+}
+
+/* Insertion sort: few rows, and equal states keep their order. */
+static void worst_first(struct quality_row *rows, size_t count)
+{
+	for (size_t i = 1; i < count; i++) {
+		struct quality_row row = rows[i];
+		size_t at = i;
+
+		for (; at && rows[at - 1].state < row.state; at--)
+			rows[at] = rows[at - 1];
+		rows[at] = row;
+	}
+}
+
+int quality_build(struct report *report, struct error *err)
+{
+	const char *gpu = report->analysis->verdict.gpu;
+
+	report->quality = arena_alloc(&report->arena, QUALITY_ROWS_MAX * sizeof *report->quality);
+	if (!report->quality)
+		return fail(err, ERR_MEMORY, "building the report");
+	add(report, report->timeline->duration_ns < 1000000000 ? QUALITY_NOTE : QUALITY_FINE, "duration", "Captured", report_note(report, "%s", quantity_ns(report->timeline->duration_ns, 0).text),
+	    report->timeline->duration_ns < 1000000000 ? "short: one slow moment weighs much; measure 10 s or more" : "");
+	add_coverage(report);
+	add_loss(report);
+	add_overhead(report);
+	add_threads(report);
+	add_counters(report);
+	if (gpu && *gpu)
+		add(report, QUALITY_NOTE, "gpu", "GPU", "not seen", report_note(report, "%s", gpu));
+	worst_first(report->quality, report->quality_count);
+	return 0;
+}

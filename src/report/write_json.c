@@ -1,0 +1,423 @@
+/*
+ * The report as one JSON document: inferscope.report/1, described by docs/schema/inferscope-report-1.schema.json. cJSON holds the structure;
+ * numbers and strings go in as raw tokens, because cJSON would print large integers as floating point and pass invalid UTF-8 on.
+ */
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config.h"
+#include "report/model.h"
+
+enum { JSON_STRING_MAX = 65536 };
+
+struct json { bool failed; }; /* one failure is enough, and cJSON frees what was added */
+
+static void put(struct json *json, cJSON *object, const char *key, cJSON *value)
+{
+	if (!object || !value || !cJSON_AddItemToObject(object, key, value)) {
+		cJSON_Delete(value);
+		json->failed = true;
+	}
+}
+
+static void append(struct json *json, cJSON *array, cJSON *value)
+{
+	if (!array || !value || !cJSON_AddItemToArray(array, value)) {
+		cJSON_Delete(value);
+		json->failed = true;
+	}
+}
+
+static cJSON *string_token(const char *string)
+{
+	struct text text;
+	cJSON *token = NULL;
+	size_t length = strnlen(string, JSON_STRING_MAX);
+
+	/* Never half a character. */
+	while (length == JSON_STRING_MAX && ((unsigned char)string[length] & 0xc0) == 0x80 && length > JSON_STRING_MAX - 4)
+		length--;
+	text_init(&text);
+	text_add(&text, "\"", 1);
+	text_add_json(&text, string, length);
+	text_add(&text, "\"", 1);
+	if (!text.failed)
+		token = cJSON_CreateRaw(text.data);
+	text_done(&text);
+	return token;
+}
+
+static void put_string(struct json *json, cJSON *object, const char *key, const char *string)
+{
+	put(json, object, key, string ? string_token(string) : cJSON_CreateNull());
+}
+
+/* Unknown is null, never an empty string. */
+static void put_known(struct json *json, cJSON *object, const char *key, const char *string)
+{
+	put_string(json, object, key, string && *string ? string : NULL);
+}
+
+static void put_u64(struct json *json, cJSON *object, const char *key, uint64_t value)
+{
+	char digits[24];
+
+	snprintf(digits, sizeof digits, "%llu", (unsigned long long)value);
+	put(json, object, key, cJSON_CreateRaw(digits));
+}
+
+static void put_i64(struct json *json, cJSON *object, const char *key, int64_t value)
+{
+	char digits[24];
+
+	snprintf(digits, sizeof digits, "%lld", (long long)value);
+	put(json, object, key, cJSON_CreateRaw(digits));
+}
+
+static void put_number(struct json *json, cJSON *object, const char *key, double value, unsigned decimals)
+{
+	put(json, object, key, isfinite(value) ? cJSON_CreateRaw(quantity_plain(value, decimals).text) : cJSON_CreateNull());
+}
+
+/* Absolute times exceed 2^53: strings. */
+static void put_unix_ns(struct json *json, cJSON *object, const char *key, uint64_t value)
+{
+	char digits[24];
+
+	snprintf(digits, sizeof digits, "%llu", (unsigned long long)value);
+	put_string(json, object, key, value ? digits : NULL);
+}
+
+static void put_bool(struct json *json, cJSON *object, const char *key, bool value)
+{
+	put(json, object, key, cJSON_CreateBool(value));
+}
+
+static cJSON *put_object(struct json *json, cJSON *parent, const char *key)
+{
+	cJSON *object = cJSON_CreateObject();
+
+	put(json, parent, key, object);
+	return json->failed ? NULL : object;
+}
+
+static cJSON *put_array(struct json *json, cJSON *parent, const char *key)
+{
+	cJSON *array = cJSON_CreateArray();
+
+	put(json, parent, key, array);
+	return json->failed ? NULL : array;
+}
+
+static cJSON *append_object(struct json *json, cJSON *array)
+{
+	cJSON *object = cJSON_CreateObject();
+
+	append(json, array, object);
+	return json->failed ? NULL : object;
+}
+
+static const char *capture_or_null(const struct report *report, const char *key)
+{
+	for (size_t i = 0; i < report->timeline->capture_count; i++)
+		if (!strcmp(report->timeline->captures[i].key, key))
+			return report->timeline->captures[i].value;
+	return NULL;
+}
+
+static const char *kind_name(enum function_kind kind)
+{
+	static const char *const names[] = { [FUNCTION_PYTHON] = "python", [FUNCTION_C] = "c", [FUNCTION_NATIVE] = "native", [FUNCTION_UNKNOWN] = "unknown" };
+
+	return (unsigned)kind < sizeof names / sizeof *names ? names[kind] : "unknown";
+}
+
+static void put_line(struct json *json, cJSON *object, const char *file, uint32_t line)
+{
+	put_known(json, object, "file", file);
+	if (line)
+		put_u64(json, object, "line", line);
+	else
+		put(json, object, "line", cJSON_CreateNull());
+}
+
+static void put_capture(struct json *json, cJSON *root, const struct report *report)
+{
+	const struct timeline *timeline = report->timeline;
+	cJSON *capture = put_object(json, root, "capture"), *settings, *counters;
+
+	if (report->pid)
+		put_u64(json, capture, "pid", report->pid);
+	else
+		put(json, capture, "pid", cJSON_CreateNull());
+	put_known(json, capture, "cmd", report->command);
+	put_known(json, capture, "python", report->python);
+	put_unix_ns(json, capture, "start_unix_ns", timeline->start_unix_ns);
+	put_u64(json, capture, "duration_ns", timeline->duration_ns);
+	put_known(json, capture, "mode", capture_or_null(report, "mode"));
+	put_known(json, capture, "backend", capture_or_null(report, "backend"));
+	put_number(json, capture, "coverage_ratio", report->coverage_pct / 100, 6);
+	put_number(json, capture, "overhead_pct", report->overhead_pct, 3);
+	put_u64(json, capture, "lost_events_count", timeline->quality.lost_events);
+	put_number(json, capture, "cpu_cores_ratio", report->cpu_cores, 3);
+	put_string(json, capture, "reproduce", report->reproduce);
+	settings = put_object(json, capture, "settings");
+	for (size_t i = 0; i < timeline->capture_count; i++)
+		put_string(json, settings, timeline->captures[i].key, timeline->captures[i].value);
+	counters = put_object(json, capture, "counters");
+	for (size_t i = 0; i < timeline->counter_count; i++)
+		put_i64(json, counters, timeline->counters[i].name, timeline->counters[i].last);
+}
+
+static void put_verdict(struct json *json, cJSON *root, const struct report *report)
+{
+	const struct verdict *verdict = &report->analysis->verdict;
+	cJSON *object = put_object(json, root, "verdict"), *breakdown;
+
+	put_string(json, object, "class", verdict_name(verdict->class_));
+	put_known(json, object, "reason", verdict->reason);
+	put_number(json, object, "confidence", verdict->confidence, 3);
+	put_string(json, object, "sentence", verdict->sentence);
+	put_known(json, object, "gpu", verdict->gpu);
+	breakdown = put_object(json, root, "breakdown");
+	for (size_t part = 0; part < PART_COUNT; part++) {
+		char key[32];
+
+		snprintf(key, sizeof key, "%s_pct", PARTS[part].key);
+		put_number(json, breakdown, key, report->parts_known ? report->parts[part] : NAN, 3);
+	}
+}
+
+static void put_metrics(struct json *json, cJSON *root, const struct report *report)
+{
+	cJSON *metrics = put_object(json, root, "metrics");
+
+	for (size_t i = 0; i < report->analysis->metric_count; i++) {
+		const struct metric *metric = &report->analysis->metrics[i];
+		cJSON *object = put_object(json, metrics, metric->name);
+
+		put_number(json, object, "value", metric->value, 6);
+		put_string(json, object, "unit", metric->unit);
+		if (!isfinite(metric->value))
+			put_known(json, object, "why", metric->why);
+	}
+}
+
+static void put_finding(struct json *json, cJSON *findings, const struct finding_report *finding)
+{
+	cJSON *object = append_object(json, findings), *impact, *evidence, *locations;
+	char docs[128];
+
+	put_string(json, object, "id", finding->id);
+	put_string(json, object, "rule", finding->rule);
+	put_u64(json, object, "rule_version", finding->rule_version);
+	put_string(json, object, "title", finding->title);
+	put_string(json, object, "severity", severity_name(finding->severity));
+	put_number(json, object, "confidence", finding->confidence, 3);
+	put_string(json, object, "class", verdict_name(finding->class_));
+	impact = put_object(json, object, "impact");
+	put_u64(json, impact, "recoverable_ns", finding->recoverable_ns);
+	put_number(json, impact, "capture_pct", finding->recoverable_pct, 3);
+	evidence = put_array(json, object, "evidence");
+	for (size_t i = 0; i < finding->evidence_count; i++) {
+		const struct evidence *from = &finding->evidence[i];
+		cJSON *row = append_object(json, evidence);
+
+		put_string(json, row, "metric", from->metric);
+		put_number(json, row, "value", from->value, 6);
+		put_string(json, row, "unit", from->unit);
+		put_number(json, row, "threshold", *from->op ? from->threshold : NAN, 6);
+		put_known(json, row, "op", from->op);
+	}
+	locations = put_array(json, object, "locations");
+	for (size_t i = 0; i < finding->location_count; i++) {
+		const struct location *from = &finding->locations[i];
+		cJSON *row = append_object(json, locations);
+
+		put_line(json, row, from->file, from->line);
+		put_string(json, row, "function", from->function);
+		put_string(json, row, "kind", kind_name(from->kind));
+	}
+	put_string(json, object, "suggestion", finding->suggestion);
+	snprintf(docs, sizeof docs, "rules#%.100s", finding->rule);
+	put_string(json, object, "docs", docs);
+}
+
+static void put_functions(struct json *json, cJSON *root, const struct report *report)
+{
+	cJSON *functions = put_array(json, root, "functions");
+
+	for (size_t i = 0; i < report->function_count && !json->failed; i++) {
+		const struct function_row *row = &report->functions[i];
+		const struct function *function = row->function;
+		cJSON *object = append_object(json, functions);
+
+		put_string(json, object, "name", function->name);
+		put_line(json, object, function->file, function->line);
+		put_string(json, object, "kind", kind_name(function->kind));
+		if (row->calls_known)
+			put_u64(json, object, "calls", function->calls);
+		else
+			put(json, object, "calls", cJSON_CreateNull());
+		put_u64(json, object, "self_ns", function->self_ns);
+		put_u64(json, object, "total_ns", function->total_ns);
+		put_number(json, object, "self_pct", row->self_pct, 3);
+		put_number(json, object, "total_pct", row->total_pct, 3);
+		put_string(json, object, "precision", precision_name(function->precision));
+		put_number(json, object, "coverage", function->coverage, 6);
+		put_u64(json, object, "cpu_self_ns", function->cpu_self_ns);
+		put_u64(json, object, "longest_ns", function->longest_ns);
+		put_u64(json, object, "exceptions_count", function->exceptions);
+		put_u64(json, object, "threads_count", function->threads);
+		put_u64(json, object, "seen_calls_count", function->seen_calls);
+		put_u64(json, object, "seen_self_ns", function->seen_self_ns);
+		put_u64(json, object, "seen_total_ns", function->seen_total_ns);
+		put_u64(json, object, "samples_self_count", function->samples_self);
+		put_u64(json, object, "samples_total_count", function->samples_total);
+	}
+	put_u64(json, root, "functions_omitted_count", report->functions_omitted);
+}
+
+static void put_thread(struct json *json, cJSON *threads, const struct thread *thread)
+{
+	cJSON *object = append_object(json, threads), *states;
+
+	put_u64(json, object, "tid", thread->tid);
+	put_string(json, object, "name", thread->name);
+	put_bool(json, object, "python", thread->python);
+	put_known(json, object, "unhooked", thread->unhooked);
+	put_u64(json, object, "first_ns", thread->first_ns);
+	put_u64(json, object, "last_ns", thread->last_ns);
+	put_u64(json, object, "wall_ns", thread->wall_ns);
+	put_u64(json, object, "cpu_ns", thread->cpu_ns);
+	put_u64(json, object, "run_wait_ns", thread->run_wait_ns);
+	put_u64(json, object, "voluntary_switches_count", thread->voluntary);
+	put_u64(json, object, "involuntary_switches_count", thread->involuntary);
+	states = put_object(json, object, "states");
+	put_u64(json, states, "python_ns", thread->python_ns);
+	put_u64(json, states, "native_ns", thread->native_ns);
+	put_u64(json, states, "gil_wait_ns", thread->gil_wait_ns);
+	put_u64(json, states, "lock_wait_ns", thread->lock_wait_ns);
+	put_u64(json, states, "io_wait_ns", thread->io_wait_ns);
+	put_u64(json, states, "gpu_wait_ns", thread->gpu_wait_ns);
+	put_u64(json, states, "runnable_ns", thread->runnable_ns);
+	put_u64(json, states, "sleep_ns", thread->sleep_ns);
+	put_u64(json, states, "idle_ns", thread->idle_ns);
+	put_u64(json, states, "unknown_ns", thread->unknown_ns);
+	put_u64(json, object, "events_count", thread->events);
+	put_u64(json, object, "lost_events_count", thread->lost);
+	put_u64(json, object, "covered_ns", thread->covered_ns);
+	put_u64(json, object, "deepest_count", thread->deepest);
+}
+
+static void put_process(struct json *json, cJSON *processes, const struct process *process)
+{
+	cJSON *object = append_object(json, processes);
+
+	put_u64(json, object, "pid", process->pid);
+	put_u64(json, object, "parent_pid", process->parent);
+	put_known(json, object, "command", process->command);
+	put_known(json, object, "executable", process->executable);
+	put_known(json, object, "python", process->python);
+	put_unix_ns(json, object, "start_unix_ns", process->start_unix_ns);
+	put_u64(json, object, "user_ns", process->user_ns);
+	put_u64(json, object, "system_ns", process->system_ns);
+	put_u64(json, object, "rss_first_bytes", process->rss_first_bytes);
+	put_u64(json, object, "rss_last_bytes", process->rss_last_bytes);
+	put_u64(json, object, "rss_max_bytes", process->rss_max_bytes);
+	put_u64(json, object, "minor_faults_count", process->minor_faults);
+	put_u64(json, object, "major_faults_count", process->major_faults);
+	put_u64(json, object, "threads_max_count", process->threads_max);
+}
+
+static void put_quality(struct json *json, cJSON *root, const struct report *report)
+{
+	static const char *const states[] = { [QUALITY_FINE] = "ok", [QUALITY_NOTE] = "note", [QUALITY_BAD] = "bad" };
+	const struct timeline_quality *quality = &report->timeline->quality;
+	cJSON *object = put_object(json, root, "quality"), *notes;
+
+	put_number(json, object, "coverage_ratio", report->coverage_pct / 100, 6);
+	put_number(json, object, "overhead_pct", report->overhead_pct, 3);
+	put_number(json, object, "hold_max_ns", report->hold_max_ns, 0);
+	put_u64(json, object, "events_count", quality->events);
+	put_u64(json, object, "lost_events_count", quality->lost_events);
+	put_u64(json, object, "unmatched_count", quality->unmatched);
+	put_u64(json, object, "skipped_calls_count", quality->skipped_calls);
+	put_u64(json, object, "cut_strings_count", quality->cut_strings);
+	put_u64(json, object, "damaged_chunks_count", quality->damaged_chunks);
+	put_u64(json, object, "unresolved_names_count", quality->unresolved_names);
+	put_u64(json, object, "torn_samples_count", quality->torn_samples);
+	put_u64(json, object, "samples_count", quality->samples);
+	put_bool(json, object, "truncated", quality->truncated);
+	notes = put_array(json, object, "notes");
+	for (size_t i = 0; i < report->quality_count; i++) {
+		const struct quality_row *row = &report->quality[i];
+		cJSON *note = append_object(json, notes);
+
+		put_string(json, note, "key", row->key);
+		put_string(json, note, "state", states[row->state]);
+		put_string(json, note, "label", row->label);
+		put_string(json, note, "value", row->value);
+		put_known(json, note, "meaning", row->meaning);
+	}
+}
+
+static void put_root(struct json *json, cJSON *root, const struct report *report)
+{
+	const struct timeline *timeline = report->timeline;
+	const struct analysis *analysis = report->analysis;
+	cJSON *tool, *array;
+
+	put_string(json, root, "schema", "inferscope.report/1");
+	put_string(json, root, "schema_url", "inferscope-report-1.schema.json");
+	tool = put_object(json, root, "tool");
+	put_string(json, tool, "name", "inferscope");
+	put_string(json, tool, "version", PACKAGE_VERSION);
+	/* The end of the capture: the same trace gives the same bytes, today and tomorrow. */
+	put_known(json, root, "generated_at", report->ended);
+	put_capture(json, root, report);
+	put_verdict(json, root, report);
+	put_metrics(json, root, report);
+	array = put_array(json, root, "findings");
+	for (size_t i = 0; i < analysis->finding_count; i++)
+		put_finding(json, array, &analysis->findings[i]);
+	array = put_array(json, root, "not_evaluated");
+	for (size_t i = 0; i < analysis->not_evaluated_count; i++) {
+		cJSON *row = append_object(json, array);
+
+		put_string(json, row, "rule", analysis->not_evaluated[i].rule);
+		put_string(json, row, "reason", analysis->not_evaluated[i].reason);
+	}
+	put_functions(json, root, report);
+	array = put_array(json, root, "threads");
+	for (size_t i = 0; i < timeline->thread_count; i++)
+		put_thread(json, array, &timeline->threads[i]);
+	array = put_array(json, root, "processes");
+	for (size_t i = 0; i < timeline->process_count; i++)
+		put_process(json, array, &timeline->processes[i]);
+	put_quality(json, root, report);
+	array = put_array(json, root, "warnings");
+	for (size_t i = 0; i < report->warning_count; i++)
+		append(json, array, string_token(report->warnings[i]));
+}
+
+int write_json(const struct report *report, struct sink *sink, struct error *err)
+{
+	struct json json = { .failed = false };
+	cJSON *root = cJSON_CreateObject();
+	char *printed = NULL;
+
+	put_root(&json, root, report);
+	if (!json.failed)
+		printed = cJSON_Print(root);
+	cJSON_Delete(root);
+	if (!printed)
+		return fail(err, ERR_MEMORY, "writing the report as JSON");
+	sink_puts(sink, printed);
+	sink_puts(sink, "\n");
+	cJSON_free(printed);
+	return 0;
+}

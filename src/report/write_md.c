@@ -1,0 +1,285 @@
+/*
+ * The report as Markdown (CommonMark with GitHub's tables): small enough for a comment on a pull request. Names stand in code spans,
+ * where nothing is markup, mentions nobody and links nowhere.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "report/model.h"
+#include "report/name.h"
+
+enum { MD_FUNCTIONS = 10, MD_FUNCTIONS_MAX = 100, MD_THREADS = 8, MD_FINDINGS = 5, MD_NAME = 60, MD_BYTES_MAX = 65000 };
+
+static size_t longest_backticks(const char *text, size_t length)
+{
+	size_t longest = 0, run = 0;
+
+	for (size_t i = 0; i < length; i++) {
+		run = text[i] == '`' ? run + 1 : 0;
+		longest = run > longest ? run : longest;
+	}
+	return longest;
+}
+
+/* BYTES as a code span that also fits a table cell: fenced by one more backtick than it has in a row, every | escaped for the table. */
+static void add_code(struct text *out, const char *bytes, size_t columns, unsigned flags)
+{
+	struct text name;
+	size_t fence;
+
+	text_init(&name);
+	name_add(&name, bytes, columns, flags);
+	if (!name.length)
+		text_add_string(&name, "(no name)");
+	fence = longest_backticks(name.data ? name.data : "", name.length) + 1;
+	for (size_t i = 0; i < fence; i++)
+		text_add(out, "`", 1);
+	/* One space on both sides is not part of the span, but keeps backticks and spaces of the name apart from the fence. */
+	if (fence > 1 || (name.length && (name.data[0] == ' ' || name.data[name.length - 1] == ' ')))
+		text_add(out, " ", 1);
+	for (size_t i = 0; i < name.length; i++) {
+		if (name.data[i] == '|')
+			text_add(out, "\\", 1);
+		text_add(out, name.data + i, 1);
+	}
+	if (fence > 1 || (name.length && (name.data[0] == ' ' || name.data[name.length - 1] == ' ')))
+		text_add(out, " ", 1);
+	for (size_t i = 0; i < fence; i++)
+		text_add(out, "`", 1);
+	text_done(&name);
+}
+
+static void add_prose(struct text *out, const char *bytes, size_t columns)
+{
+	struct text shown;
+
+	text_init(&shown);
+	name_add(&shown, bytes, columns, NAME_HEAD);
+	if (shown.length)
+		text_add_markdown(out, shown.data, shown.length);
+	text_done(&shown);
+}
+
+static void add_place(struct text *out, const char *file, uint32_t line)
+{
+	struct text place;
+
+	text_init(&place);
+	location_string(file, line, &place);
+	if (place.length)
+		add_code(out, place.data, MD_NAME, NAME_PATH);
+	text_done(&place);
+}
+
+static void add_head(struct text *out, const struct report *report)
+{
+	const struct verdict *verdict = &report->analysis->verdict;
+	bool first = true;
+
+	text_add_string(out, "# InferScope report\n\n**");
+	text_add_string(out, report->class_label);
+	text_add_string(out, "**");
+	if (*report->reason) {
+		text_add_string(out, ", ");
+		add_prose(out, report->reason, 60);
+	}
+	text_printf(out, " (confidence %s): ", quantity_confidence(verdict->confidence).text);
+	add_prose(out, verdict->sentence, 500);
+	text_add_string(out, "\n\n| What | Value |\n|---|---|\n| Process | ");
+	text_printf(out, "%u ", report->pid);
+	if (*report->command)
+		add_code(out, report->command, 80, NAME_HEAD);
+	if (*report->python) {
+		text_add_string(out, ", Python ");
+		add_prose(out, report->python, 30);
+	}
+	text_printf(out, " |\n| Captured | %s%s%s |\n| Where the time went | ", quantity_ns(report->timeline->duration_ns, 0).text, *report->started ? " from " : "", report->started);
+	for (size_t part = 0; part < PART_COUNT; part++) {
+		if (report->parts[part] < 0.05)
+			continue;
+		text_printf(out, "%s%s %s", first ? "" : ", ", PARTS[part].label, quantity_pct(report->parts[part], 0).text);
+		first = false;
+	}
+	text_printf(out, "%s |\n| Cost of measuring | ", first ? "not known" : "");
+	text_add_string(out, isnan(report->overhead_pct) ? "overhead not measured" : "overhead ");
+	if (!isnan(report->overhead_pct))
+		text_add_string(out, quantity_pct(report->overhead_pct, 0).text);
+	if (!isnan(report->hold_max_ns))
+		text_printf(out, ", longest hold %s", quantity_of(report->hold_max_ns, "ns", 0).text);
+	text_add_string(out, " |\n");
+}
+
+static void add_finding(struct text *out, const struct finding_report *finding, bool open)
+{
+	struct text title;
+
+	text_init(&title);
+	name_add(&title, finding->title, 160, NAME_HEAD);
+	text_printf(out, "\n<details%s><summary>%s: ", open ? " open" : "", severity_name(finding->severity));
+	if (title.length)
+		text_add_html(out, title.data, title.length);
+	text_done(&title);
+	if (finding->recoverable_ns)
+		text_printf(out, " (%s recoverable)", quantity_pct(finding->recoverable_pct, QUANTITY_ABOUT).text);
+	text_add_string(out, "</summary>\n\n");
+	for (size_t i = 0; i < finding->location_count && i < 3; i++) {
+		text_add_string(out, "- at ");
+		add_code(out, finding->locations[i].function, MD_NAME, 0);
+		text_add_string(out, " ");
+		add_place(out, finding->locations[i].file, finding->locations[i].line);
+		text_add_string(out, "\n");
+	}
+	for (size_t i = 0; i < finding->evidence_count && i < 5; i++) {
+		const struct evidence *evidence = &finding->evidence[i];
+
+		text_add_string(out, "- ");
+		add_prose(out, evidence->metric, 60);
+		text_printf(out, " %s", quantity_of(evidence->value, evidence->unit, 0).text);
+		if (*evidence->op && isfinite(evidence->threshold))
+			text_printf(out, " (threshold %s)", quantity_of(evidence->threshold, evidence->unit, 0).text);
+		text_add_string(out, "\n");
+	}
+	text_add_string(out, "- **What to do**: ");
+	add_prose(out, finding->suggestion, 500);
+	text_printf(out, "\n- rule ");
+	add_code(out, finding->rule, 60, 0);
+	text_printf(out, ", confidence %s\n\n</details>\n", quantity_confidence(finding->confidence).text);
+}
+
+static void add_findings(struct text *out, const struct report *report)
+{
+	const struct analysis *analysis = report->analysis;
+
+	text_add_string(out, "\n## Findings\n");
+	if (!analysis->finding_count)
+		text_add_string(out, "\nNone: no rule found anything above its threshold.\n");
+	for (size_t i = 0; i < analysis->finding_count && i < MD_FINDINGS; i++)
+		add_finding(out, &analysis->findings[i], i == 0);
+	if (analysis->finding_count > MD_FINDINGS)
+		text_printf(out, "\n%zu more, smaller ones are in the html and json reports.\n", analysis->finding_count - MD_FINDINGS);
+}
+
+static void add_functions(struct text *out, const struct report *report)
+{
+	size_t top = report->options.top ? report->options.top : MD_FUNCTIONS;
+
+	text_add_string(out, "\n## Functions\n\n");
+	if (!report->function_count) {
+		text_add_string(out, "None seen.\n");
+		return;
+	}
+	if (top > MD_FUNCTIONS_MAX)
+		top = MD_FUNCTIONS_MAX;
+	text_add_string(out, "| Function | Self | Total | Calls | Precision |\n|---|---:|---:|---:|---|\n");
+	for (size_t i = 0; i < report->function_count && i < top; i++) {
+		const struct function_row *row = &report->functions[i];
+
+		text_add_string(out, "| ");
+		add_code(out, row->function->name, MD_NAME, 0);
+		if (*row->function->file) {
+			text_add_string(out, " ");
+			add_place(out, row->function->file, row->function->line);
+		}
+		text_printf(out, " | %s, %s", quantity_pct(row->self_pct, row->times_about ? QUANTITY_ABOUT : 0).text, row_ns(row, row->function->self_ns, 0).text);
+		text_printf(out, " | %s", row_ns(row, row->function->total_ns, 0).text);
+		text_printf(out, " | %s | %s |\n", row_calls(row, 0).text, precision_name(row->function->precision));
+	}
+	text_add_string(out, "\n");
+	if (report->timeline->function_count > top)
+		text_printf(out, "And %s more. ", quantity_count(report->timeline->function_count - top, 0).text);
+	text_printf(out, "**Self**: %s. **Total**: %s. **Precision**: %s.\n", TERMS[TERM_SELF].meaning, TERMS[TERM_TOTAL].meaning, TERMS[TERM_PRECISION].meaning);
+}
+
+static void add_threads(struct text *out, const struct report *report)
+{
+	if (!report->thread_count)
+		return;
+	text_add_string(out, "\n## Threads\n\n| Thread | CPU | Mostly | Second | Calls seen |\n|---|---:|---|---|---|\n");
+	for (size_t i = 0; i < report->thread_count && i < MD_THREADS; i++) {
+		const struct thread_row *row = &report->threads[i];
+
+		text_printf(out, "| %u ", row->thread->tid);
+		add_code(out, row->thread->name, 24, 0);
+		text_printf(out, " | %s | %s %s | ", quantity_pct(row->cpu_pct, 0).text, PARTS[row->mostly].label, quantity_pct(row->pct[row->mostly], 0).text);
+		if (row->second != row->mostly && row->pct[row->second] >= 0.05)
+			text_printf(out, "%s %s", PARTS[row->second].label, quantity_pct(row->pct[row->second], 0).text);
+		text_add_string(out, " | ");
+		if (row->thread->unhooked)
+			add_prose(out, row->thread->unhooked, 60);
+		else
+			text_printf(out, "%s of the time", quantity_pct(row->covered_pct, 0).text);
+		text_add_string(out, " |\n");
+	}
+	if (report->thread_count > MD_THREADS)
+		text_printf(out, "\nAnd %zu more.\n", report->thread_count - MD_THREADS);
+}
+
+static void add_quality(struct text *out, const struct report *report)
+{
+	static const char *const words[] = { [QUALITY_FINE] = "", [QUALITY_NOTE] = "note: ", [QUALITY_BAD] = "**bad**: " };
+
+	text_add_string(out, "\n## How good the data are\n\n");
+	for (size_t i = 0; i < report->quality_count; i++) {
+		const struct quality_row *row = &report->quality[i];
+
+		text_printf(out, "- %s%s: ", words[row->state], row->label);
+		add_prose(out, row->value, 100);
+		if (*row->meaning) {
+			text_add_string(out, "; ");
+			add_prose(out, row->meaning, 300);
+		}
+		text_add_string(out, "\n");
+	}
+	for (size_t i = 0; i < report->warning_count && i < 8; i++) {
+		text_add_string(out, "- warning: ");
+		add_prose(out, report->warnings[i], 300);
+		text_add_string(out, "\n");
+	}
+	if (report->analysis->not_evaluated_count) {
+		text_add_string(out, "- rules not evaluated: ");
+		for (size_t i = 0; i < report->analysis->not_evaluated_count && i < 12; i++) {
+			text_add_string(out, i ? ", " : "");
+			add_code(out, report->analysis->not_evaluated[i].rule, 40, 0);
+			text_add_string(out, " (");
+			add_prose(out, report->analysis->not_evaluated[i].reason, 80);
+			text_add_string(out, ")");
+		}
+		text_add_string(out, "\n");
+	}
+}
+
+int write_md(const struct report *report, struct sink *sink, struct error *err)
+{
+	struct text out;
+	struct text again;
+	int result = 0;
+
+	text_init(&out);
+	text_init(&again);
+	add_head(&out, report);
+	add_findings(&out, report);
+	add_functions(&out, report);
+	add_threads(&out, report);
+	add_quality(&out, report);
+	/* An indented block: nothing in the command can end it. */
+	text_add_string(&again, "\n## Again\n\n    ");
+	name_add(&again, report->reproduce, 400, NAME_HEAD);
+	text_add_string(&again, "\n");
+	if (out.failed || again.failed) {
+		result = fail(err, ERR_MEMORY, "writing the report");
+	} else {
+		/* The bounds above keep it far below; this is the promise. A whole line goes, never half a character. */
+		if (out.length > MD_BYTES_MAX - again.length) {
+			size_t length = MD_BYTES_MAX - again.length;
+
+			while (length && out.data[length - 1] != '\n')
+				length--;
+			out.length = length;
+		}
+		sink_write(sink, out.data, out.length);
+		sink_write(sink, again.data, again.length);
+	}
+	text_done(&out);
+	text_done(&again);
+	return result;
+}

@@ -1,0 +1,313 @@
+/* The report for a terminal or a log. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "report/terminal.h"
+
+enum { TEXT_FUNCTIONS = 20, TEXT_THREADS = 20, TEXT_FINDINGS = 10, TEXT_TREE_ROWS = 40 };
+
+static void heading(struct terminal *t, const char *title)
+{
+	text_add(&t->text, "\n", 1);
+	terminal_paint(t, SGR_BOLD, title);
+	text_add(&t->text, "\n", 1);
+}
+
+static void newline(struct terminal *t)
+{
+	text_add(&t->text, "\n", 1);
+}
+
+static void add_fact(struct terminal *t, const char *label, const char *value)
+{
+	terminal_left(t, SGR_DIM, label, 10);
+	terminal_wrap(t, 0, value, 10, 2);
+}
+
+static void add_head(struct terminal *t, const struct report *report)
+{
+	const struct verdict *verdict = &report->analysis->verdict;
+	struct text line;
+
+	terminal_paint(t, SGR_BOLD, "InferScope report");
+	newline(t);
+	newline(t);
+	terminal_paint(t, SGR_BOLD, report->class_label);
+	if (*report->reason) {
+		text_add_string(&t->text, ": ");
+		terminal_name(t, 0, report->reason, 40, NAME_HEAD, false);
+	}
+	text_printf(&t->text, " (confidence %s)\n", quantity_confidence(verdict->confidence).text);
+	terminal_wrap(t, 0, verdict->sentence, 0, 6);
+	newline(t);
+	text_init(&line);
+	text_printf(&line, "%u  ", report->pid);
+	text_add_string(&line, report->command);
+	if (report->pid)
+		add_fact(t, "Process", line.data);
+	if (*report->python)
+		add_fact(t, "Python", report->python);
+	text_clear(&line);
+	text_printf(&line, "%s%s%s", quantity_ns(report->timeline->duration_ns, t->quantity).text, *report->started ? " from " : "", report->started);
+	add_fact(t, "Captured", line.data);
+	if (!isnan(report->cpu_cores)) {
+		text_clear(&line);
+		text_printf(&line, "%s cores busy on average", quantity_plain(report->cpu_cores, 2).text);
+		add_fact(t, "CPU", line.data);
+	}
+	text_done(&line);
+	for (size_t i = 0; i < report->warning_count; i++) {
+		terminal_left(t, SGR_YELLOW, "Warning", 10);
+		terminal_wrap(t, 0, report->warnings[i], 10, 3);
+	}
+}
+
+static void add_parts(struct terminal *t, const struct report *report)
+{
+	heading(t, "Where the time went");
+	if (!report->parts_known) {
+		text_add_string(&t->text, "  not known: no thread was seen long enough\n");
+		return;
+	}
+	for (size_t part = 0; part < PART_COUNT; part++) {
+		if (report->parts[part] < 0.05)
+			continue;
+		text_printf(&t->text, "  %c ", PARTS[part].letter);
+		terminal_left(t, 0, PARTS[part].label, 28);
+		terminal_right(t, SGR_BOLD, quantity_pct(report->parts[part], 0).text, 8);
+		text_add_string(&t->text, "  ");
+		terminal_bar(t, PARTS[part].sgr, report->parts[part], t->width - 44);
+		newline(t);
+	}
+}
+
+static int severity_sgr(enum severity severity)
+{
+	return severity == SEVERITY_HIGH ? SGR_RED : severity == SEVERITY_MEDIUM ? SGR_YELLOW : SGR_BLUE;
+}
+
+static void add_finding(struct terminal *t, const struct finding_report *finding)
+{
+	text_add_string(&t->text, "  ");
+	terminal_left(t, severity_sgr(finding->severity), severity_name(finding->severity), 8);
+	terminal_wrap(t, SGR_BOLD, finding->title, 10, 3);
+	if (finding->recoverable_ns) {
+		struct text line;
+
+		text_init(&line);
+		text_printf(&line, "%s (%s of the capture) could go away", quantity_ns(finding->recoverable_ns, t->quantity | QUANTITY_ABOUT).text, quantity_pct(finding->recoverable_pct, 0).text);
+		text_add_string(&t->text, "          ");
+		terminal_wrap(t, 0, line.data ? line.data : "", 10, 2);
+		text_done(&line);
+	}
+	for (size_t i = 0; i < finding->evidence_count && i < 5; i++) {
+		const struct evidence *evidence = &finding->evidence[i];
+		struct text line;
+
+		text_init(&line);
+		text_printf(&line, "%s %s", evidence->metric, quantity_of(evidence->value, evidence->unit, t->quantity).text);
+		if (*evidence->op && isfinite(evidence->threshold))
+			text_printf(&line, " %s %s", evidence->op, quantity_of(evidence->threshold, evidence->unit, t->quantity).text);
+		text_add_string(&t->text, "          ");
+		terminal_wrap(t, SGR_DIM, line.data, 10, 2);
+		text_done(&line);
+	}
+	for (size_t i = 0; i < finding->location_count && i < 3; i++) {
+		struct text line;
+
+		text_init(&line);
+		location_string(finding->locations[i].file, finding->locations[i].line, &line);
+		text_add_string(&t->text, "          at ");
+		terminal_name(t, 0, finding->locations[i].function, 40, 0, false);
+		if (line.length) {
+			text_add_string(&t->text, "\n             ");
+			terminal_name(t, SGR_DIM, line.data, t->width - 13, NAME_PATH, false);
+		}
+		newline(t);
+		text_done(&line);
+	}
+	text_add_string(&t->text, t->unicode ? "        → " : "       -> ");
+	terminal_wrap(t, 0, finding->suggestion, 10, 6);
+}
+
+static void add_findings(struct terminal *t, const struct report *report)
+{
+	const struct analysis *analysis = report->analysis;
+
+	heading(t, "Findings");
+	if (!analysis->finding_count)
+		text_add_string(&t->text, "  none: no rule found anything above its threshold\n");
+	for (size_t i = 0; i < analysis->finding_count && i < TEXT_FINDINGS; i++)
+		add_finding(t, &analysis->findings[i]);
+	if (analysis->finding_count > TEXT_FINDINGS)
+		text_printf(&t->text, "  and %zu more, smaller ones\n", analysis->finding_count - TEXT_FINDINGS);
+	if (analysis->not_evaluated_count)
+		text_printf(&t->text, "  %zu rule%s not evaluated: data missing (see json)\n", analysis->not_evaluated_count, analysis->not_evaluated_count == 1 ? "" : "s");
+}
+
+static void add_function(struct terminal *t, const struct function_row *row)
+{
+	const struct function *function = row->function;
+	const char *name = *function->name ? function->name : "(no name)";
+	size_t used = 52, room;
+	struct text place;
+
+	text_init(&place);
+	location_string(function->file, function->line, &place);
+	terminal_right(t, SGR_BOLD, quantity_pct(row->self_pct, row->times_about ? QUANTITY_ABOUT : 0).text, 9);
+	terminal_right(t, 0, row_ns(row, function->self_ns, t->quantity).text, 10);
+	terminal_right(t, 0, row_ns(row, function->total_ns, t->quantity).text, 10);
+	terminal_right(t, 0, row->calls_known ? quantity_short(function->calls, t->quantity | (row->calls_about ? QUANTITY_ABOUT : 0)).text : row_calls(row, t->quantity).text, 9);
+	text_add_string(&t->text, "  ");
+	terminal_left(t, SGR_DIM, precision_name(function->precision), 11);
+	room = t->width - used + 1;
+	if (t->width >= 110) {
+		size_t name_room = room * 2 / 5;
+
+		terminal_name(t, 0, name, name_room, 0, place.length > 0);
+		text_add_string(&t->text, place.length ? " " : "");
+		terminal_name(t, SGR_DIM, place.data ? place.data : "", room - name_room - 1, NAME_PATH, false);
+		newline(t);
+	} else {
+		terminal_name(t, 0, name, room, 0, false);
+		newline(t);
+		if (place.length) {
+			text_add_string(&t->text, "             ");
+			terminal_name(t, SGR_DIM, place.data, t->width - 13, NAME_PATH, false);
+			newline(t);
+		}
+	}
+	text_done(&place);
+}
+
+static void add_functions(struct terminal *t, const struct report *report)
+{
+	size_t top = report->options.top ? report->options.top : TEXT_FUNCTIONS;
+
+	heading(t, "Functions, by self time");
+	if (!report->function_count) {
+		text_add_string(&t->text, "  none seen\n");
+		return;
+	}
+	terminal_paint(t, SGR_DIM, "   Self %      Self     Total    Calls  Precision  Function");
+	newline(t);
+	for (size_t i = 0; i < report->function_count && i < top; i++)
+		add_function(t, &report->functions[i]);
+	if (report->timeline->function_count > top)
+		text_printf(&t->text, "  and %s more\n", quantity_count(report->timeline->function_count - top, 0).text);
+}
+
+static void add_threads(struct terminal *t, const struct report *report)
+{
+	size_t shown = report->thread_count < TEXT_THREADS ? report->thread_count : TEXT_THREADS;
+	size_t bar = t->width - 52 < 40 ? t->width - 52 : 40;
+
+	if (!report->thread_count)
+		return;
+	heading(t, "Threads, busiest first");
+	terminal_paint(t, SGR_DIM, "      Tid  Name                  CPU  Mostly");
+	newline(t);
+	for (size_t i = 0; i < shown; i++) {
+		const struct thread_row *row = &report->threads[i];
+		char tid[16];
+
+		snprintf(tid, sizeof tid, "%u", row->thread->tid);
+		terminal_right(t, 0, tid, 9);
+		text_add_string(&t->text, "  ");
+		terminal_name(t, 0, row->thread->name, 16, 0, true);
+		terminal_right(t, SGR_BOLD, quantity_pct(row->cpu_pct, 0).text, 9);
+		text_add_string(&t->text, "  ");
+		terminal_left(t, 0, PARTS[row->mostly].brief, 11);
+		terminal_parts(t, row->pct, bar);
+		text_add_string(&t->text, row->thread->unhooked ? "*" : "");
+		newline(t);
+	}
+	if (report->thread_count > shown)
+		text_printf(&t->text, "  and %zu more\n", report->thread_count - shown);
+}
+
+static void add_tree(struct terminal *t, const struct report *report)
+{
+	size_t shown = 0;
+
+	if (!report->tree_count)
+		return;
+	heading(t, "Call tree, heaviest paths");
+	for (size_t i = 0; i < report->tree_count && shown < TEXT_TREE_ROWS; i++) {
+		const struct tree_row *row = &report->tree[i];
+		size_t indent = 2 + (row->depth < 16 ? row->depth : 16) * 2;
+		char count[48];
+
+		if (row->pct < 1 || row->omitted)
+			continue;
+		terminal_right(t, 0, quantity_pct(row->pct, 0).text, 9);
+		terminal_right(t, 0, quantity_ns(row->total_ns, t->quantity).text, 9);
+		terminal_right(t, 0, "", indent);
+		if (row->thread) {
+			snprintf(count, sizeof count, "thread %u ", row->thread->tid);
+			terminal_paint(t, SGR_BOLD, count);
+			terminal_name(t, SGR_BOLD, row->thread->name, 20, 0, false);
+		} else {
+			terminal_name(t, 0, row->function && *row->function->name ? row->function->name : "(unknown)", t->width - 18 - indent, 0, false);
+		}
+		newline(t);
+		shown++;
+	}
+}
+
+static void add_quality(struct terminal *t, const struct report *report)
+{
+	static const int sgr[] = { [QUALITY_FINE] = SGR_GREEN, [QUALITY_NOTE] = SGR_YELLOW, [QUALITY_BAD] = SGR_RED };
+	static const char *const words[] = { [QUALITY_FINE] = "ok", [QUALITY_NOTE] = "note", [QUALITY_BAD] = "BAD" };
+
+	heading(t, "How good the data are");
+	for (size_t i = 0; i < report->quality_count; i++) {
+		const struct quality_row *row = &report->quality[i];
+		struct text line;
+
+		text_init(&line);
+		text_printf(&line, "%s%s%s", row->value, *row->meaning ? ": " : "", row->meaning);
+		text_add_string(&t->text, "  ");
+		terminal_left(t, sgr[row->state], words[row->state], 5);
+		terminal_left(t, 0, row->label, 21);
+		text_add_string(&t->text, " ");
+		terminal_wrap(t, 0, line.data, 29, 4);
+		text_done(&line);
+	}
+}
+
+static void add_glossary(struct terminal *t)
+{
+	heading(t, "What the words mean");
+	for (size_t i = 0; i < TERM_COUNT; i++) {
+		text_add_string(&t->text, "  ");
+		terminal_left(t, SGR_BOLD, TERMS[i].word, 16);
+		terminal_wrap(t, 0, TERMS[i].meaning, 18, 6);
+	}
+}
+
+int write_text(const struct report *report, struct sink *sink, struct error *err)
+{
+	struct terminal t;
+	int result = 0;
+
+	terminal_init(&t, &report->options);
+	add_head(&t, report);
+	add_parts(&t, report);
+	add_findings(&t, report);
+	add_functions(&t, report);
+	add_threads(&t, report);
+	add_tree(&t, report);
+	add_quality(&t, report);
+	add_glossary(&t);
+	newline(&t);
+	terminal_left(&t, SGR_DIM, "Again", 10);
+	terminal_wrap(&t, 0, report->reproduce, 10, 4);
+	if (t.text.failed)
+		result = fail(err, ERR_MEMORY, "writing the report");
+	else
+		sink_write(sink, t.text.data, t.text.length);
+	terminal_done(&t);
+	return result;
+}
