@@ -2,4 +2,4 @@
 noinst_PROGRAMS += tests/live/launch/launch_driver
 tests_live_launch_launch_driver_SOURCES = tests/live/launch/launch_driver.c
 tests_live_launch_launch_driver_LDADD = libinject.a libbase.a $(CJSON_LIBS) $(ZSTD_LIBS) $(ZLIB_LIBS)
-EXTRA_DIST += tests/live/launch/run
+dist_noinst_SCRIPTS += tests/live/launch/run
