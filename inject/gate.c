@@ -1,258 +1,120 @@
-/* Finding the interpreter of a program that is just starting, and the gate at its entry (gate_code.S). What starts, what is refused and
- * who waits for whom is launch.c's. */
-#include "inject/gate.h"
-
-#include "inject/remote_elf.h"
-
-#include <elf.h>
+/*
+ * May we ptrace this process? The kernel only says EPERM; this walks through its rules (__ptrace_may_access, commoncap, Yama) with
+ * what /proc tells, so that the refusal names the gate that is closed. Where it finds none, the real call decides later.
+ */
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/ptrace.h>
-#include <sys/uio.h>
-#include <sys/user.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-/* gate_code.S */
-extern const unsigned char gate_code[], gate_code_end[], gate_words[];
+#include "inject/target.h"
 
-struct gate_data {
-	uint64_t save_thread, restore_thread, entry, parent, interval[2];
-	uint64_t ignore_trap;
-	uint64_t trap_action[4]; /* the kernel's struct sigaction */
-};
+#define CAP_SYS_PTRACE_BIT 19
 
-enum { GATE_BYTES_MAX = 512, RED_ZONE_WORD = 24 /* gate_code.S: push, sub $16 */ };
-
-struct mapping {
-	remote_addr start, end;
-	bool executable, writable, from_start; /* of a file */
-	char path[256];
-};
-
-static bool mapping_parse(const char *line, struct mapping *out)
+static int yama_scope(const struct procfs *procfs)
 {
-	unsigned long long start, end, offset;
-	char access[8], path[256] = "";
+	char path[512];
+	int scope = -1;
+	FILE *file;
 
-	if (sscanf(line, "%llx-%llx %7s %llx %*s %*s %255[^\n]", &start, &end, access, &offset, path) < 4)
-		return false;
-	*out = (struct mapping){ .start = start, .end = end, .executable = access[2] == 'x', .writable = access[1] == 'w',
-		.from_start = offset == 0 && path[0] == '/' };
-	memcpy(out->path, path, sizeof path);
-	return true;
-}
-
-/* Calls EACH for every mapping until one returns non-zero; that is the result. */
-static int for_each_mapping(pid_t pid, int (*each)(void *context, const struct mapping *), void *context)
-{
-	char path[64], *line = NULL;
-	size_t capacity = 0;
-	struct mapping mapping;
-	int result = 0;
-	FILE *maps;
-
-	snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
-	maps = fopen(path, "re");
-	if (!maps)
-		return 0;
-	while (result == 0 && getline(&line, &capacity, maps) > 0)
-		if (mapping_parse(line, &mapping))
-			result = each(context, &mapping);
-	free(line);
-	fclose(maps);
-	return result;
-}
-
-struct python_search {
-	pid_t pid;
-	struct gate_python found;
-	bool old;
-};
-
-static int look_for_python(void *context, const struct mapping *mapping)
-{
-	struct python_search *search = context;
-	struct remote_elf elf;
-	struct gate_python python;
-
-	if (!mapping->from_start || remote_elf_open(search->pid, mapping->start, &elf) < 0)
-		return 0;
-	python.run_main = remote_elf_symbol(&elf, "Py_RunMain");
-	python.save_thread = remote_elf_symbol(&elf, "PyEval_SaveThread");
-	python.restore_thread = remote_elf_symbol(&elf, "PyEval_RestoreThread");
-	if (!python.run_main && python.save_thread)
-		search->old = true;
-	if (!python.run_main || !python.save_thread || !python.restore_thread)
-		return 0;
-	search->found = python;
-	return 1;
-}
-
-int gate_find_python(pid_t pid, struct gate_python *out, bool *old)
-{
-	struct python_search search = { .pid = pid };
-	int found = for_each_mapping(pid, look_for_python, &search);
-
-	*old = search.old;
-	if (!found)
+	snprintf(path, sizeof path, "%s/sys/kernel/yama/ptrace_scope", procfs->root);
+	file = fopen(path, "re");
+	if (!file)
 		return -1;
-	*out = search.found;
-	return 0;
+	if (fscanf(file, "%d", &scope) != 1)
+		scope = -1;
+	fclose(file);
+	return scope;
 }
 
-remote_addr gate_program_entry(pid_t pid)
+static bool is_ancestor(const struct procfs *procfs, pid_t ancestor, pid_t pid)
 {
-	char path[64];
-	Elf64_auxv_t vector[128];
-	ssize_t size;
-	int fd;
+	struct proc_status status;
 
-	snprintf(path, sizeof path, "/proc/%d/auxv", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	size = read(fd, vector, sizeof vector);
-	close(fd);
-	for (ssize_t i = 0; size > 0 && i < size / (ssize_t)sizeof vector[0] && vector[i].a_type != AT_NULL; i++)
-		if (vector[i].a_type == AT_ENTRY)
-			return vector[i].a_un.a_val;
-	return 0;
-}
-
-static int debug_register_set(pid_t pid, size_t number, uint64_t value)
-{
-	return ptrace(PTRACE_POKEUSER, pid, (void *)(offsetof(struct user, u_debugreg) + number * sizeof(long)), (void *)value) < 0 ? -1 : 0;
-}
-
-int gate_break_at(pid_t pid, remote_addr addr)
-{
-	/* Register 7, bit 0: stop at the address in register 0 when it is about to be executed. */
-	if (debug_register_set(pid, 7, 0) < 0 || debug_register_set(pid, 0, addr) < 0)
-		return -1;
-	return addr ? debug_register_set(pid, 7, 1) : 0;
-}
-
-bool gate_reached(pid_t pid, remote_addr addr)
-{
-	siginfo_t info;
-	struct user_regs_struct registers;
-
-	return ptrace(PTRACE_GETSIGINFO, pid, NULL, &info) == 0 && info.si_signo == SIGTRAP && info.si_code == TRAP_HWBKPT
-		&& ptrace(PTRACE_GETREGS, pid, NULL, &registers) == 0 && registers.rip == addr;
-}
-
-/* ---- room for the gate ---- */
-
-struct room_search {
-	pid_t pid;
-	size_t size;
-	int pass;               /* 0: objects that an attach does not use for its entry code; 1: any */
-	struct remote_elf elf;  /* of the mappings that follow its header */
-	bool have_elf;
-	remote_addr room;
-};
-
-/* An attach keeps its entry code behind the code of libc, ld.so, the interpreter and the executable: leave that room to it. */
-static bool left_alone(const struct room_search *search, const struct mapping *mapping)
-{
-	char link[64], executable[256];
-	ssize_t length;
-
-	snprintf(link, sizeof link, "/proc/%d/exe", (int)search->pid);
-	length = readlink(link, executable, sizeof executable - 1);
-	executable[length > 0 ? length : 0] = '\0';
-	return remote_elf_symbol(&search->elf, "__libc_start_main") || remote_elf_symbol(&search->elf, "_dl_allocate_tls")
-		|| remote_elf_symbol(&search->elf, "Py_RunMain") || strcmp(executable, mapping->path) == 0;
-}
-
-static int look_for_room(void *context, const struct mapping *mapping)
-{
-	struct room_search *search = context;
-	unsigned char bytes[GATE_BYTES_MAX];
-	remote_addr room;
-
-	if (mapping->from_start)
-		search->have_elf = remote_elf_open(search->pid, mapping->start, &search->elf) == 0;
-	if (!search->have_elf || !mapping->executable || mapping->writable || search->elf.code_end <= mapping->start || search->elf.code_end > mapping->end)
-		return 0;
-	room = (mapping->end - search->size) & ~(remote_addr)15;
-	if (room < search->elf.code_end || remote_read(search->pid, room, bytes, search->size) < 0)
-		return 0;
-	for (size_t i = 0; i < search->size; i++)
-		if (bytes[i])
-			return 0;
-	if (search->pass == 0 && left_alone(search, mapping))
-		return 0;
-	search->room = room;
-	return 1;
-}
-
-/* Zero bytes behind the code of some mapped object, as far from its start as possible. 0 = none. */
-static remote_addr find_room(pid_t pid, size_t size)
-{
-	for (int pass = 0; pass < 2; pass++) {
-		struct room_search search = { .pid = pid, .size = size, .pass = pass };
-
-		if (for_each_mapping(pid, look_for_room, &search))
-			return search.room;
+	for (int depth = 0; depth < 64 && pid > 1; depth++) {
+		if (pid == ancestor)
+			return true;
+		if (procfs_status(procfs, pid, 0, &status) < 0)
+			return false;
+		pid = status.parent;
 	}
-	return 0;
+	return false;
 }
 
-static int poke(pid_t pid, remote_addr addr, const void *bytes, size_t size)
+/* The kernel gives /proc/PID to root when the process is not dumpable, and to its effective user otherwise. */
+static bool not_dumpable(const struct target *target)
 {
-	for (size_t i = 0; i < size; i += sizeof(long)) {
-		long word;
+	char path[512];
+	struct stat info;
 
-		memcpy(&word, (const char *)bytes + i, sizeof word);
-		if (ptrace(PTRACE_POKEDATA, pid, (void *)(addr + i), (void *)word) < 0)
-			return -1;
+	snprintf(path, sizeof path, "%s/%d", target->procfs.root, (int)target->pid);
+	return stat(path, &info) == 0 && info.st_uid == 0 && target->status.uid_effective != 0;
+}
+
+static bool same_namespace(const struct target *target, const char *name)
+{
+	char path[512], ours[128], theirs[128];
+	ssize_t a, b;
+
+	snprintf(path, sizeof path, "%s/self/ns/%s", target->procfs.root, name);
+	a = readlink(path, ours, sizeof ours);
+	snprintf(path, sizeof path, "%s/%d/ns/%s", target->procfs.root, (int)target->pid, name);
+	b = readlink(path, theirs, sizeof theirs);
+	return a < 0 || b < 0 || (a == b && memcmp(ours, theirs, (size_t)a) == 0);
+}
+
+static int refuse_foreign_user(struct target *target, const struct proc_status *own)
+{
+	const struct proc_status *its = &target->status;
+
+	return target_refuse(target, ERR_PERMISSION, "permission", NULL,
+	                     "it runs as uid %u (gid %u), this is uid %u (gid %u) without CAP_SYS_PTRACE", (unsigned)its->uid_effective,
+	                     (unsigned)its->gid_effective, (unsigned)own->uid_real, (unsigned)own->gid_real);
+}
+
+static int check_without_capability(struct target *target, const struct proc_status *own)
+{
+	const struct proc_status *its = &target->status;
+	int scope = yama_scope(&target->procfs);
+
+	if (own->uid_real != its->uid_effective || own->uid_real != its->uid_real || own->uid_real != its->uid_saved ||
+	    own->gid_real != its->gid_effective || own->gid_real != its->gid_real || own->gid_real != its->gid_saved) {
+		if (own->uid_effective == 0)
+			return target_refuse(target, ERR_CAPABILITY, "permission", NULL,
+			                     "this is root without CAP_SYS_PTRACE, and it runs as another user (uid %u)", (unsigned)its->uid_effective);
+		return refuse_foreign_user(target, own);
 	}
+	if (not_dumpable(target))
+		return target_refuse(target, ERR_DUMPABLE, "permission", NULL, "it is not dumpable, and this process has no CAP_SYS_PTRACE");
+	if ((its->cap_permitted & ~own->cap_effective) != 0)
+		return target_refuse(target, ERR_CAPABILITY, "permission", "run with at least its capabilities, or with CAP_SYS_PTRACE",
+		                     "it has capabilities that this process lacks (0x%llx)",
+		                     (unsigned long long)(its->cap_permitted & ~own->cap_effective));
+	if (scope >= 2 || (scope == 1 && !is_ancestor(&target->procfs, getpid(), target->pid)))
+		return target_refuse(target, ERR_YAMA, "permission", NULL, "kernel.yama.ptrace_scope is %d, and this process has no CAP_SYS_PTRACE",
+		                     scope);
+	target_note(target, "permission", "same user%s", scope == 1 ? ", descendant of this process" : "");
 	return 0;
 }
 
-int gate_install(pid_t pid, const struct gate_python *python, pid_t parent, bool ignore_trap, remote_addr *word, struct error *err)
+int preflight_permission(struct target *target)
 {
-	const size_t size = (size_t)(gate_code_end - gate_code), data_at = (size_t)(gate_words - gate_code);
-	const struct gate_data data = { .save_thread = python->save_thread, .restore_thread = python->restore_thread, .entry = python->run_main,
-		.parent = (uint64_t)parent, .interval = { 0, 1000000 }, .ignore_trap = ignore_trap, .trap_action = { (uint64_t)(uintptr_t)SIG_IGN } };
-	unsigned char image[GATE_BYTES_MAX] = { 0 };
-	struct user_regs_struct registers;
-	remote_addr room;
+	struct proc_status own;
+	int scope = yama_scope(&target->procfs);
 
-	_Static_assert(sizeof data % sizeof(long) == 0, "written word by word");
-	if (size > sizeof image || size - data_at != sizeof data)
-		return fail(err, ERR_INTERNAL, "the gate has %zu bytes", size);
-	memcpy(image, gate_code, size);
-	memcpy(image + data_at, &data, sizeof data);
-	room = find_room(pid, size);
-	if (!room)
-		return fail(err, ERR_LAUNCH_REFUSED, "no room for the %zu bytes of the gate in the program's mappings", size);
-	if (ptrace(PTRACE_GETREGS, pid, NULL, &registers) < 0)
-		return fail(err, ERR_LAUNCH, "reading registers: %s", strerror(errno));
-	if (poke(pid, room, image, (size + 7) & ~(size_t)7) < 0)
-		return fail(err, ERR_LAUNCH_REFUSED, "writing the gate: %s", strerror(errno));
-	/* Set before the thread runs: it may be opened before it is reached. Below the stack pointer, but inside the red zone, which no signal handler touches. */
-	*word = registers.rsp - RED_ZONE_WORD;
-	if (ptrace(PTRACE_POKEDATA, pid, (void *)*word, NULL) < 0)
-		return fail(err, ERR_LAUNCH, "writing to the stack: %s", strerror(errno));
-	registers.rip = room;
-	registers.orig_rax = ~0ull;
-	if (ptrace(PTRACE_SETREGS, pid, NULL, &registers) < 0 || ptrace(PTRACE_DETACH, pid, NULL, NULL) < 0)
-		return fail(err, ERR_LAUNCH, "leaving the program at its gate: %s", strerror(errno));
+	if (procfs_status(&target->procfs, getpid(), 0, &own) < 0) {
+		target_warn(target, "permission", "our own status cannot be read (%s): trying is the only way to know", strerror(errno));
+		return 0;
+	}
+	if (scope == 3)
+		return target_refuse(target, ERR_YAMA, "permission", "set kernel.yama.ptrace_scope lower at the next boot: 3 cannot be changed back",
+		                     "kernel.yama.ptrace_scope is 3: nobody may attach to anything");
+	if (!(own.cap_effective >> CAP_SYS_PTRACE_BIT & 1))
+		return check_without_capability(target, &own);
+	if (!same_namespace(target, "user"))
+		target_note(target, "permission", "CAP_SYS_PTRACE, in another user namespace than the target's");
+	else
+		target_note(target, "permission", "CAP_SYS_PTRACE");
 	return 0;
-}
-
-int gate_open(pid_t pid, remote_addr word)
-{
-	uint64_t one = 1;
-	struct iovec here = { &one, sizeof one };
-	struct iovec there = { (void *)(uintptr_t)word, sizeof one };
-
-	return process_vm_writev(pid, &here, 1, &there, 1, 0) == (ssize_t)sizeof one ? 0 : -1;
 }

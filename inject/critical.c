@@ -1,0 +1,460 @@
+/*
+ * While the target's thread is held: no allocation, no library call, no logging, no wait without limit. Raw system calls only, so that
+ * nothing is resolved or paged in late. Order is everything: before SETREGS a death of this process changes nothing in the target,
+ * after it the stub finishes alone.
+ */
+#include "inject/critical.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "inject/resume.h"
+#include "inject/seccomp.h"
+#include "inject/steps.h"
+
+/* Newer than some build machines' headers. */
+#define GET_SECCOMP_FILTER 0x420c
+#define GET_RSEQ_CONFIGURATION 0x420f
+struct rseq_configuration {
+	uint64_t pointer;
+	uint32_t size, signature, flags, pad;
+};
+
+#define FLAT_CODE_SEGMENT 0x33 /* __USER_CS of a 64-bit task */
+#define NS_PER_MS 1000000ull
+#define EXTRA_MS 30 /* for the watchdog outside, beyond the alarm inside */
+
+static long sys6(long nr, long a, long b, long c, long d, long e, long f)
+{
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = f;
+	long result;
+
+	__asm__ volatile("syscall" : "=a"(result) : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
+	return result;
+}
+
+static long trace(long request, pid_t tid, long addr, const volatile void *data)
+{
+	return sys6(SYS_ptrace, request, tid, addr, (long)data, 0, 0);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec time;
+
+	sys6(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&time, 0, 0, 0, 0);
+	return (uint64_t)time.tv_sec * 1000000000ull + (uint64_t)time.tv_nsec;
+}
+
+static void step(const struct window *window, int number)
+{
+	if (window->step)
+		window->step(window->step_context, number);
+}
+
+static int read_target(const struct window *window, uint64_t addr, void *out, size_t size)
+{
+	struct iovec here = { out, size }, there = { (void *)(uintptr_t)addr, size };
+
+	return sys6(SYS_process_vm_readv, window->tid, (long)&here, 1, (long)&there, 1, 0) == (long)size ? 0 : -1;
+}
+
+/* The alarm ends this process (default action): the thread that never stopped is free again by our death. */
+static void alarm_set(uint32_t ms)
+{
+	struct itimerval timer = { { 0, 0 }, { ms / 1000, (ms % 1000) * 1000l } };
+
+	sys6(SYS_setitimer, ITIMER_REAL, (long)&timer, 0, 0, 0, 0);
+}
+
+enum outcome { GO_ON, RETRY, END };
+
+static enum outcome end_with(struct window *window, enum window_result result, int error)
+{
+	window->error = error;
+	window->result = (int)result;
+	return END;
+}
+
+static enum outcome retry(struct window *window, enum window_reason reason)
+{
+	window->reasons[reason]++;
+	return RETRY;
+}
+
+/* In a critical section the kernel would have to restart it; changing rip makes it drop that silently. */
+static bool in_rseq(struct window *window)
+{
+	struct rseq_configuration config;
+	struct { uint32_t version, flags; uint64_t start, length, abort; } section;
+	uint64_t pointer = 0;
+
+	memset(&config, 0, sizeof config);
+	window->rseq_known = trace(GET_RSEQ_CONFIGURATION, window->tid, sizeof config, &config) > 0 && config.pointer;
+	if (!window->rseq_known)
+		return false;
+	window->rseq_offset = config.pointer - window->regs.fs_base;
+	if (read_target(window, config.pointer + 8, &pointer, sizeof pointer) < 0 || pointer == 0)
+		return false;
+	return read_target(window, pointer, &section, sizeof section) == 0 && window->regs.rip - section.start < section.length;
+}
+
+/* Blocked in a call that was waiting: not inside malloc whatever its return address is. */
+static bool in_interrupted_call(const struct user_regs_struct *regs)
+{
+	long result = (long)regs->rax;
+
+	return (long)regs->orig_rax >= 0 && (result == -512 || result == -513 || result == -514 || result == -516 || result == -EINTR);
+}
+
+/*
+ * While malloc believes in one thread it takes no locks, and part of its work is not even atomic. The stub tells it otherwise, which
+ * only helps from its next call on: so not from within this one.
+ */
+static bool in_lockless_libc(struct window *window)
+{
+	unsigned char single = 0;
+	uint32_t multiple;
+
+	memcpy(&multiple, window->tcb + 0x18, sizeof multiple);
+	if (window->single_thread_flag && read_target(window, window->single_thread_flag, &single, 1) < 0)
+		return true;
+	if (!single && multiple)
+		return false;
+	if (in_interrupted_call(&window->regs))
+		return false;
+	for (int i = 0; i < 4; i++)
+		if (window->regs.rip >= window->libc_text[i][0] && window->regs.rip < window->libc_text[i][1])
+			return true;
+	return false;
+}
+
+/* A glibc thread of this process: its TCB points to itself and knows its tid. */
+static bool is_glibc_thread(struct window *window)
+{
+	uint64_t self, again;
+	int32_t tid;
+
+	if (window->regs.cs != FLAT_CODE_SEGMENT || read_target(window, window->regs.fs_base, window->tcb, sizeof window->tcb) < 0)
+		return false;
+	memcpy(&self, window->tcb, sizeof self);
+	memcpy(&again, window->tcb + 0x10, sizeof again);
+	return self == window->regs.fs_base && again == self &&
+	       read_target(window, window->regs.fs_base + window->tid_offset, &tid, sizeof tid) == 0 && tid == window->inner_tid;
+}
+
+static bool has_pending(const struct window *window, uint64_t blocked)
+{
+	struct __ptrace_peeksiginfo_args args = { 0, 0, 1 };
+	siginfo_t info;
+
+	for (args.flags = 0; args.flags < 2; args.flags++)
+		for (args.off = 0; args.off < 128 && trace(PTRACE_PEEKSIGINFO, window->tid, (long)&args, &info) > 0; args.off++)
+			if (!(blocked >> (info.si_signo - 1) & 1))
+				return true;
+	return false;
+}
+
+/* How long it has been in this very block: only if it was switched out no more than once since (by our stop). */
+static int64_t watched_ms(const struct window *window)
+{
+	char text[4096];
+	uint64_t switches = 0;
+	long got;
+
+	if (window->status_fd < 0 || window->watched_since_ns == 0)
+		return 0;
+	got = sys6(SYS_pread64, window->status_fd, (long)text, sizeof text - 1, 0, 0, 0);
+	for (long i = 0; i + 25 < got; i++) {
+		if (text[i] != '\n' || text[i + 1] != 'v' || text[i + 10] != '_' || text[i + 24] != ':')
+			continue;
+		for (i += 25; i < got && (text[i] == ' ' || text[i] == '\t'); i++)
+			;
+		for (; i < got && text[i] >= '0' && text[i] <= '9'; i++)
+			switches = switches * 10 + (uint64_t)(text[i] - '0');
+		break;
+	}
+	if (switches == 0 || switches > window->switches + 1)
+		return 0;
+	/* Until it was interrupted, and rounded down: its call must not end early. */
+	return (int64_t)((window->interrupted_ns - window->watched_since_ns) / NS_PER_MS);
+}
+
+static enum outcome judge_seccomp(struct window *window)
+{
+	for (long i = 0; ; i++) {
+		long count = trace(GET_SECCOMP_FILTER, window->tid, i, NULL);
+		enum seccomp_verdict verdict;
+		int nr = 0;
+
+		if (count == -ENOENT && i > 0)
+			return GO_ON;
+		if (count < 0 || count > WINDOW_FILTER_MAX || trace(GET_SECCOMP_FILTER, window->tid, i, window->filter) != count)
+			return end_with(window, WINDOW_SECCOMP_UNREADABLE, count < 0 ? (int)-count : EINVAL);
+		verdict = seccomp_judge(window->filter, (size_t)count, window->slot_entry, window->clone_flags, &nr);
+		if (verdict != SECCOMP_FINE)
+			return end_with(window, verdict == SECCOMP_KILLS ? WINDOW_SECCOMP_KILLS : WINDOW_SECCOMP_FORBIDS, nr);
+	}
+}
+
+/* Waits for the stop. The alarm is its time limit. */
+static enum outcome wait_for_stop(struct window *window, bool *stopped)
+{
+	int status = 0;
+	long got;
+
+	do
+		got = sys6(SYS_wait4, window->tid, (long)&status, __WALL, 0, 0, 0);
+	while (got == -EINTR);
+	*stopped = got == window->tid && WIFSTOPPED(status);
+	if (got != window->tid || !WIFSTOPPED(status))
+		return end_with(window, WINDOW_GONE, 0);
+	if (status >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(status) == SIGTRAP)
+		return GO_ON;
+	if (status >> 16 == PTRACE_EVENT_STOP)
+		return end_with(window, WINDOW_STOPPED, 0);
+	/* A signal on its way: it goes on its way. */
+	trace(PTRACE_DETACH, window->tid, 0, (void *)(long)(status >> 16 ? 0 : WSTOPSIG(status)));
+	*stopped = false;
+	return retry(window, REASON_SIGNAL);
+}
+
+/* Everything that only looks. RESUME is filled first of all: whatever comes, let_go() repairs what our stop ended early. */
+static enum outcome check(struct window *window, uint64_t *blocked, struct resume *resume)
+{
+	long error;
+
+	if (trace(PTRACE_GETREGS, window->tid, 0, &window->regs) < 0)
+		return end_with(window, WINDOW_GONE, 0);
+	step(window, STEP_REGISTERS);
+	window->watched_ms = in_interrupted_call(&window->regs) ? watched_ms(window) : 0;
+	resume_plan(&window->regs, window->watched_ms, resume);
+	window->repaired = resume->repaired;
+	error = trace(PTRACE_GETSIGMASK, window->tid, 8, blocked);
+	if (error < 0)
+		return end_with(window, WINDOW_FAILED, (int)-error);
+	/* With a signal to be delivered the kernel does the exact thing by itself. */
+	if (resume->heeds_signals && has_pending(window, *blocked)) {
+		resume->repaired = false;
+		return retry(window, REASON_PENDING);
+	}
+	if (!is_glibc_thread(window))
+		return end_with(window, WINDOW_ODD_THREAD, 0);
+	if (in_rseq(window))
+		return retry(window, REASON_RSEQ);
+	if (in_lockless_libc(window))
+		return retry(window, REASON_LIBC);
+	return window->seccomp ? judge_seccomp(window) : GO_ON;
+}
+
+/* A call that our stop ended with EINTR is made again, though we do not enter. */
+static void let_go(struct window *window, const struct resume *resume)
+{
+	if (resume->repaired) {
+		struct user_regs_struct regs = window->regs;
+
+		regs.rip = resume->rip;
+		regs.rax = resume->rax;
+		regs.r10 = resume->r10;
+		regs.orig_rax = (unsigned long long)-1;
+		trace(PTRACE_SETREGS, window->tid, 0, &regs);
+	}
+	trace(PTRACE_DETACH, window->tid, 0, NULL);
+}
+
+static enum outcome hand_over(struct window *window, uint64_t blocked, const struct resume *resume)
+{
+	const struct user_regs_struct *r = &window->regs;
+	uint64_t all = UINT64_MAX;
+	struct stub_saved saved = {
+		r->r15, r->r14, r->r13, r->r12, r->rbp, r->rbx, r->r11, resume->r10, r->r9, r->r8, resume->rax, r->rcx, r->rdx, r->rsi, r->rdi,
+		resume->rip, resume->interrupted_rip, blocked,
+		resume->heeds_signals ? window->signals_caught & ~blocked : 0, resume->ask_restart
+	};
+	struct user_regs_struct entry = *r;
+	long error;
+
+	if (sys6(SYS_pwrite64, window->memory_fd, (long)&saved, sizeof saved, (long)window->slot_saved, 0, 0) != (long)sizeof saved)
+		return end_with(window, WINDOW_FAILED, EIO);
+	step(window, STEP_SAVED);
+	entry.rip = window->slot_entry;
+	entry.orig_rax = (unsigned long long)-1;
+	error = trace(PTRACE_SETREGS, window->tid, 0, &entry);
+	if (error < 0) {
+		/* The thread is as it was: the slot too. */
+		memset(&saved, 0, sizeof saved);
+		sys6(SYS_pwrite64, window->memory_fd, (long)&saved, sizeof saved, (long)window->slot_saved, 0, 0);
+		return end_with(window, WINDOW_FAILED, (int)-error);
+	}
+	step(window, STEP_ENTERED);
+	/* Only after SETREGS: the stub puts the mask back, nobody else would. Not under seccomp: it may be unable to. */
+	if (!window->seccomp)
+		trace(PTRACE_SETSIGMASK, window->tid, 8, &all);
+	step(window, STEP_MASKED);
+	window->result = WINDOW_ENTERED;
+	return END;
+}
+
+static enum outcome try_once(struct window *window)
+{
+	struct resume resume = { 0 };
+	enum outcome outcome;
+	bool stopped = false;
+	uint64_t blocked = 0, held_ns;
+	long error;
+
+	alarm_set(window->stop_timeout_ms);
+	error = trace(PTRACE_SEIZE, window->tid, 0, NULL);
+	if (error < 0)
+		return error == -ESRCH ? end_with(window, WINDOW_GONE, 0) : end_with(window, WINDOW_NO_SEIZE, (int)-error);
+	step(window, STEP_SEIZED);
+	window->interrupted_ns = now_ns();
+	window->held = true;
+	trace(PTRACE_INTERRUPT, window->tid, 0, NULL);
+	step(window, STEP_INTERRUPTED);
+	outcome = wait_for_stop(window, &stopped);
+	step(window, STEP_STOPPED);
+	if (outcome == GO_ON)
+		outcome = check(window, &blocked, &resume);
+	if (outcome == GO_ON)
+		outcome = hand_over(window, blocked, &resume);
+	if (stopped && window->result == WINDOW_ENTERED)
+		trace(PTRACE_DETACH, window->tid, 0, NULL);
+	else if (stopped)
+		let_go(window, &resume);
+	held_ns = now_ns() - window->interrupted_ns;
+	window->held = false;
+	alarm_set(0);
+	if (held_ns > window->hold_ns)
+		window->hold_ns = held_ns;
+	window->hold_total_ns += held_ns;
+	return outcome;
+}
+
+/* The stack that the calls below will use. */
+static __attribute__((noinline)) void touch_stack(void)
+{
+	unsigned char stack[32768];
+
+	for (size_t i = 0; i < sizeof stack; i += 1024)
+		*(volatile unsigned char *)(stack + i) = 0;
+	sys6(SYS_mlock, (long)stack, sizeof stack, 0, 0, 0, 0);
+}
+
+static void window_process(struct window *window)
+{
+	uint64_t all_but_alarm = ~(1ull << (SIGALRM - 1));
+	struct { void (*handler)(int); unsigned long flags; void (*restorer)(void); uint64_t mask; } action = { 0 };
+	struct timespec nap = { 0, 0 };
+
+	touch_stack();
+	/* Failing to lock it (RLIMIT_MEMLOCK) is no reason to stop. */
+	sys6(SYS_mlock, (long)window, sizeof *window, 0, 0, 0, 0);
+	sys6(SYS_mlock, (long)(uintptr_t)&sys6 & ~0xfffl, 16384, 0, 0, 0, 0);
+	sys6(SYS_rt_sigaction, SIGALRM, (long)&action, 0, 8, 0, 0);
+	sys6(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all_but_alarm, 0, 8, 0, 0);
+	sys6(SYS_setpgid, 0, 0, 0, 0, 0, 0); /* a Ctrl-Z or SIGSTOP for the attacher's group is not for us */
+	while (window->tries < window->max_tries) {
+		enum outcome outcome;
+
+		window->tries++;
+		outcome = try_once(window);
+		if (outcome == END)
+			break;
+		/* Off the beat of whatever the target does, 100 to 350 us. */
+		nap.tv_nsec = 100000 + (long)(now_ns() % 250000);
+		sys6(SYS_nanosleep, (long)&nap, 0, 0, 0, 0, 0);
+	}
+	if (window->result == WINDOW_NOT_RUN)
+		window->result = WINDOW_NO_MOMENT;
+	step(window, STEP_RELEASED);
+	sys6(SYS_exit_group, 0, 0, 0, 0, 0, 0);
+}
+
+/* Waits for CHILD's end, TIMEOUT_MS at most without progress; kills it then, which frees whatever it holds. */
+static void watch_child(const struct window *window, pid_t child)
+{
+	uint64_t limit_ns = (window->stop_timeout_ms + EXTRA_MS) * NS_PER_MS, since_ns = now_ns();
+	uint32_t tries = window->tries;
+	long nap_ns = 20000;
+	int status;
+
+	while (waitpid(child, &status, WNOHANG) == 0) {
+		if (window->tries != tries) {
+			tries = window->tries;
+			since_ns = now_ns();
+		}
+		if (now_ns() - since_ns > limit_ns) {
+			kill(child, SIGKILL);
+			while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+				;
+			return;
+		}
+		nanosleep(&(struct timespec){ 0, nap_ns }, NULL);
+		if (nap_ns < 500000)
+			nap_ns += nap_ns / 4;
+	}
+}
+
+struct window *window_new(void)
+{
+	struct window *window = mmap(NULL, sizeof *window, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+	return window == MAP_FAILED ? NULL : window;
+}
+
+void window_free(struct window *window)
+{
+	if (window)
+		munmap(window, sizeof *window);
+}
+
+void window_run(struct window *window)
+{
+	sigset_t all, before;
+	pid_t child;
+
+	window->result = WINDOW_NOT_RUN;
+	window->error = 0;
+	window->tries = 0;
+	window->held = false;
+	/* No handler of the attacher's may run in the child. */
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	child = fork();
+	if (child == 0) {
+		window_process(window);
+		_exit(0);
+	}
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	if (child < 0) {
+		window->result = WINDOW_FAILED;
+		window->error = errno;
+		return;
+	}
+	watch_child(window, child);
+	if (window->result != WINDOW_NOT_RUN)
+		return;
+	window->result = WINDOW_NO_STOP;
+	if (window->held) {
+		uint64_t held_ns = now_ns() - window->interrupted_ns;
+
+		window->hold_total_ns += held_ns;
+		if (held_ns > window->hold_ns)
+			window->hold_ns = held_ns;
+	}
+}

@@ -1,0 +1,46 @@
+/*
+ * One ELF file as the target has it mapped: symbols, padding, build id. Everything is read from the target's own memory, so that
+ * deleted files, other roots and other mount namespaces make no difference, and everything read is bounds-checked: it may lie.
+ */
+#ifndef INFERSCOPE_INJECT_IMAGE_H
+#define INFERSCOPE_INJECT_IMAGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "inject/maps.h"
+
+#define IMAGE_MAX_SEGMENTS 32
+
+struct image_segment {
+	uint64_t start, end; /* in memory: load bias + vaddr, + max(filesz, memsz) */
+	bool executable, writable;
+};
+
+struct image {
+	pid_t pid;
+	uint64_t base;      /* where its ELF header lies */
+	uint64_t bias;      /* add to a symbol's value */
+	uint64_t low, high; /* all of its segments lie in here */
+	uint64_t inode;
+	const char *path;   /* of the maps it was found in */
+	struct image_segment segments[IMAGE_MAX_SEGMENTS];
+	uint32_t segment_count;
+	uint64_t tls_size, tls_align; /* 0, 0: none */
+	uint64_t symtab, strtab, strtab_size, gnu_hash, hash, versym;
+	char soname[64];
+	char build_id[64]; /* hex, "" = none */
+};
+
+/* Looks at the ELF header at MAPPING->start. False when there is none that makes sense. */
+bool image_open(pid_t pid, const struct mapping *mapping, struct image *out);
+/* The ELF header's bytes alone: is this a 32-bit or foreign file? */
+bool image_is_elf(pid_t pid, uint64_t addr, uint8_t *elf_class, uint16_t *machine);
+/* Address of a defined dynamic symbol (its default version first), 0 = none. SIZE may be NULL. */
+uint64_t image_symbol(const struct image *image, const char *name, uint64_t *size);
+bool image_has(const struct image *image, uint64_t addr);
+/* Build id of an ELF file in our own memory; "" = none or no such file. */
+void image_build_id_of(const void *bytes, size_t size, char *out, size_t out_size);
+
+#endif

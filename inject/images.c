@@ -1,0 +1,332 @@
+/* Which of the target's mapped files are its executable, loader, libc and interpreter, and what versions they are. */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "inject/decode.h"
+#include "inject/memory.h"
+#include "inject/target.h"
+
+#define PROC_MAGIC 0x9fa0
+#define OLDEST_LIBC_MINOR 31
+#define NEWEST_LIBC_MINOR 43
+#define OLDEST_PYTHON_MINOR 8
+#define NEWEST_PYTHON_MINOR 15
+#define USUAL_TID_OFFSET 0x2d0 /* glibc 2.31 to 2.43, x86-64; checked against the borrowed thread while it is held */
+#define MAX_TLS_MODULES 900    /* our DTV has room for 1000 */
+
+static void auxv_read(const struct target *target, uint64_t *loader, uint64_t *headers)
+{
+	uint64_t entries[128];
+	ssize_t got = procfs_read(&target->procfs, target->pid, "auxv", (char *)entries, sizeof entries);
+
+	*loader = *headers = 0;
+	for (size_t i = 0; got > 0 && (i + 2) * 8 <= (size_t)got && entries[i] != AT_NULL; i += 2) {
+		if (entries[i] == AT_BASE)
+			*loader = entries[i + 1];
+		else if (entries[i] == AT_PHDR)
+			*headers = entries[i + 1];
+	}
+}
+
+static int check_architecture(struct target *target)
+{
+	unsigned char head[20];
+	char path[512];
+	uint16_t machine;
+	int fd;
+
+	snprintf(path, sizeof path, "%s/%d/exe", target->procfs.root, (int)target->pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0; /* its memory will tell */
+	if (pread(fd, head, sizeof head, 0) != (ssize_t)sizeof head || memcmp(head, ELFMAG, SELFMAG) != 0)
+		memset(head, 0, sizeof head);
+	close(fd);
+	memcpy(&machine, head + 18, sizeof machine);
+	if (head[EI_CLASS] == ELFCLASS32)
+		return target_refuse(target, ERR_ARCHITECTURE, "architecture", NULL, "it is a 32-bit program");
+	if (head[EI_CLASS] == ELFCLASS64 && machine != EM_X86_64)
+		return target_refuse(target, ERR_ARCHITECTURE, "architecture", NULL, "it is a program for another processor (ELF machine %u)", machine);
+	target_note(target, "architecture", "x86-64");
+	return 0;
+}
+
+/* A library that defines malloc instead of libc: its thread state lives in TLS that must then stay for ever. */
+static void find_allocator(struct target *target, const struct image *image)
+{
+	static const char *const known[] = { "jemalloc", "tcmalloc", "mimalloc", "snmalloc", "rpmalloc", "hoard" };
+
+	if (target->foreign_allocator || !image_symbol(image, "malloc", NULL))
+		return;
+	target->foreign_allocator = true;
+	snprintf(target->facts.allocator, sizeof target->facts.allocator, "%s", "another than glibc's");
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		if (strstr(image->path, known[i]))
+			snprintf(target->facts.allocator, sizeof target->facts.allocator, "%s", known[i]);
+}
+
+static bool is_interpreter(const struct image *image)
+{
+	return image_symbol(image, "Py_GetVersion", NULL) && image_symbol(image, "Py_IsInitialized", NULL);
+}
+
+static void add_function(uint64_t *function, const struct image *image, const char *name)
+{
+	if (*function == 0)
+		*function = image_symbol(image, name, NULL);
+}
+
+/* Until glibc 2.33, threads and dlopen are libraries of their own. */
+static void add_functions(struct target *target, const struct image *image)
+{
+	struct remote_functions *f = &target->functions;
+
+	add_function(&f->pthread_create, image, "pthread_create");
+	add_function(&f->pthread_detach, image, "pthread_detach");
+	add_function(&f->dlopen, image, "dlopen");
+	add_function(&f->dlsym, image, "dlsym");
+	add_function(&f->dlerror, image, "dlerror");
+}
+
+static void walk_images(struct target *target, uint64_t loader, uint64_t headers)
+{
+	struct image image, best_python = { 0 };
+
+	for (size_t i = 0; i < target->maps.count; i++) {
+		const struct mapping *mapping = &target->maps.list[i];
+
+		if (mapping->offset != 0 || !mapping->readable || mapping->inode == 0 || !image_open(target->pid, mapping, &image))
+			continue;
+		if (image.tls_size) {
+			target->tls_modules++;
+			target->tls_bytes += image.tls_size + (image.tls_align < (1u << 20) ? image.tls_align : 0);
+		}
+		if (loader && image_has(&image, loader) && !target->loader.base) {
+			target->loader = image;
+			continue;
+		}
+		if (headers && image_has(&image, headers) && !target->executable.base)
+			target->executable = image;
+		if (!target->libc.base && image_symbol(&image, "gnu_get_libc_version", NULL)) {
+			target->libc = image;
+			continue;
+		}
+		if (strcmp(image.soname, "libpthread.so.0") == 0 || strcmp(image.soname, "libdl.so.2") == 0) {
+			add_functions(target, &image);
+			continue;
+		}
+		find_allocator(target, &image);
+		if (is_interpreter(&image) && (!best_python.base || image.base == target->executable.base))
+			best_python = image;
+	}
+	target->python = best_python;
+}
+
+static int read_python_version(struct target *target)
+{
+	struct target_facts *facts = &target->facts;
+	uint64_t symbol = image_symbol(&target->python, "Py_Version", NULL), hex = 0;
+	char text[64];
+
+	if (symbol && memory_read(target->pid, symbol, &hex, sizeof hex) == 0 && hex >> 24 == 3 && hex >> 32 == 0) {
+		facts->python_hex = (uint32_t)hex;
+		facts->python_major = 3;
+		facts->python_minor = (int)(hex >> 16 & 0xff);
+		facts->python_micro = (int)(hex >> 8 & 0xff);
+		return 0;
+	}
+	if (decode_version(target->pid, image_symbol(&target->python, "Py_GetVersion", NULL), text, sizeof text) &&
+	    decode_python_version(text, &facts->python_major, &facts->python_minor, &facts->python_micro, &facts->python_hex))
+		return 0;
+	/* Last: the library's name, "libpython3.9.so.1.0". */
+	if (sscanf(target->python.soname, "libpython%d.%d", &facts->python_major, &facts->python_minor) == 2) {
+		facts->python_micro = -1;
+		facts->python_hex = (uint32_t)facts->python_major << 24 | (uint32_t)facts->python_minor << 16;
+		return 0;
+	}
+	facts->python_major = facts->python_minor = -1;
+	return -1;
+}
+
+/* 3.13 and later say so themselves, at the head of _PyRuntime. */
+static bool is_free_threaded(const struct target *target)
+{
+	uint64_t runtime = image_symbol(&target->python, "_PyRuntime", NULL), words[3];
+
+	if (!runtime || memory_read(target->pid, runtime, words, sizeof words) < 0 || memcmp(words, "xdebugpy", 8) != 0)
+		return image_symbol(&target->python, "_Py_MergeZeroLocalRefcount", NULL) != 0;
+	return words[2] != 0;
+}
+
+static int check_python(struct target *target)
+{
+	struct target_facts *facts = &target->facts;
+	char version[32];
+
+	if (!target->python.base)
+		return target_refuse(target, ERR_NOT_PYTHON, "interpreter", NULL, "no Python interpreter is mapped in it");
+	snprintf(facts->python_file, sizeof facts->python_file, "%s", target->python.path);
+	facts->python_base = target->python.bias;
+	facts->static_python = target->python.base == target->executable.base;
+	if (read_python_version(target) < 0)
+		return target_refuse(target, ERR_PYTHON_VERSION, "interpreter", NULL, "its Python does not tell its version");
+	if (facts->python_micro >= 0)
+		snprintf(version, sizeof version, "%d.%d.%d", facts->python_major, facts->python_minor, facts->python_micro);
+	else
+		snprintf(version, sizeof version, "%d.%d", facts->python_major, facts->python_minor);
+	if (facts->python_major != 3 || facts->python_minor < OLDEST_PYTHON_MINOR)
+		return target_refuse(target, ERR_PYTHON_VERSION, "interpreter", NULL, "it runs Python %s", version);
+	if (facts->python_minor > NEWEST_PYTHON_MINOR && !target->unverified)
+		return target_refuse(target, ERR_PYTHON_VERSION, "interpreter", NULL, "it runs Python %s, which is newer than this version knows", version);
+	facts->free_threaded = is_free_threaded(target);
+	if (facts->free_threaded && !target->unverified)
+		return target_refuse(target, ERR_FREE_THREADED, "interpreter", NULL, "it runs a free-threaded build of Python %s", version);
+	if (decode_initialized(target->pid, image_symbol(&target->python, "Py_IsInitialized", NULL)) == 0)
+		return target_refuse(target, ERR_NOT_PYTHON, "interpreter", "try again once its Python has started",
+		                     "Python %s is mapped in it but not initialised (not yet, or not any more)", version);
+	target_note(target, "interpreter", "CPython %s (%s)%s", version, facts->static_python ? "in the executable" : "shared library",
+	            facts->free_threaded ? ", free-threaded: unverified" : "");
+	return 0;
+}
+
+static int check_libc(struct target *target)
+{
+	struct target_facts *facts = &target->facts;
+	char version[32];
+	int major = 0, minor = 0;
+
+	if (!target->loader.base)
+		return target_refuse(target, ERR_LIBC, "libc", "static programs cannot load the collector", "it is linked statically");
+	if (!target->libc.base)
+		return target_refuse(target, ERR_LIBC, "libc", NULL,
+		                     image_symbol(&target->loader, "__libc_start_main", NULL) ? "its libc is musl" : "its libc is not glibc");
+	if (!decode_version(target->pid, image_symbol(&target->libc, "gnu_get_libc_version", NULL), version, sizeof version) ||
+	    sscanf(version, "%d.%d", &major, &minor) != 2)
+		return target_refuse(target, ERR_LIBC, "libc", NULL, "its glibc does not tell its version");
+	snprintf(facts->libc, sizeof facts->libc, "glibc %s", version);
+	if ((major != 2 || minor < OLDEST_LIBC_MINOR || minor > NEWEST_LIBC_MINOR) && !target->unverified)
+		return target_refuse(target, ERR_LIBC, "libc", "glibc 2.31 to 2.43 is supported; a later one may be tried with --unverified",
+		                     "it runs glibc %s", version);
+	target_note(target, "libc", "%s", facts->libc);
+	return 0;
+}
+
+static int check_tls(struct target *target)
+{
+	unsigned char code[256];
+	uint64_t size = 0, allocate = image_symbol(&target->loader, "_dl_allocate_tls", &size);
+	uint64_t tid = image_symbol(&target->libc, "_thread_db_pthread_tid", NULL);
+	uint32_t row[3];
+
+	target->functions.tls_init = image_symbol(&target->loader, "_dl_allocate_tls_init", NULL);
+	if (size > sizeof code)
+		size = sizeof code;
+	target->facts.tls_init_argument = TLS_ARGUMENT_UNKNOWN;
+	if (allocate && target->functions.tls_init && memory_read(target->pid, allocate, code, size) == 0)
+		target->facts.tls_init_argument = decode_tls_argument(code, size, allocate, target->functions.tls_init);
+	if (target->facts.tls_init_argument == TLS_ARGUMENT_UNKNOWN)
+		return target_refuse(target, ERR_LIBC, "thread storage", "please report this with `ldd --version` and the distribution's name",
+		                     "how its loader (%s) sets up thread storage could not be decoded", target->facts.libc);
+	target->facts.tid_offset = USUAL_TID_OFFSET;
+	if (tid && memory_read(target->pid, tid, row, sizeof row) == 0 && row[0] == 32 && row[2] < 4000)
+		target->facts.tid_offset = row[2];
+	if (target->tls_modules > MAX_TLS_MODULES || target->tls_bytes > (64u << 20))
+		return target_refuse(target, ERR_LIBC, "thread storage", NULL, "it has %llu libraries with thread storage, %llu KiB: more than foreseen",
+		                     (unsigned long long)target->tls_modules, (unsigned long long)target->tls_bytes / 1024);
+	target_note(target, "thread storage", "init argument %d, %llu modules, %llu bytes", target->facts.tls_init_argument,
+	            (unsigned long long)target->tls_modules, (unsigned long long)target->tls_bytes);
+	return 0;
+}
+
+static int check_functions(struct target *target)
+{
+	struct remote_functions *f = &target->functions;
+
+	add_functions(target, &target->libc);
+	/* A C program on glibc <= 2.33 need not have libdl; libc itself can load all the same. */
+	add_function(&f->dlopen, &target->libc, "__libc_dlopen_mode");
+	add_function(&f->dlsym, &target->libc, "__libc_dlsym");
+	if (!f->pthread_create || !f->pthread_detach || !f->dlopen || !f->dlsym)
+		return target_refuse(target, ERR_LIBC, "libc", NULL, "%s is not mapped in it (glibc before 2.34 has it in a library of its own)",
+		                     f->pthread_create ? "libdl" : "libpthread");
+	target->single_thread_flag = image_symbol(&target->libc, "__libc_single_threaded", NULL);
+	return 0;
+}
+
+static void look_for_proc(struct target *target)
+{
+	struct statfs info;
+	char path[512];
+
+	snprintf(path, sizeof path, "%s/%d/root/proc", target->procfs.root, (int)target->pid);
+	target->no_proc = statfs(path, &info) == 0 ? (unsigned long)info.f_type != PROC_MAGIC : errno == ENOENT;
+}
+
+int target_refresh_maps(struct target *target)
+{
+	struct maps fresh;
+
+	if (maps_read(&target->procfs, target->pid, &fresh) < 0)
+		return -1;
+	maps_done(&target->maps);
+	target->maps = fresh;
+	/* The images keep their addresses; their paths lay in the old text. */
+	target->python.path = target->libc.path = target->loader.path = target->executable.path = "";
+	return 0;
+}
+
+uint64_t target_dormant(const struct target *target, const char *name, const char *build_id, const char *entry, unsigned *loaded,
+                        char *found_build_id, size_t size)
+{
+	uint64_t found = 0;
+	char path[128];
+	struct image image;
+
+	*loaded = 0;
+	snprintf(path, sizeof path, "/memfd:%s", name);
+	for (size_t i = 0; i < target->maps.count; i++) {
+		const struct mapping *mapping = &target->maps.list[i];
+
+		if (mapping->offset != 0 || strncmp(mapping->path, path, strlen(path)) != 0 ||
+		    (mapping->path[strlen(path)] != '\0' && mapping->path[strlen(path)] != ' ') || !image_open(target->pid, mapping, &image))
+			continue;
+		++*loaded;
+		if (build_id && (image.build_id[0] == '\0' || strcmp(build_id, image.build_id) != 0))
+			continue;
+		found = image_symbol(&image, entry, NULL);
+		if (found_build_id)
+			snprintf(found_build_id, size, "%s", image.build_id);
+	}
+	return found;
+}
+
+int preflight_images(struct target *target)
+{
+	uint64_t loader, headers;
+
+	if (check_architecture(target) < 0)
+		return -1;
+	if (maps_read(&target->procfs, target->pid, &target->maps) < 0) {
+		if (errno == ESRCH || errno == ENOENT)
+			return target_refuse(target, ERR_EXITED, "memory", NULL, "it has ended");
+		return target_refuse(target, ERR_PERMISSION, "memory", NULL, "its memory map cannot be read (%s)", strerror(errno));
+	}
+	target->facts.mappings = target->maps.count;
+	auxv_read(target, &loader, &headers);
+	snprintf(target->facts.allocator, sizeof target->facts.allocator, "glibc");
+	walk_images(target, loader, headers);
+	if (check_python(target) < 0 || check_libc(target) < 0 || check_functions(target) < 0 || check_tls(target) < 0)
+		return -1;
+	if (target->foreign_allocator)
+		target_note(target, "allocator", "%s: thread storage of each attach stays mapped", target->facts.allocator);
+	else
+		target_note(target, "allocator", "glibc");
+	look_for_proc(target);
+	return 0;
+}

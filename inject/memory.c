@@ -1,0 +1,55 @@
+/* process_vm_readv and process_vm_writev, whole or not at all. */
+#include "inject/memory.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/uio.h>
+
+int memory_read(pid_t pid, uint64_t addr, void *buffer, size_t size)
+{
+	struct iovec here = { buffer, size }, there = { (void *)(uintptr_t)addr, size };
+	ssize_t got;
+
+	if (size == 0)
+		return 0;
+	got = process_vm_readv(pid, &here, 1, &there, 1, 0);
+	if (got == (ssize_t)size)
+		return 0;
+	if (got >= 0)
+		errno = EFAULT;
+	return -1;
+}
+
+int memory_write(pid_t pid, uint64_t addr, const void *bytes, size_t size)
+{
+	struct iovec here = { (void *)(uintptr_t)bytes, size }, there = { (void *)(uintptr_t)addr, size };
+	ssize_t put;
+
+	if (size == 0)
+		return 0;
+	put = process_vm_writev(pid, &here, 1, &there, 1, 0);
+	if (put == (ssize_t)size)
+		return 0;
+	if (put >= 0)
+		errno = EFAULT;
+	return -1;
+}
+
+ssize_t memory_read_string(pid_t pid, uint64_t addr, char *buffer, size_t size)
+{
+	size_t length = 0;
+
+	while (length + 1 < size) {
+		size_t piece = 256 - (addr + length) % 256; /* never across a page that may be absent */
+
+		if (piece > size - 1 - length)
+			piece = size - 1 - length;
+		if (memory_read(pid, addr + length, buffer + length, piece) < 0)
+			return -1;
+		if (memchr(buffer + length, '\0', piece))
+			return (ssize_t)strlen(buffer);
+		length += piece;
+	}
+	buffer[length] = '\0';
+	return (ssize_t)length;
+}

@@ -1,0 +1,183 @@
+/* Finds padding behind code, tells whether a slot there is free, and fills the master copy of the stub. */
+#include "inject/slot.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "inject/memory.h"
+
+#define SLOT_ALIGN 32
+#define PAGE 4096ull
+#define REST_NS 1000000000ull  /* a thread that runs at all has left sixteen instructions behind after this */
+#define REST_RUN_NS 200000ull  /* or after this much time on a CPU */
+
+void slot_data_init(struct stub_data *data)
+{
+	memcpy(data, stub_data, sizeof *data);
+}
+
+void slot_build(unsigned char *image, const struct stub_data *data)
+{
+	memcpy(image, stub_begin, STUB_SIZE);
+	memcpy(image + STUB_DATA_OFFSET, data, sizeof *data);
+}
+
+bool slot_thread_lives(const struct target *target, pid_t inner_tid)
+{
+	pid_t tids[4096];
+	ssize_t count;
+	struct proc_status status;
+
+	if (inner_tid <= 0)
+		return false;
+	/* Without a namespace of its own this is one look. */
+	if (target->status.ns_depth <= 1)
+		return procfs_status(&target->procfs, target->pid, inner_tid, &status) == 0 && status.state != 'X' && status.state != 'Z';
+	count = procfs_threads(&target->procfs, target->pid, tids, sizeof tids / sizeof *tids);
+	if (count > (ssize_t)(sizeof tids / sizeof *tids))
+		count = sizeof tids / sizeof *tids;
+	for (ssize_t i = 0; i < count; i++)
+		if (procfs_status(&target->procfs, target->pid, tids[i], &status) == 0 && status.inner_pid == inner_tid)
+			return status.state != 'X' && status.state != 'Z';
+	return false;
+}
+
+/* Was the thread that last used this slot seen outside of it since? */
+static bool has_rested(const struct target *target, const struct slot *slot, const struct stub_data *data)
+{
+	uint64_t now_ns = clock_monotonic_ns(), run_ns, wait_ns, pc;
+	char name[64], text[256], *last;
+
+	if (now_ns < data->used_ns || now_ns - data->used_ns > REST_NS)
+		return true; /* another boot's clock, or long ago */
+	if (data->borrowed_tid == 0 || data->borrowed_tid > INT32_MAX)
+		return false;
+	snprintf(name, sizeof name, "task/%d/syscall", (int)data->borrowed_tid);
+	if (procfs_read(&target->procfs, target->pid, name, text, sizeof text) < 0)
+		return true; /* gone */
+	last = strrchr(text, ' ');
+	if (last && text[0] != 'r') {
+		pc = strtoull(last, NULL, 16);
+		if (pc < slot->addr || pc >= slot->addr + STUB_SIZE)
+			return true; /* waits somewhere else */
+	}
+	return data->used_run_ns != 0 &&
+	       procfs_schedstat(&target->procfs, target->pid, (pid_t)data->borrowed_tid, &run_ns, &wait_ns) == 0 &&
+	       run_ns > data->used_run_ns + REST_RUN_NS;
+}
+
+static enum slot_state state_of_used(const struct target *target, struct slot *slot, const struct stub_data *data)
+{
+	struct control control;
+
+	slot->used_ns = data->used_ns;
+	if (data->saved.rip == 0)
+		return SLOT_EMPTY; /* an attacher gave up before it stopped anything */
+	if (memory_read(target->pid, data->scratch, &control, sizeof control) < 0 || control.attach_id != data->attach_id)
+		return SLOT_BUSY;
+	if (control.done != 1 || slot_thread_lives(target, (pid_t)(uint32_t)control.child) ||
+	    slot_thread_lives(target, (pid_t)(uint32_t)control.thread))
+		return SLOT_BUSY;
+	slot->scratch = data->scratch;
+	return has_rested(target, slot, data) ? SLOT_FINISHED : SLOT_RESTING;
+}
+
+static bool all_zero(const unsigned char *bytes, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		if (bytes[i])
+			return false;
+	return true;
+}
+
+/* False when these bytes are somebody else's. */
+static bool classify(const struct target *target, const unsigned char *bytes, struct slot *slot)
+{
+	struct stub_data data;
+
+	if (all_zero(bytes, STUB_SIZE)) {
+		slot->state = SLOT_EMPTY;
+		return true;
+	}
+	if (memcmp(bytes, stub_begin, STUB_DATA_OFFSET) != 0)
+		return false;
+	memcpy(&data, bytes + STUB_DATA_OFFSET, sizeof data);
+	slot->state = state_of_used(target, slot, &data);
+	return true;
+}
+
+static void name_slot(const struct target *target, const struct image *image, struct slot *slot)
+{
+	const char *name = image->soname[0] ? image->soname : "executable";
+
+	if (image->base == target->python.base && !image->soname[0])
+		name = "python";
+	snprintf(slot->where, sizeof slot->where, "%.40s+0x%llx", name, (unsigned long long)(slot->addr - image->bias));
+}
+
+static size_t slots_in(const struct target *target, const struct image *image, struct slot *list, size_t count)
+{
+	size_t step = (STUB_SIZE + SLOT_ALIGN - 1) & ~(size_t)(SLOT_ALIGN - 1);
+	unsigned char bytes[PAGE];
+
+	for (uint32_t i = 0; i < image->segment_count; i++) {
+		const struct image_segment *segment = &image->segments[i];
+		uint64_t page_end = (segment->end + PAGE - 1) & ~(PAGE - 1);
+		uint64_t addr = (segment->end + 16 + SLOT_ALIGN - 1) & ~(uint64_t)(SLOT_ALIGN - 1);
+		const struct mapping *mapping = maps_find(&target->maps, segment->end - 1);
+
+		if (!segment->executable || segment->writable || segment->end <= segment->start)
+			continue;
+		if (!mapping || !mapping->executable || mapping->writable || mapping->shared || mapping->end < page_end)
+			continue;
+		for (; addr + step <= page_end && count < MAX_SLOTS; addr += step) {
+			memset(&list[count], 0, sizeof *list);
+			list[count].addr = addr;
+			if (memory_read(target->pid, addr, bytes, STUB_SIZE) < 0 || !classify(target, bytes, &list[count]))
+				continue;
+			name_slot(target, image, &list[count]);
+			count++;
+		}
+	}
+	return count;
+}
+
+size_t slots_find(const struct target *target, struct slot *list)
+{
+	size_t count = slots_in(target, &target->libc, list, 0);
+
+	count = slots_in(target, &target->loader, list, count);
+	if (target->executable.base)
+		count = slots_in(target, &target->executable, list, count);
+	if (target->python.base && target->python.base != target->executable.base)
+		count = slots_in(target, &target->python, list, count);
+	return count;
+}
+
+size_t slots_usable(const struct slot *list, size_t count)
+{
+	size_t usable = 0;
+
+	for (size_t i = 0; i < count; i++)
+		usable += list[i].state != SLOT_BUSY;
+	return usable;
+}
+
+const struct slot *slots_choose(const struct slot *list, size_t count)
+{
+	const struct slot *best = NULL;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct slot *slot = &list[i];
+
+		if (slot->state != SLOT_FINISHED && slot->state != SLOT_EMPTY)
+			continue;
+		/* A finished one brings its control page with it, so that repeated attaches map nothing more. */
+		if (!best || (slot->state == SLOT_FINISHED && best->state == SLOT_EMPTY) ||
+		    (slot->state == best->state && slot->used_ns < best->used_ns))
+			best = slot;
+	}
+	return best;
+}

@@ -1,0 +1,177 @@
+/* struct target: one process as the preflight found it, its findings, its memory and symbols. */
+#include "inject/target.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "inject/memory.h"
+
+static __attribute__((format(printf, 3, 0))) struct finding *finding_add(struct target *target, const char *check, const char *format,
+                                                                         va_list arguments)
+{
+	struct finding *finding;
+
+	if (target->finding_count == MAX_FINDINGS)
+		return NULL;
+	finding = &target->findings[target->finding_count++];
+	finding->check = check;
+	vsnprintf(finding->text, sizeof finding->text, format, arguments);
+	return finding;
+}
+
+void target_note(struct target *target, const char *check, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	finding_add(target, check, format, arguments);
+	va_end(arguments);
+}
+
+void target_warn(struct target *target, const char *check, const char *format, ...)
+{
+	struct finding *finding;
+	va_list arguments;
+
+	va_start(arguments, format);
+	finding = finding_add(target, check, format, arguments);
+	va_end(arguments);
+	if (finding)
+		finding->warning = true;
+}
+
+int target_refuse(struct target *target, enum error_code code, const char *check, const char *hint, const char *format, ...)
+{
+	struct error general = { .code = code };
+	struct finding *finding;
+	va_list arguments;
+
+	va_start(arguments, format);
+	finding = finding_add(target, check, format, arguments);
+	va_end(arguments);
+	if (finding) {
+		finding->code = code;
+		snprintf(finding->hint, sizeof finding->hint, "%s", hint ? hint : error_hint(&general));
+	}
+	return -1;
+}
+
+/* The first refusal, as an error. */
+static int refusal(const struct target *target, struct error *err)
+{
+	for (size_t i = 0; i < target->finding_count; i++) {
+		const struct finding *finding = &target->findings[i];
+
+		if (finding->code == ERR_NONE)
+			continue;
+		fail(err, finding->code, "cannot attach to %d: %s", (int)target->pid, finding->text);
+		return fail_hint(err, "%s", finding->hint);
+	}
+	return fail(err, ERR_INTERNAL, "cannot attach to %d", (int)target->pid);
+}
+
+int target_open(pid_t pid, const struct inject_options *options, struct target **out, struct error *err)
+{
+	struct target *target = calloc(1, sizeof *target);
+
+	*out = NULL;
+	if (!target)
+		return fail(err, ERR_MEMORY, "looking at process %d", (int)pid);
+	target->pid = pid;
+	target->procfs = options && options->procfs ? *options->procfs : procfs_real;
+	target->unverified = options && options->unverified;
+	target->facts.pid = pid;
+	target->facts.python_major = target->facts.python_minor = target->facts.python_micro = -1;
+	if (preflight_process(target) < 0 || preflight_permission(target) < 0 || preflight_images(target) < 0 || preflight_room(target) < 0) {
+		refusal(target, err);
+		if (target->findings[target->finding_count - 1].code == ERR_NO_PROCESS) {
+			target_close(target);
+			return -1;
+		}
+		*out = target;
+		return -1;
+	}
+	*out = target;
+	return 0;
+}
+
+void target_close(struct target *target)
+{
+	if (!target)
+		return;
+	maps_done(&target->maps);
+	free(target);
+}
+
+const struct target_facts *target_facts(const struct target *target)
+{
+	return &target->facts;
+}
+
+size_t target_finding_count(const struct target *target)
+{
+	return target->finding_count;
+}
+
+const struct finding *target_finding(const struct target *target, size_t index)
+{
+	return index < target->finding_count ? &target->findings[index] : NULL;
+}
+
+bool target_alive(const struct target *target)
+{
+	struct proc_times times;
+
+	return procfs_times(&target->procfs, target->pid, 0, &times) == 0 && times.state != 'Z' && times.state != 'X' &&
+	       times.start_ticks == target->facts.start_ticks;
+}
+
+pid_t target_outer_tid(struct target *target, pid_t inner_tid)
+{
+	struct proc_status status;
+	pid_t found = 0, *tids;
+	ssize_t count;
+	size_t room;
+
+	if (target->status.ns_depth <= 1)
+		return procfs_status(&target->procfs, target->pid, inner_tid, &status) == 0 ? inner_tid : 0;
+	count = procfs_threads(&target->procfs, target->pid, NULL, 0);
+	if (count <= 0)
+		return 0;
+	room = (size_t)count + 64;
+	tids = malloc(room * sizeof *tids);
+	if (!tids)
+		return 0;
+	count = procfs_threads(&target->procfs, target->pid, tids, room);
+	for (ssize_t i = 0; i < count && (size_t)i < room && !found; i++)
+		if (procfs_status(&target->procfs, target->pid, tids[i], &status) == 0 && status.inner_pid == inner_tid)
+			found = tids[i];
+	free(tids);
+	return found;
+}
+
+remote_addr target_symbol(struct target *target, const char *name)
+{
+	const struct image *images[] = { &target->python, &target->libc, &target->loader, &target->executable };
+
+	for (size_t i = 0; i < sizeof images / sizeof *images; i++) {
+		remote_addr addr = images[i]->base ? image_symbol(images[i], name, NULL) : 0;
+
+		if (addr)
+			return addr;
+	}
+	return 0;
+}
+
+int target_read(const struct target *target, remote_addr addr, void *buffer, size_t size)
+{
+	return memory_read(target->pid, addr, buffer, size);
+}
+
+int target_write(const struct target *target, remote_addr addr, const void *bytes, size_t size)
+{
+	return memory_write(target->pid, addr, bytes, size);
+}

@@ -1,0 +1,194 @@
+/* Classifies the target's threads by what they wait in, and picks one. */
+#include "inject/threads.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+
+#define WATCH_NS 2000000000ull /* for a better thread than one with a time limit that a stop would lose */
+#define LOOK_AGAIN_NS 5000000l
+#define MAX_WATCHED 256
+
+void thread_classify(const char *line, struct candidate *out)
+{
+	uint64_t args[6];
+	const char *at;
+	char *end;
+
+	out->nr = -1;
+	out->timeout_ms = -1;
+	if (strncmp(line, "running", 7) == 0) {
+		out->kind = THREAD_RUNNING;
+		return;
+	}
+	out->nr = strtol(line, &end, 10);
+	if (end == line || out->nr < 0) { /* in the kernel but not in a system call, a page fault say: nothing to restart */
+		out->nr = -1;
+		out->kind = THREAD_RUNNING;
+		return;
+	}
+	at = end;
+	for (int i = 0; i < 6; i++) {
+		args[i] = strtoull(at, &end, 16);
+		if (end == at) {
+			out->kind = THREAD_UNKNOWN;
+			return;
+		}
+		at = end;
+	}
+	out->sp = strtoull(at, NULL, 16);
+	out->kind = resume_kind(out->nr, args, &out->timeout_ms);
+}
+
+static uint64_t switches_of(const char *status)
+{
+	const char *line = strstr(status, "\nvoluntary_ctxt_switches:");
+
+	return line ? strtoull(line + 25, NULL, 10) : 0;
+}
+
+/* False when TID cannot be borrowed at all. */
+static bool look_at(const struct target *target, pid_t tid, struct candidate *out)
+{
+	struct proc_status status;
+	char name[64], text[4096];
+
+	memset(out, 0, sizeof *out);
+	out->tid = tid;
+	if (procfs_status(&target->procfs, target->pid, tid, &status) < 0)
+		return false;
+	/* D may last for ever (a dead NFS server); the rest is gone or held by others. */
+	if (status.state != 'R' && status.state != 'S')
+		return false;
+	if (status.tracer)
+		return false;
+	out->inner_tid = status.inner_pid ? status.inner_pid : tid;
+	out->seccomp = status.seccomp;
+	snprintf(name, sizeof name, "task/%d/syscall", (int)tid);
+	if (procfs_read(&target->procfs, target->pid, name, text, sizeof text) <= 0) {
+		out->kind = status.state == 'R' ? THREAD_RUNNING : THREAD_UNKNOWN;
+		out->nr = -1; /* a kernel without this file, or one that does not show it to us */
+		return errno != ESRCH;
+	}
+	thread_classify(text, out);
+	snprintf(name, sizeof name, "task/%d/status", (int)tid);
+	if (procfs_read(&target->procfs, target->pid, name, text, sizeof text) <= 0)
+		return false;
+	out->switches = switches_of(text);
+	out->first_seen_ns = clock_monotonic_ns();
+	return out->kind != THREAD_UNFIT;
+}
+
+static bool was_tried(const struct choice *choice, pid_t tid)
+{
+	for (size_t i = 0; i < choice->tried_count; i++)
+		if (choice->tried[i] == tid)
+			return true;
+	return false;
+}
+
+/* Keeps for how long each thread with a time limit has been seen in one and the same call. */
+struct watch {
+	struct candidate seen[MAX_WATCHED];
+	size_t count;
+};
+
+static void watch_update(struct watch *watch, struct candidate *now)
+{
+	for (size_t i = 0; i < watch->count; i++) {
+		struct candidate *before = &watch->seen[i];
+
+		if (before->tid != now->tid)
+			continue;
+		if (before->nr == now->nr && before->sp == now->sp && before->timeout_ms == now->timeout_ms &&
+		    before->switches == now->switches && now->switches != 0)
+			now->first_seen_ns = before->first_seen_ns;
+		*before = *now;
+		return;
+	}
+	if (watch->count < MAX_WATCHED)
+		watch->seen[watch->count++] = *now;
+}
+
+static bool better(const struct candidate *a, const struct candidate *b)
+{
+	if (a->kind != b->kind)
+		return a->kind < b->kind;
+	/* Seen longer, then the one with the shorter limit: less can be lost. */
+	return a->kind == THREAD_PRONE_FINITE && a->first_seen_ns < b->first_seen_ns;
+}
+
+static bool best_of(const struct target *target, const struct choice *choice, struct watch *watch, const pid_t *tids, size_t count,
+                    struct candidate *best)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < count; i++) {
+		struct candidate now;
+
+		if (was_tried(choice, tids[i]) || !look_at(target, tids[i], &now))
+			continue;
+		if (now.kind == THREAD_PRONE_FINITE)
+			watch_update(watch, &now);
+		if (!any || better(&now, best))
+			*best = now;
+		any = true;
+		if (best->kind == THREAD_BLOCKED)
+			break;
+	}
+	return any;
+}
+
+static void no_thread(const struct target *target, const struct candidate *best, struct error *err)
+{
+	char name[32];
+
+	if (best && best->nr >= 0)
+		fail(err, ERR_NO_THREAD, "cannot attach to %d: its threads all wait in calls that being held could end early (%s)",
+		     (int)target->pid, resume_call_name(best->nr, name, sizeof name));
+	else
+		fail(err, ERR_NO_THREAD, "cannot attach to %d: none of its threads could be borrowed in time", (int)target->pid);
+}
+
+int threads_choose(const struct target *target, struct choice *choice, uint64_t deadline_ns, struct candidate *out, struct error *err)
+{
+	uint64_t started_ns = clock_monotonic_ns(), now_ns;
+	struct watch *watch = calloc(1, sizeof *watch);
+	size_t room = 1024;
+	pid_t *tids = malloc(room * sizeof *tids);
+	int result = -1;
+
+	if (!watch || !tids) {
+		fail(err, ERR_MEMORY, "choosing a thread of %d", (int)target->pid);
+		goto out;
+	}
+	for (;;) {
+		ssize_t count = procfs_threads(&target->procfs, target->pid, tids, room);
+		bool any;
+
+		if (count < 0) {
+			fail(err, ERR_EXITED, "process %d has ended", (int)target->pid);
+			goto out;
+		}
+		any = best_of(target, choice, watch, tids, (size_t)count < room ? (size_t)count : room, out);
+		now_ns = clock_monotonic_ns();
+		if (any && (out->kind < THREAD_PRONE_FINITE ||
+		            (out->kind == THREAD_PRONE_FINITE && (now_ns - started_ns >= WATCH_NS || now_ns >= deadline_ns)))) {
+			result = 0;
+			break;
+		}
+		if (now_ns >= deadline_ns || (!any && choice->tried_count > 0)) {
+			no_thread(target, any ? out : NULL, err);
+			break;
+		}
+		nanosleep(&(struct timespec){ 0, LOOK_AGAIN_NS }, NULL);
+	}
+out:
+	free(watch);
+	free(tids);
+	return result;
+}

@@ -1,0 +1,35 @@
+/*
+ * Which thread to borrow: one whose stop nobody notices. Looks at /proc/PID/task/TID/syscall without stopping anything, for up to
+ * two seconds when all threads sit in calls that a stop would end early.
+ */
+#ifndef INFERSCOPE_INJECT_THREADS_H
+#define INFERSCOPE_INJECT_THREADS_H
+
+#include "inject/resume.h"
+#include "inject/target.h"
+
+#define MAX_TRIED 64
+
+struct candidate {
+	pid_t tid, inner_tid;
+	enum thread_kind kind;
+	long nr; /* of its system call, -1 = none */
+	uint64_t sp;
+	uint64_t switches;      /* voluntary context switches: unchanged = still in the same block */
+	uint64_t first_seen_ns; /* in this very call */
+	int64_t timeout_ms;
+	int seccomp;
+};
+
+struct choice {
+	pid_t tried[MAX_TRIED]; /* not again */
+	size_t tried_count;
+};
+
+/* From one line of /proc/PID/task/TID/syscall. */
+void thread_classify(const char *line, struct candidate *out);
+
+/* The best thread now; waits for a better one until DEADLINE_NS while only poor ones are there. 0, or -1 with err. */
+int threads_choose(const struct target *target, struct choice *choice, uint64_t deadline_ns, struct candidate *out, struct error *err);
+
+#endif
