@@ -193,18 +193,16 @@ static int walk_frames(struct pyreader *reader, uint64_t frame, uint64_t base)
 	return frame == base || reader->stack.cut ? 0 : -1;
 }
 
-/* Where the innermost frame is written, by version. */
-static int innermost_frame(const struct pyreader *reader, const unsigned char *tstate, uint64_t *out)
+/* Where the innermost frame of the thread state at ADDR is written, by version. 0 = nowhere. */
+static uint64_t innermost_place(const struct pyreader *reader, uint64_t addr, const unsigned char *tstate)
 {
 	const struct cpython_layout *layout = reader->layout;
 	uint64_t cframe;
 
-	if (layout->cframe_frame < 0) {
-		*out = word_at(tstate, layout->tstate_frame);
-		return 0;
-	}
+	if (layout->cframe_frame < 0)
+		return addr + (uint64_t)layout->tstate_frame;
 	cframe = word_at(tstate, layout->tstate_cframe);
-	return reader_plausible(cframe) ? reader_word(reader, cframe + (uint64_t)layout->cframe_frame, out) : -1;
+	return reader_plausible(cframe) ? cframe + (uint64_t)layout->cframe_frame : 0;
 }
 
 static int thread_tid(const struct pyreader *reader, const unsigned char *tstate, pid_t *out)
@@ -232,32 +230,37 @@ static bool thread_holds_gil(const struct pyreader *reader, const unsigned char 
 		&& reader_read(reader, current, gil, sizeof gil) == 0 && half_at(gil, layout->gil_locked) == 1 && word_at(gil, layout->gil_holder) == addr;
 }
 
-/* Reads one thread's stack into reader->stack. 1, 0 when it runs no Python, -1 when torn. */
-static int read_thread(struct pyreader *reader, uint64_t addr, uint64_t interp, uint64_t *next)
+enum thread_found { THREAD_TORN = -1, THREAD_IDLE = 0, THREAD_READ = 1, THREAD_MOVED = 2 };
+
+/* Reads one thread's stack into reader->stack. MOVED: the thread has called or returned meanwhile; frames that it left may have been taken for live ones. */
+static enum thread_found read_thread(struct pyreader *reader, uint64_t addr, uint64_t interp, uint64_t *next)
 {
 	const struct cpython_layout *layout = reader->layout;
 	struct pystack *stack = &reader->stack;
 	unsigned char tstate[TSTATE_BYTES_MAX];
-	uint64_t frame, base = 0;
+	uint64_t place, frame, now, base = 0;
 
 	*next = 0;
 	if (!reader_plausible(addr) || (size_t)layout->tstate_size > sizeof tstate || reader_read(reader, addr, tstate, (size_t)layout->tstate_size) < 0
 	    || word_at(tstate, layout->tstate_interp) != interp)
-		return -1;
+		return THREAD_TORN;
 	*next = word_at(tstate, layout->tstate_next);
 	stack->count = 0;
 	stack->cut = false;
-	if (innermost_frame(reader, tstate, &frame) < 0)
-		return -1;
+	place = innermost_place(reader, addr, tstate);
+	if (!place || reader_word(reader, place, &frame) < 0)
+		return THREAD_TORN;
 	if (layout->tstate_base_frame >= 0)
 		base = word_at(tstate, layout->tstate_base_frame);
 	if (frame == base)
-		return 0;
+		return THREAD_IDLE;
 	pages_forget(&reader->pages);
 	if (walk_frames(reader, frame, base) < 0 || thread_tid(reader, tstate, &stack->tid) < 0 || stack->tid <= 0)
-		return -1;
+		return THREAD_TORN;
 	stack->holds_gil = thread_holds_gil(reader, tstate, addr, interp);
-	return stack->count > 0;
+	if (stack->count == 0)
+		return THREAD_IDLE;
+	return reader_word(reader, place, &now) == 0 && now == frame ? THREAD_READ : THREAD_MOVED;
 }
 
 /* ---- all threads ---- */
@@ -270,16 +273,17 @@ static int read_interpreter(struct pyreader *reader, uint64_t interp, void (*eac
 	if (reader_word(reader, interp + (uint64_t)reader->layout->interp_threads, &thread) < 0)
 		return -1;
 	for (uint32_t seen = 0; thread && seen < THREADS_MAX && thread != checkpoint; seen++, thread = next) {
-		int found = -1;
+		enum thread_found found = THREAD_TORN;
 
-		for (int tries = 0; found < 0 && tries < TRIES; tries++)
+		/* One that moves all the time is taken as it was read last. */
+		for (int tries = 0; tries < TRIES && (found == THREAD_TORN || found == THREAD_MOVED); tries++)
 			found = read_thread(reader, thread, interp, &next);
 		/* The list may have been changed into a circle under our eyes: stop at a thread that was met before. */
 		if ((seen & (seen + 1)) == 0)
 			checkpoint = thread;
-		if (found < 0)
+		if (found == THREAD_TORN)
 			reader->torn++;
-		if (found > 0) {
+		if (found == THREAD_READ || found == THREAD_MOVED) {
 			each(context, &reader->stack);
 			count++;
 		}
