@@ -1,0 +1,1 @@
+include tests/live/inject/inject.mk
