@@ -156,8 +156,11 @@ static int take_frame(struct pyreader *reader, const unsigned char *frame)
 
 	if (layout->frame_owner >= 0 && frame[layout->frame_owner] >= FRAME_OWNER_SHIM)
 		return 0;
-	if (reader->minor >= 14)
+	if (reader->minor >= 14) {
 		addr &= ~3ull; /* a tagged reference */
+		if (addr == 0 && stack->count == 0)
+			return 0; /* the innermost one has just been left and cleared */
+	}
 	code = reader_code(reader, addr);
 	if (!code)
 		return -1;

@@ -383,7 +383,7 @@ VERSION_TEST(drops_chains_that_lead_nowhere_and_goes_on_with_the_next_thread)
 	for (size_t i = 0; i < sizeof wild / sizeof wild[0]; i++)
 		add_thread(fake, add_frame(fake, code, wild[i], 0), (uint32_t)(10 + i));
 	add_thread(fake, add_frame(fake, 0x7f0000000100, outermost(fake), 0), 30); /* a code that is none */
-	add_thread(fake, add_frame(fake, 0, outermost(fake), 0), 31);
+	add_thread(fake, add_frame(fake, code, add_frame(fake, 0, outermost(fake), 0), 0), 31);
 	add_thread(fake, add_frame(fake, code, outermost(fake), 0), 32);
 	cr_assert_eq(look(fake, &seen, &torn), 1);
 	cr_assert_eq(seen.stacks[0].tid, 32);
@@ -556,6 +556,20 @@ static enum error_code open_code(struct fake *fake, uint32_t python_hex)
 	if (pyreader_open(&memory, fake->runtime, python_hex, TID_OFFSET, &reader, &err) == 0)
 		pyreader_close(reader);
 	return err.code;
+}
+
+Test(pystack, takes_the_caller_of_a_frame_that_3_14_has_just_cleared)
+{
+	struct fake *fake = fake_new(14);
+	uint64_t code = add_code(fake, "f", "f.py", 1);
+	struct seen seen;
+	uint64_t torn;
+
+	add_thread(fake, add_frame(fake, 0, add_frame(fake, code, 0, 0), 0), 5);
+	cr_assert_eq(look(fake, &seen, &torn), 1);
+	cr_assert_eq(seen.stacks[0].count, 1);
+	cr_assert_eq(seen.stacks[0].code[0], code);
+	fake_free(fake);
 }
 
 Test(pyreader_open, refuses_versions_that_it_does_not_know)
