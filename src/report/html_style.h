@@ -7,9 +7,9 @@
 
 static const char HTML_STYLE[] =
 	":root{--bg:#f4f6f8;--card:#fff;--ink:#17202b;--soft:#55606e;--line:#dde3e9;--track:#e9edf1;--link:#00598c;--good:#00694c;--warn:#8a4b00;--bad:#a83200;"
-	"--goodbg:#e3f4ee;--warnbg:#fdf1dc;--badbg:#fce9e0;--shade:rgba(20,30,45,.07);--mono:ui-monospace,'SF Mono','Cascadia Mono','DejaVu Sans Mono',Menlo,Consolas,monospace}"
+	"--goodbg:#e3f4ee;--warnbg:#fdf1dc;--badbg:#fce9e0;--shade:rgba(20,30,45,.07);--heat:rgba(0,114,178,.11);--mono:ui-monospace,'SF Mono','Cascadia Mono','DejaVu Sans Mono',Menlo,Consolas,monospace}"
 	"@media (prefers-color-scheme:dark){:root{--bg:#11161c;--card:#1a212a;--ink:#e7ecf1;--soft:#a3afbc;--line:#2d3743;--track:#2a333e;--link:#7cc4ee;--good:#58d3a8;--warn:#f3b755;--bad:#ff9d73;"
-	"--goodbg:#14312a;--warnbg:#3a2c12;--badbg:#3f2115;--shade:rgba(0,0,0,.35)}}"
+	"--goodbg:#14312a;--warnbg:#3a2c12;--badbg:#3f2115;--shade:rgba(0,0,0,.35);--heat:rgba(86,180,233,.16)}}"
 	"*{box-sizing:border-box}html{color-scheme:light dark;scroll-padding-top:4rem;-webkit-text-size-adjust:100%}"
 	"body{margin:0;background:var(--bg);color:var(--ink);font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,'Noto Sans',Ubuntu,Cantarell,'DejaVu Sans',sans-serif;font-variant-numeric:tabular-nums}"
 	"main{max-width:1120px;margin:0 auto;padding:1.25rem 1rem 3rem}a{color:var(--link)}"
@@ -30,8 +30,8 @@ static const char HTML_STYLE[] =
 	".verdict{border-left:8px solid var(--mark,#8a94a0);display:grid;grid-template-columns:minmax(0,1.35fr) minmax(0,1fr);gap:1.2rem 2rem;align-items:center}"
 	".verdict .eyebrow{text-transform:uppercase;letter-spacing:.09em;font-size:.74rem;font-weight:600;color:var(--soft);margin:0}"
 	".verdict .sentence{font-size:1.06rem;max-width:62ch}.v-cpu_bound{--mark:#0072b2}.v-gpu_bound{--mark:#009e73}.v-memory_bound{--mark:#cc79a7}.v-balanced{--mark:#56b4e9}"
-	".tiles{display:grid;grid-template-columns:1fr 1fr;gap:.6rem;margin:0}.tiles div{border:1px solid var(--line);border-radius:9px;padding:.5rem .75rem}"
-	".tiles dt{color:var(--soft);font-size:.8rem}.tiles dd{margin:0;font-size:1.28rem;font-weight:650;letter-spacing:-.015em;line-height:1.25}.tiles dd small{font-size:.78rem;font-weight:400;color:var(--soft);letter-spacing:0;margin-left:.15rem}"
+	".tiles{display:grid;grid-template-columns:1fr 1fr;gap:.6rem;margin:0}.tiles p{margin:0;border:1px solid var(--line);border-radius:9px;padding:.5rem .75rem}"
+	".tiles p>span{color:var(--soft);font-size:.8rem}.tiles p>b{display:block;font-size:1.28rem;font-weight:650;letter-spacing:-.015em;line-height:1.25}.tiles small{font-size:.78rem;font-weight:400;color:var(--soft);letter-spacing:0;margin-left:.15rem}"
 	".meter{display:block;height:5px;border-radius:3px;background:var(--track);margin-top:.3rem;overflow:hidden}.meter i{display:block;height:100%;background:var(--mark,#0072b2)}"
 	/* stacked bars: a gap of the card's colour separates neighbours for every eye */
 	".stack{display:flex;height:2.4rem;border-radius:7px;overflow:hidden;background:var(--track);gap:2px}.stack span{min-width:2px;display:flex;align-items:center;justify-content:center;font-size:.82rem;font-weight:600;white-space:nowrap;overflow:hidden;color:#10161d}"
@@ -47,7 +47,7 @@ static const char HTML_STYLE[] =
 	/* findings */
 	".finding{border:1px solid var(--line);border-radius:10px;margin:.7rem 0 0;overflow:hidden}.finding>summary{display:grid;grid-template-columns:auto 1fr auto auto;gap:.8rem;align-items:center;padding:.75rem 1rem;cursor:pointer;list-style:none}"
 	".finding>summary::-webkit-details-marker{display:none}.finding>summary::after{content:'\\25be';color:var(--soft)}.finding[open]>summary::after{content:'\\25b4'}.finding>summary:hover{background:var(--shade)}"
-	".finding h3{margin:0;font-size:1rem;font-weight:650}.win{text-align:right;line-height:1.2}.win b{font-size:1.05rem}.win small{display:block;color:var(--soft);font-size:.76rem}"
+	".finding .title{font-size:1rem;font-weight:650}.win{text-align:right;line-height:1.2}.win b{font-size:1.05rem}.win small{display:block;color:var(--soft);font-size:.76rem}"
 	".body{padding:.2rem 1rem 1rem;display:grid;grid-template-columns:minmax(0,1fr) minmax(0,1fr);gap:1rem 1.6rem}.body h4,.sub{margin:.4rem 0 .3rem;font-size:.76rem;text-transform:uppercase;letter-spacing:.07em;color:var(--soft)}"
 	".do{grid-column:1/-1;background:var(--goodbg);border-radius:8px;padding:.7rem .9rem}.do h4{color:var(--good);margin-top:0}.do p{margin:0}.places{margin:0;padding:0;list-style:none}.places li{margin:0 0 .35rem}"
 	/* tables */
@@ -56,21 +56,21 @@ static const char HTML_STYLE[] =
 	".n{text-align:right;white-space:nowrap}td.n b{font-weight:650}.fn{min-width:14rem}.fn code{font-weight:600;font-size:.88rem}.fn .at{display:block;color:var(--soft);font-size:.79rem;font-family:var(--mono);overflow-wrap:anywhere}"
 	".share{width:9.5rem;min-width:7rem}.bar{display:flex;height:.7rem;background:var(--track);border-radius:3px;overflow:hidden;margin-top:.35rem}.bar i{display:block;height:100%;background:#0072b2}.bar .wait{background-color:#8fb8d4;background-image:repeating-linear-gradient(135deg,rgba(0,40,70,.3) 0 2px,transparent 2px 6px)}"
 	".kind{font-size:.7rem;color:var(--soft);border:1px solid var(--line);border-radius:4px;padding:0 .3rem;margin-left:.4rem;white-space:nowrap}"
-	".pr::before{content:'';display:inline-block;width:.62em;height:.62em;border-radius:50%;margin-right:.4em;border:1.5px solid var(--soft)}.pr-exact::before{background:#009e73;border-color:#009e73}.pr-counted::before{background:linear-gradient(90deg,#009e73 50%,transparent 50%);border-color:#009e73}.pr-sampled::before{border-style:dotted;border-color:#e69f00}.pr-estimated::before{background:linear-gradient(0deg,#e69f00 45%,transparent 45%);border-color:#e69f00}"
+	".pr{white-space:nowrap}.pr::before{content:'';display:inline-block;width:.62em;height:.62em;border-radius:50%;margin-right:.4em;border:1.5px solid var(--soft)}.pr-exact::before{background:#009e73;border-color:#009e73}.pr-counted::before{background:linear-gradient(90deg,#009e73 50%,transparent 50%);border-color:#009e73}.pr-sampled::before{border-style:dotted;border-color:#e69f00}.pr-estimated::before{background:linear-gradient(0deg,#e69f00 45%,transparent 45%);border-color:#e69f00}"
 	/* flame graph and call tree */
 	".flame{position:relative;overflow:hidden;border-radius:6px;margin:.4rem 0 .2rem}.flame span{position:absolute;height:19px;line-height:18px;font-size:11.5px;font-family:var(--mono);padding:0 4px;overflow:hidden;white-space:nowrap;text-overflow:ellipsis;color:#10161d;border:0 solid var(--card);border-width:0 1px 1px 0;border-radius:2px}"
 	".flame .k0{background:#8ec5e8}.flame .k1{background:#7db7de}.flame .k2{background:#a3d0ee}.flame .k3{background:#93bfe6}.flame .kc{background:#f0b74a}.flame .kn{background:#7fd1b9}.flame .ku{background:#cfd6dd}.flame .kt{background:#33404e;color:#fff}"
 	".keys{display:flex;flex-wrap:wrap;gap:.3rem 1.2rem;font-size:.82rem;color:var(--soft)}.keys span{display:inline-flex;gap:.4rem;align-items:center}"
-	".tree{font-size:.87rem}.tree details,.tree .leaf{margin-left:1.05rem}.tree>details{margin-left:0}.tree summary,.tree .leaf{padding:.1rem .3rem;border-radius:4px;cursor:default;overflow-wrap:anywhere}.tree summary{cursor:pointer}.tree summary:hover,.tree .leaf:hover{background:var(--shade)}.tree .leaf{padding-left:1.25rem}"
+	".tree{font-size:.87rem;line-height:1.65}.tree details details,.tree .leaf{margin-left:.62rem;padding-left:.5rem;border-left:1px solid var(--line)}.tree summary,.tree .leaf{padding:0 .3rem;border-radius:0 4px 4px 0;cursor:default;overflow-wrap:anywhere;background:linear-gradient(var(--heat),var(--heat)) no-repeat 0 50%/var(--w,0) 82%}.tree summary{cursor:pointer}.tree summary:hover,.tree .leaf:hover{background:var(--shade)}.tree .leaf{padding-left:1.4rem}"
 	".tree b{display:inline-block;min-width:3.9rem;text-align:right;font-weight:650}.tree u{text-decoration:none;display:inline-block;min-width:5.1rem;text-align:right;color:var(--soft);margin-right:.7rem}.tree .at{color:var(--soft);font-size:.8rem;font-family:var(--mono)}"
 	/* the rest */
 	"details.more>summary{cursor:pointer;color:var(--link);margin:.5rem 0}dl.words{display:grid;grid-template-columns:minmax(8rem,auto) 1fr;gap:.35rem 1.2rem;margin:0}dl.words dt{font-weight:600}dl.words dd{margin:0;color:var(--soft)}"
 	".again{display:block;background:var(--bg);border:1px solid var(--line);border-radius:8px;padding:.7rem .9rem;margin:.4rem 0 0;overflow-wrap:anywhere}footer{max-width:1120px;margin:0 auto;padding:0 1rem 2rem;color:var(--soft);font-size:.85rem}"
-	".warning{background:var(--warnbg);color:var(--warn);border-radius:8px;padding:.5rem .9rem;margin:0 0 .6rem}"
+	".nb{white-space:nowrap}"
 	"@media (max-width:760px){body{font-size:14.5px}section{padding:1rem .9rem;border-radius:10px}.verdict,.body{grid-template-columns:minmax(0,1fr)}h1{font-size:1.85rem}nav{margin-left:0}.facts{grid-template-columns:minmax(0,1fr)}.top{position:static}"
-	".finding>summary{grid-template-columns:auto 1fr auto;gap:.5rem}.finding>summary h3{grid-column:1/-1;grid-row:2}.win{grid-column:2;text-align:right}dl.words{grid-template-columns:minmax(0,1fr)}dl.words dd{margin-bottom:.4rem}.tree details,.tree .leaf{margin-left:.5rem}}"
+	".finding>summary{grid-template-columns:auto 1fr auto;gap:.5rem}.finding>summary .title{grid-column:1/-1;grid-row:2}.win{grid-column:2;text-align:right}dl.words{grid-template-columns:minmax(0,1fr)}dl.words dd{margin-bottom:.4rem}.tree details details,.tree .leaf{margin-left:.25rem;padding-left:.3rem}.share,.kind{display:none}.fn{min-width:10rem}}"
 	"@media print{:root{--bg:#fff;--card:#fff;--ink:#000;--soft:#333;--line:#bbb;--track:#eee;--link:#000;--shade:transparent;--good:#00523b;--warn:#6b3a00;--bad:#8a2900;--goodbg:#fff;--warnbg:#fff;--badbg:#fff}"
-	"body{font-size:10.5pt}.top{position:static;border:0}nav,.skip{display:none}main{padding:0;max-width:none}section{box-shadow:none;border:0;border-top:1px solid #999;border-radius:0;padding:.7rem 0;break-inside:auto}.verdict{border-left:6px solid var(--mark);padding-left:.8rem}"
+	"body{font-size:10.5pt}.top{position:static;border:0}nav,.skip,.columns{display:none}main{padding:0;max-width:none}section{box-shadow:none;border:0;border-top:1px solid #999;border-radius:0;padding:.7rem 0;break-inside:auto}.verdict{border-left:6px solid var(--mark);padding-left:.8rem}"
 	"*{-webkit-print-color-adjust:exact;print-color-adjust:exact}details::details-content{content-visibility:visible;block-size:auto;height:auto}.finding,tr,.facts li{break-inside:avoid}.finding>summary::after{content:''}.scroll{overflow:visible}h2,h3{break-after:avoid}}";
 
 #endif

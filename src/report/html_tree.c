@@ -68,6 +68,8 @@ static void add_flame(struct text *out, const struct report *report, size_t firs
 		text_printf(out, " &#10;%s, %s\">", quantity_ns(row->total_ns, 0).text, quantity_pct(row->pct, 0).text);
 		if (row->pct >= 2)
 			html_add(out, row_name(row), 60, 0);
+		if (row->thread)
+			text_printf(out, " %u, %s", row->thread->tid, quantity_ns(row->total_ns, 0).text);
 		text_add_string(out, "</span>");
 	}
 	text_add_string(out, "</div>\n");
@@ -97,16 +99,17 @@ static void add_tree(struct text *out, const struct report *report)
 	text_add_string(out, "<details class=\"more\" open><summary>Call tree</summary><div class=\"tree\">\n");
 	for (size_t i = 0; i < report->tree_count; i++) {
 		const struct tree_row *row = &report->tree[i];
+		struct quantity width = quantity_plain(row->pct, 1);
 
 		for (; open > row->depth; open--)
 			text_add_string(out, "</details>\n");
 		if (row->children) {
-			text_printf(out, "<details%s><summary>", row->pct >= 20 && row->depth < 12 && i < 60 ? " open" : "");
+			text_printf(out, "<details%s><summary style=\"--w:%s%%\">", row->pct >= 20 && row->depth < 12 && i < 60 ? " open" : "", width.text);
 			add_line(out, row);
 			text_add_string(out, "</summary>\n");
 			open++;
 		} else {
-			text_add_string(out, "<div class=\"leaf\">");
+			text_printf(out, "<div class=\"leaf\" style=\"--w:%s%%\">", width.text);
 			add_line(out, row);
 			text_add_string(out, "</div>\n");
 		}

@@ -4,3 +4,7 @@ libreport_a_SOURCES = src/report/report.h src/report/formats.c src/report/model.
 	src/report/name.c src/report/terminal.h src/report/terminal.c src/report/summary.c src/report/write_text.c src/report/write_md.c \
 	src/report/html.h src/report/html_style.h src/report/html_tree.c src/report/write_html.c src/report/write_json.c \
 	src/report/write_events.c
+# Programs that read the reports find their schemas beside the tool.
+schemadir = $(pkgdatadir)/schema
+dist_schema_DATA = docs/schema/inferscope-report-1.schema.json docs/schema/inferscope-events-1.schema.json
+EXTRA_DIST += docs/report.md

@@ -111,7 +111,7 @@ static void choose(struct tree_build *build, struct pick *picks, size_t pick_cou
 		if (!parent->kept)
 			build->report->tree_omitted++;
 		else if (kept >= TREE_ROWS_MAX || node->depth > TREE_DEPTH_MAX || picks[i].weight_ns == 0) {
-			parent->left_out++;
+			parent->left_out += picks[i].weight_ns > 0;
 			parent->left_out_ns += picks[i].weight_ns;
 			build->report->tree_omitted++;
 		} else {

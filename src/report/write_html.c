@@ -17,8 +17,16 @@ void html_add(struct text *out, const char *bytes, size_t columns, unsigned flag
 
 	text_init(&shown);
 	name_add(&shown, bytes, columns, flags);
-	if (shown.length)
-		text_add_html(out, shown.data, shown.length);
+	for (size_t at = 0, from = 0; at < shown.length; at++) {
+		bool glue = at + 1 < shown.length && shown.data[at] == ' ' && shown.data[at + 1] == '%'; /* "12 %" stays together */
+
+		if (glue || at + 1 == shown.length)
+			text_add_html(out, shown.data + from, at + !glue - from);
+		if (glue) {
+			text_add_string(out, "&nbsp;");
+			from = at + 1;
+		}
+	}
 	out->failed |= shown.failed;
 	text_done(&shown);
 }
@@ -90,11 +98,6 @@ static void add_head(struct text *out, const struct report *report)
 	text_add_string(out, "</span>\n<nav aria-label=\"Sections\"><a href=\"#findings\">Findings</a><a href=\"#functions\">Functions</a><a href=\"#threads\">Threads</a>");
 	text_add_string(out, report->tree_count ? "<a href=\"#stacks\">Stacks</a>" : "");
 	text_add_string(out, "<a href=\"#data\">Data quality</a><a href=\"#environment\">Environment</a><a href=\"#words\">Glossary</a></nav></div></header>\n<main>\n");
-	for (size_t i = 0; i < report->warning_count && i < 16; i++) {
-		text_add_string(out, "<p class=\"warning\" role=\"note\"><strong>Warning:</strong> ");
-		html_add(out, report->warnings[i], 400, NAME_HEAD);
-		text_add_string(out, "</p>\n");
-	}
 }
 
 static void add_verdict(struct text *out, const struct report *report)
@@ -116,13 +119,16 @@ static void add_verdict(struct text *out, const struct report *report)
 		html_add(out, verdict->gpu, 200, NAME_HEAD);
 		text_add_string(out, "</p>");
 	}
-	text_printf(out, "</div>\n<dl class=\"tiles\"><div><dt>Confidence</dt><dd>%s<span class=\"meter\"><i style=\"width:%s%%\"></i></span></dd></div>", quantity_confidence(verdict->confidence).text, quantity_plain(100 * verdict->confidence, 1).text);
-	text_printf(out, "<div><dt>Captured</dt><dd>%s</dd></div>", quantity_ns(report->timeline->duration_ns, 0).text);
+	text_printf(out, "</div>\n<div class=\"tiles\"><p><span>Confidence</span><b>%s<span class=\"meter\"><i style=\"width:%s%%\"></i></span></b></p>", quantity_confidence(verdict->confidence).text, quantity_plain(100 * verdict->confidence, 1).text);
+	text_printf(out, "<p><span>Captured</span><b>%s <small>hooks on %s</small></b></p>", quantity_ns(report->timeline->duration_ns, 0).text, quantity_pct(report->coverage_pct, 0).text);
 	if (isnan(report->cpu_cores))
-		text_printf(out, "<div><dt>Calls seen</dt><dd>%s</dd></div>", quantity_short(report->calls, 0).text);
+		text_printf(out, "<p><span>Calls seen</span><b>%s</b></p>", quantity_short(report->calls, 0).text);
 	else
-		text_printf(out, "<div><dt>CPU used</dt><dd>%s <small>cores on average</small></dd></div>", quantity_plain(report->cpu_cores, 2).text);
-	text_printf(out, "<div><dt>Overhead caused</dt><dd>%s</dd></div></dl></section>\n", quantity_pct(report->overhead_pct, 0).text);
+		text_printf(out, "<p><span>CPU used</span><b>%s <small>cores on average</small></b></p>", quantity_plain(report->cpu_cores, 2).text);
+	text_printf(out, "<p><span>Overhead caused</span><b>%s", quantity_pct(report->overhead_pct, 0).text);
+	if (!isnan(report->hold_max_ns))
+		text_printf(out, " <small>held %s</small>", quantity_of(report->hold_max_ns, "ns", 0).text);
+	text_add_string(out, "</b></p></div></section>\n");
 }
 
 /* A bar of all parts; its label says the same to those who cannot see it. */
@@ -170,6 +176,11 @@ static void add_quality(struct text *out, const struct report *report)
 	bool bad = report->quality_count && report->quality[0].state == QUALITY_BAD;
 
 	text_printf(out, "<section id=\"data\"%s><h2>How good the data are</h2><ul class=\"facts\">", bad ? " class=\"q-bad\"" : "");
+	for (size_t i = 0; i < report->warning_count && i < 16; i++) {
+		text_add_string(out, "<li><span class=\"chip s-note\">note</span><div><strong>Warning</strong>: ");
+		html_add(out, report->warnings[i], 400, NAME_HEAD);
+		text_add_string(out, "</div></li>");
+	}
 	for (size_t i = 0; i < report->quality_count; i++) {
 		const struct quality_row *row = &report->quality[i];
 
@@ -209,9 +220,9 @@ static void add_finding(struct text *out, const struct finding_report *finding, 
 {
 	const char *severity = severity_name(finding->severity);
 
-	text_printf(out, "<details class=\"finding\"%s><summary><span class=\"chip s-%s\">%s</span><h3>", open ? " open" : "", severity, severity);
+	text_printf(out, "<details class=\"finding\"%s><summary><span class=\"chip s-%s\">%s</span><strong class=\"title\">", open ? " open" : "", severity, severity);
 	html_add(out, finding->title, 200, NAME_HEAD);
-	text_add_string(out, "</h3><span class=\"win\">");
+	text_add_string(out, "</strong><span class=\"win\">");
 	if (finding->recoverable_ns)
 		text_printf(out, "<b>%s</b><small>%s recoverable</small>", quantity_pct(finding->recoverable_pct, QUANTITY_ABOUT).text, quantity_ns(finding->recoverable_ns, QUANTITY_ABOUT).text);
 	text_add_string(out, "</span></summary><div class=\"body\">");
@@ -279,13 +290,13 @@ static void add_function(struct text *out, const struct function_row *row)
 	text_printf(out, "<td class=\"n\">%s</td>", function->longest_ns ? quantity_ns(function->longest_ns, 0).text : "–");
 	text_printf(out, "<td><span class=\"pr pr-%s\">%s</span>", precision, precision);
 	if (function->precision == PRECISION_ESTIMATED)
-		text_printf(out, "<br><span class=\"soft small\">seen %s</span>", quantity_pct(100 * function->coverage, 0).text);
+		text_printf(out, "<br><span class=\"soft small nb\">seen %s</span>", quantity_pct(100 * function->coverage, 0).text);
 	text_add_string(out, "</td></tr>\n");
 }
 
 static void add_words(struct text *out, const enum term *terms, size_t count)
 {
-	text_add_string(out, "<details class=\"more\"><summary>What the columns mean</summary><dl class=\"words\">");
+	text_add_string(out, "<details class=\"more columns\"><summary>What the columns mean</summary><dl class=\"words\">");
 	for (size_t i = 0; i < count; i++)
 		text_printf(out, "<dt>%s</dt><dd>%s</dd>", TERMS[terms[i]].word, TERMS[terms[i]].meaning);
 	text_add_string(out, "</dl></details>");
@@ -304,7 +315,7 @@ static void add_functions(struct text *out, const struct report *report)
 		return;
 	}
 	text_add_string(out, "<p class=\"keys\"><span><i class=\"key\" style=\"background:#0072b2\"></i>on a CPU</span><span><i class=\"key hatch\" style=\"background-color:#8fb8d4\"></i>waiting</span></p>"
-			"<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Functions\"><table><thead><tr><th scope=\"col\">Function</th><th scope=\"col\"><span class=\"soft\">Share of self time</span></th><th scope=\"col\" class=\"n\">Self %</th>");
+			"<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Functions\"><table><thead><tr><th scope=\"col\">Function</th><th scope=\"col\" class=\"share\">Share of self time</th><th scope=\"col\" class=\"n\">Self %</th>");
 	for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
 		add_column(out, columns[i] == TERM_PRECISION ? "" : " class=\"n\"", columns[i]);
 	text_add_string(out, "</tr></thead><tbody>\n");
@@ -324,7 +335,7 @@ static void add_threads(struct text *out, const struct report *report)
 		text_add_string(out, "<p class=\"soft\">None seen.</p></section>\n");
 		return;
 	}
-	text_add_string(out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Threads\"><table><thead><tr><th scope=\"col\">Thread</th><th scope=\"col\" class=\"n\">CPU</th><th scope=\"col\" style=\"width:38%\">How it spent its time</th><th scope=\"col\">Mostly</th><th scope=\"col\" class=\"n\">Calls seen</th></tr></thead><tbody>\n");
+	text_add_string(out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Threads\"><table><thead><tr><th scope=\"col\">Thread</th><th scope=\"col\" class=\"n\">CPU</th><th scope=\"col\" style=\"width:38%\">How it spent its time</th><th scope=\"col\">Mostly</th><th scope=\"col\" class=\"n\">Hooked</th></tr></thead><tbody>\n");
 	for (size_t i = 0; i < report->thread_count && i < HTML_THREADS; i++) {
 		const struct thread_row *row = &report->threads[i];
 
@@ -332,7 +343,7 @@ static void add_threads(struct text *out, const struct report *report)
 		html_add_name(out, *row->thread->name ? row->thread->name : "thread", 40);
 		text_printf(out, "<span class=\"at\">%u</span></td><td class=\"n\"><b>%s</b></td><td>", row->thread->tid, quantity_pct(row->cpu_pct, 0).text);
 		add_stack(out, row->pct, true);
-		text_printf(out, "</td><td>%s <span class=\"soft\">%s</span></td><td class=\"n\">", PARTS[row->mostly].label, quantity_pct(row->pct[row->mostly], 0).text);
+		text_printf(out, "</td><td class=\"nb\">%s <span class=\"soft\">%s</span></td><td class=\"n\">", PARTS[row->mostly].brief, quantity_pct(row->pct[row->mostly], 0).text);
 		if (row->thread->unhooked) {
 			text_add_string(out, "<span class=\"chip s-note\">not hooked</span><br><span class=\"soft small\">");
 			html_add(out, row->thread->unhooked, 80, NAME_HEAD);

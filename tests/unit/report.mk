@@ -6,3 +6,9 @@ tests_unit_test_report_SOURCES = tests/unit/test_report.c tests/unit/report_fixt
 tests_unit_test_report_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/unit -DTOP_SRCDIR='"$(abs_top_srcdir)"'
 tests_unit_test_report_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_test_report_LDADD = libreport.a libanalyze.a libtimeline.a libtrace.a libbase.a $(CRITERION_LIBS) $(CJSON_LIBS) $(ZSTD_LIBS) $(ZLIB_LIBS) -lm
+REPORT_CHECKS = tests/golden/report_strict.test tests/golden/report_schema.test tests/golden/report_markdown.test
+TESTS += $(REPORT_CHECKS)
+dist_noinst_SCRIPTS += $(REPORT_CHECKS)
+EXTRA_DIST += tests/golden/report/plain.txt tests/golden/report/plain.summary.txt tests/golden/report/plain.md tests/golden/report/plain.html \
+	tests/golden/report/plain.json tests/golden/report/plain.events.json tests/golden/report/hostile.txt tests/golden/report/hostile.summary.txt \
+	tests/golden/report/hostile.md tests/golden/report/hostile.html tests/golden/report/hostile.json tests/golden/report/hostile.events.json

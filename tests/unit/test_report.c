@@ -231,14 +231,14 @@ Test(report_summary, has_no_escape_byte_without_colour_and_some_with)
 static void make_huge(struct fixture *fixture, char *megabyte)
 {
 	enum { COUNT = 10000 };
-	struct function *functions = calloc(COUNT, sizeof *functions);
-	struct tree_node *nodes = calloc(COUNT, sizeof *nodes);
-	struct thread *threads = calloc(COUNT, sizeof *threads);
+	static struct function functions[COUNT];
+	static struct tree_node nodes[COUNT];
+	static struct thread threads[COUNT];
 
 	memset(megabyte, 'L', 1 << 20);
 	megabyte[1 << 20] = 0;
 	for (uint32_t i = 0; i < COUNT; i++) {
-		functions[i] = FIXTURE_FUNCTIONS > 0 ? fixture->functions[i % FIXTURE_FUNCTIONS] : functions[i];
+		functions[i] = fixture->functions[i % FIXTURE_FUNCTIONS];
 		functions[i].id = i;
 		functions[i].name = i < 3 ? megabyte : HOSTILE_NAMES[i % HOSTILE_COUNT];
 		nodes[i] = (struct tree_node){ .parent = i - 1, .function = i, .thread = 0, .depth = i, .calls = 1, .self_ns = 1000, .total_ns = (COUNT - i) * 1000ull };
