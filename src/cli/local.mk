@@ -1,0 +1,26 @@
+noinst_LIBRARIES += libcli.a
+libcli_a_SOURCES = \
+	src/cli/analyze.c \
+	src/cli/attach.c \
+	src/cli/command.c src/cli/command.h \
+	src/cli/completion.c \
+	src/cli/config_command.c \
+	src/cli/doctor.c \
+	src/cli/failure.c src/cli/failure.h \
+	src/cli/help.c src/cli/help.h \
+	src/cli/measure.c src/cli/measure.h \
+	src/cli/options.c src/cli/options.def src/cli/options.h \
+	src/cli/outputs.c src/cli/outputs.h \
+	src/cli/parse.c src/cli/parse.h \
+	src/cli/present.c src/cli/present.h \
+	src/cli/process.c src/cli/process.h \
+	src/cli/run.c \
+	src/cli/settings.c src/cli/settings.h \
+	src/cli/signals.c src/cli/signals.h \
+	src/cli/trace_commands.c \
+	src/cli/value.c src/cli/value.h
+
+bin_PROGRAMS += inferscope
+inferscope_SOURCES = src/cli/main.c
+inferscope_LDADD = libcli.a libsession.a libinject.a libunwindpy.a libreport.a libanalyze.a libtimeline.a libtrace.a libbase.a \
+	$(CJSON_LIBS) $(YAML_LIBS) $(ZSTD_LIBS) $(ZLIB_LIBS) -lm

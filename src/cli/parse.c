@@ -100,7 +100,7 @@ int parse_arguments(char **arguments, struct invocation *out, struct error *err)
 		char *argument = arguments[at];
 		bool rest = out->command->passes_rest && (kept > 0 || options_given(&out->options, OPT_MODULE) || options_given(&out->options, OPT_CODE));
 
-		if (over || rest || argument[0] != '-' || !argument[1])
+		if (over || rest || argument[0] != '-' || !argument[1] || (argument[1] >= '0' && argument[1] <= '9'))
 			arguments[kept++] = argument;
 		else if (strcmp(argument, "--") == 0)
 			over = true;

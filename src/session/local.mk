@@ -12,3 +12,12 @@ libsession_a_SOURCES = \
 	src/session/spool.c src/session/spool.h \
 	src/session/stacks.c src/session/stacks.h \
 	src/session/syscalls.c src/session/syscalls.h
+
+# The collector goes into the attacher as bytes, without the debug information that the target has no use for.
+libsession_a_SOURCES += src/session/payload.S src/session/payload.h
+libsession_a_CPPFLAGS = $(AM_CPPFLAGS) -DCOLLECTOR_FILE='"collector-payload.so"'
+libsession_a_CCASFLAGS = -Wa,-I.
+src/session/libsession_a-payload.$(OBJEXT): collector-payload.so
+collector-payload.so: libinferscope-collector.so
+	$(AM_V_GEN)$(OBJCOPY) --strip-debug libinferscope-collector.so $@
+CLEANFILES += collector-payload.so

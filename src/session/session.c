@@ -282,7 +282,7 @@ static void closing_rows(struct session *session, const struct session_receipt *
 
 static void closing_warnings(struct session *session, const struct session_receipt *receipt)
 {
-	if (session->end == END_TARGET_EXITED)
+	if (session->end == END_TARGET_EXITED && !(session->options->mode && strcmp(session->options->mode, "run") == 0))
 		session_warn(session, "the process ended while it was measured");
 	if (session->end == END_TARGET_EXECED)
 		session_warn(session, "the process replaced itself with another program (exec) while it was measured");
@@ -302,6 +302,7 @@ static void receipt_sum(struct session *session, struct session_receipt *receipt
 		receipt->events = totals.events;
 		receipt->lost = totals.lost;
 		receipt->backend_used = (enum backend)session->pool.page->backend_used;
+		receipt->collector = (enum collector_state)session->pool.page->state;
 	} else
 		receipt->backend_used = BACKEND_NONE;
 	receipt->samples = session->stacks ? stacks_count(session->stacks) : 0;

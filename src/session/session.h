@@ -49,6 +49,7 @@ struct session_receipt {
 	uint64_t events, lost, samples;
 	enum session_end end;
 	enum backend backend_used;
+	enum collector_state collector; /* as it stood at the end */
 	char warnings[SESSION_WARNINGS][256]; /* what we went on without */
 	uint32_t warning_count;
 };

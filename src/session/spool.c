@@ -219,6 +219,11 @@ out:
 	return result;
 }
 
+int spool_temporary(const struct spool *spool, struct error *err)
+{
+	return temporary_open(spool->folder, err);
+}
+
 void spool_close(struct spool *spool)
 {
 	if (!spool)

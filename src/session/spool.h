@@ -20,6 +20,8 @@ uint64_t spool_dropped_events(const struct spool *spool);
 bool spool_failed(const struct spool *spool);
 /* Writes the whole trace to SINK, which stays the caller's. */
 int spool_finish(struct spool *spool, struct sink *sink, struct error *err);
+/* A temporary file beside it, for the caller to close. -1 on failure. */
+int spool_temporary(const struct spool *spool, struct error *err);
 void spool_close(struct spool *spool);
 
 #endif

@@ -98,15 +98,12 @@ uint64_t stacks_count(const struct stacks *stacks)
 	return stacks->samples;
 }
 
-/*
- * The id of the function at this address. An address may be given to another function later: asked again, so that the name
- * decides, only when the code is new to us; a process that makes and frees functions all the time is told its first name.
- */
-static uint32_t code_id(struct stacks *stacks, uint64_t address)
+/* The id of the function at this address; the stamp changes when another one has taken the address. */
+static uint32_t code_id(struct stacks *stacks, uint64_t address, uint32_t stamp)
 {
 	struct pycode code;
 	bool fresh;
-	uint32_t id = numbers_id(&stacks->codes, address, 0, CODES_MAX, &fresh);
+	uint32_t id = numbers_id(&stacks->codes, address, stamp, CODES_MAX, &fresh);
 
 	if (!fresh)
 		return id;
@@ -122,7 +119,7 @@ static uint32_t stack_id(struct stacks *stacks, const struct pystack *stack)
 	uint32_t parent = 0;
 
 	for (uint32_t i = stack->count; i-- > 0;) {
-		uint32_t code = code_id(stacks, stack->code[i]);
+		uint32_t code = code_id(stacks, stack->code[i], stack->stamp[i]);
 		bool fresh;
 		uint32_t id = numbers_id(&stacks->nodes, parent, code, STACKS_MAX, &fresh);
 

@@ -1,0 +1,88 @@
+/* attach: a running process, from preflight to summary. */
+#include "cli/command.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cli/measure.h"
+#include "cli/present.h"
+#include "cli/process.h"
+#include "cli/signals.h"
+
+static int dry_run(struct measure *measure, const struct target *target)
+{
+	const struct target_facts *facts = target_facts(target);
+
+	printf("process %d: Python %d.%d.%d (%s), %s, %u threads\n", (int)facts->pid, facts->python_major, facts->python_minor, facts->python_micro < 0 ? 0 : facts->python_micro,
+	       facts->python_file, facts->libc, facts->threads);
+	findings_print(target, colour_wanted(&measure->invocation->options, STDOUT_FILENO));
+	printf("attaching would measure it for %s, with --hook %s; it was not touched\n", options_text(&measure->invocation->options, OPT_DURATION), options_text(&measure->invocation->options, OPT_HOOK));
+	for (size_t i = 0; i < measure->outputs.count; i++)
+		printf("  would write %s\n", measure->outputs.reports[i].path);
+	if (*measure->outputs.trace)
+		printf("  would write %s\n", measure->outputs.trace);
+	return 0;
+}
+
+/* Everything between a good target and the files. */
+static int measure_target(struct measure *measure, struct target *target, struct error *err)
+{
+	const volatile int *stop = signals_stop();
+	struct session *session;
+	struct error left = { 0 };
+	bool not_clean = false;
+	int result;
+
+	if (measure_spool(measure, err) < 0)
+		return -1;
+	signals_catch();
+	log_print(measure->level, LOG_DEBUG, "entering process %d", (int)target_facts(target)->pid);
+	if (session_start(target, &measure->session, measure->spool, &session, err) < 0)
+		return -1;
+	result = measure_record(measure, session, stop, &not_clean, &left);
+	session_free(session);
+	if (result < 0) {
+		*err = left;
+		return -1;
+	}
+	if (measure->receipt.end == END_ABANDONED) {
+		if (not_clean) {
+			*err = left;
+			return -1;
+		}
+		log_print(measure->level, LOG_WARN, "left at once; nothing was written");
+		return 130;
+	}
+	result = measure_present(measure, outputs_use_stdout(&measure->outputs) ? STDERR_FILENO : STDOUT_FILENO, err);
+	if (not_clean && (result == 0 || error_status(err->code) == 1 || err->code == ERR_PARTIAL)) {
+		*err = left; /* what stayed in the process outranks a gate */
+		return -1;
+	}
+	return result;
+}
+
+int attach_command(struct invocation *invocation, struct error *err)
+{
+	struct measure measure;
+	struct target *target = NULL;
+	pid_t pid;
+	int result = -1;
+
+	if (process_named(invocation, true, &pid, err) < 0)
+		return -1;
+	if (measure_init(&measure, invocation, pid, "attach", err) < 0 || outputs_test(&measure.outputs, err) < 0)
+		goto out;
+	if (target_open(pid, &measure.session.inject, &target, err) < 0) {
+		if (target && options_flag(&invocation->options, OPT_DRY_RUN))
+			findings_print(target, colour_wanted(&invocation->options, STDOUT_FILENO));
+		goto out;
+	}
+	for (size_t i = 0; i < target_finding_count(target); i++)
+		if (target_finding(target, i)->warning && !options_flag(&invocation->options, OPT_DRY_RUN))
+			log_print(measure.level, LOG_WARN, "%s", target_finding(target, i)->text);
+	result = options_flag(&invocation->options, OPT_DRY_RUN) ? dry_run(&measure, target) : measure_target(&measure, target, err);
+out:
+	target_close(target);
+	measure_done(&measure);
+	return result;
+}

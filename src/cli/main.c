@@ -1,0 +1,165 @@
+/* inferscope: words of the user to a command, a command's result to an exit status. */
+#include <errno.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "cli/failure.h"
+#include "cli/help.h"
+#include "cli/parse.h"
+#include "cli/settings.h"
+#include "config.h"
+
+static const char *environment(const char *name)
+{
+	return getenv(name);
+}
+
+static int text_print(struct text *text)
+{
+	int status = text->failed || fwrite(text->data ? text->data : "", 1, text->length, stdout) != text->length ? error_status(ERR_OUTPUT) : 0;
+
+	text_done(text);
+	return status;
+}
+
+/* --version, --help, and what the build asks for to make the man page and completions. */
+static int word_of_our_own(char **arguments, bool *done, struct error *err)
+{
+	const char *word = arguments[0];
+	struct text text;
+
+	text_init(&text);
+	*done = true;
+	if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0)
+		text_printf(&text, "inferscope %s\n", PACKAGE_VERSION);
+	else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || (strcmp(word, "help") == 0 && !arguments[1]))
+		help_overview(&text);
+	else if (strcmp(word, "help") == 0 && command_find(arguments[1]))
+		help_command(&text, command_find(arguments[1]));
+	else if (strcmp(word, "help") == 0 && strcmp(arguments[1], "--man") == 0)
+		help_man(&text);
+	else if (strcmp(word, "help") == 0 && strncmp(arguments[1], "--completion=", 13) == 0) {
+		if (help_completion(&text, arguments[1] + 13) < 0)
+			return fail(err, ERR_USAGE, "there is no completion for %.40s: bash, zsh, fish", arguments[1] + 13);
+	} else {
+		*done = false;
+		return 0;
+	}
+	return text_print(&text);
+}
+
+/* The command that WORDS begin with; *TAKEN how many words its name has. */
+static const struct command_row *command_of(char **words, int *taken, struct error *err)
+{
+	const struct command_row *command = command_find(words[0]);
+	struct text shown;
+	const char *close;
+
+	*taken = 1;
+	if (command)
+		return command;
+	if (strcmp(words[0], "config") == 0) {
+		*taken = 2;
+		if (words[1] && strcmp(words[1], "show") == 0)
+			return command_find("config show");
+		if (words[1] && strcmp(words[1], "--help") == 0) {
+			*taken = 1;
+			return command_find("config show");
+		}
+		fail(err, ERR_USAGE, "config needs \"show\"");
+		fail_hint(err, "inferscope config show");
+		return NULL;
+	}
+	text_init(&shown);
+	text_add_visible(&shown, words[0], strlen(words[0]));
+	fail(err, ERR_USAGE, "there is no command \"%.80s\"", shown.data ? shown.data : "");
+	text_done(&shown);
+	close = command_suggest(words[0]);
+	if (close)
+		fail_hint(err, "did you mean `inferscope %s`?", close);
+	return NULL;
+}
+
+/* As a shell would need it to do the same again. */
+static char *command_line(char **arguments)
+{
+	struct text line;
+
+	text_init(&line);
+	text_add_string(&line, "inferscope");
+	for (; *arguments; arguments++) {
+		const char *plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,%+@";
+
+		text_add_string(&line, " ");
+		if (**arguments && (*arguments)[strspn(*arguments, plain)] == '\0') {
+			text_add_string(&line, *arguments);
+			continue;
+		}
+		text_add_string(&line, "'");
+		for (const char *at = *arguments; *at; at++) {
+			if (*at == '\'')
+				text_add_string(&line, "'\\''");
+			else
+				text_add(&line, at, 1);
+		}
+		text_add_string(&line, "'");
+	}
+	return line.data;
+}
+
+static int command_execute(struct invocation *invocation, char **arguments, struct error *err)
+{
+	struct text text;
+
+	if (options_init(&invocation->options, err) < 0)
+		return -1;
+	if (parse_arguments(arguments, invocation, err) < 0)
+		return -1;
+	if (options_flag(&invocation->options, OPT_HELP)) {
+		text_init(&text);
+		help_command(&text, invocation->command);
+		return text_print(&text);
+	}
+	if (settings_environment(&invocation->options, environment, err) < 0 || settings_find(&invocation->options, getenv("HOME"), err) < 0)
+		return -1;
+	return invocation->command->run(invocation, err);
+}
+
+int main(int argc, char **argv)
+{
+	struct invocation invocation = { 0 };
+	struct error err = { 0 };
+	int status = -1, taken;
+	bool done = false, json = false;
+
+	setlocale(LC_CTYPE, "");
+	if (argc < 2) {
+		fail(&err, ERR_USAGE, "a command is needed");
+		goto out;
+	}
+	status = word_of_our_own(argv + 1, &done, &err);
+	if (done)
+		goto out;
+	status = -1;
+	invocation.command = command_of(argv + 1, &taken, &err);
+	if (!invocation.command)
+		goto out;
+	if (invocation.command->bit != RUN)
+		signal(SIGPIPE, SIG_IGN); /* a program that is run inherits what is ignored */
+	invocation.command_line = command_line(argv + 1);
+	status = command_execute(&invocation, argv + 1 + taken, &err);
+	json = invocation.options.values[OPT_ERROR_FORMAT].text && options_choice(&invocation.options, OPT_ERROR_FORMAT) == 1;
+out:
+	if (status < 0)
+		status = failure_print(&err, json);
+	if (fflush(stdout) != 0 && errno != EPIPE && status == 0)
+		status = error_status(ERR_OUTPUT);
+	options_done(&invocation.options);
+	free(invocation.command_line);
+	return status;
+}

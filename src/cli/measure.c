@@ -1,0 +1,218 @@
+/* From options to a session, and from a session to files. */
+#include "cli/measure.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cli/present.h"
+#include "config.h"
+
+enum { SKIP_PRESET_DUNDER = 1, SKIP_PRESET_INTERNALS = 2, TRACE_BOUND = 10 };
+#define TERMINAL_NS 250000000ull
+#define PLAIN_NS 10000000000ull
+
+/* dunder, internals, none, or a pattern. */
+static int skips_read(struct measure *measure, struct error *err)
+{
+	const struct options *options = &measure->invocation->options;
+	char part[512];
+	size_t count = 0, bytes = 1;
+
+	measure->session.skip_default = true;
+	measure->skips = calloc(strlen(options_text(options, OPT_SKIP)) + 2, sizeof *measure->skips);
+	if (!measure->skips)
+		return fail(err, ERR_MEMORY, "reading --skip");
+	for (size_t i = 0; options_list(options, OPT_SKIP, i, part, sizeof part); i++) {
+		if (strcmp(part, "dunder") == 0)
+			measure->session.skip_presets |= SKIP_PRESET_DUNDER;
+		else if (strcmp(part, "internals") == 0)
+			measure->session.skip_presets |= SKIP_PRESET_INTERNALS;
+		else if (strcmp(part, "none") == 0)
+			measure->session.skip_default = false;
+		else if (!(measure->skips[count++] = strdup(part)))
+			return fail(err, ERR_MEMORY, "reading --skip");
+		else
+			bytes += strlen(part) + 1;
+	}
+	measure->session.skip_patterns = (const char *const *)measure->skips;
+	if (bytes > PAGE_SKIP_BYTES)
+		return fail(err, ERR_OPTION_VALUE, "--skip: the patterns are longer than %d bytes together", PAGE_SKIP_BYTES);
+	return 0;
+}
+
+static const enum backend hook_backends[] = { BACKEND_AUTO, BACKEND_NONE, BACKEND_MONITORING, BACKEND_EVALUATOR, BACKEND_SETPROFILE, BACKEND_SETTRACE };
+
+int measure_init(struct measure *measure, const struct invocation *invocation, pid_t pid, const char *mode, struct error *err)
+{
+	const struct options *options = &invocation->options;
+	struct session_options *session = &measure->session;
+
+	memset(measure, 0, sizeof *measure);
+	measure->invocation = invocation;
+	measure->level = (enum log_level)options_choice(options, OPT_LOG_LEVEL);
+	measure->terminal = isatty(STDERR_FILENO);
+	if (present_check(options, err) < 0 || outputs_plan(options, pid, &measure->outputs, err) < 0 || skips_read(measure, err) < 0)
+		return -1;
+	session->duration_ns = options_duration_ns(options, OPT_DURATION);
+	session->backend = hook_backends[options_choice(options, OPT_HOOK)];
+	session->lines = session->backend == BACKEND_SETTRACE;
+	session->c_calls = (enum c_calls)options_choice(options, OPT_C_CALLS);
+	session->max_overhead_ppm = options_percent_ppm(options, OPT_MAX_OVERHEAD);
+	session->trace_size_mb = (uint32_t)options_count(options, OPT_TRACE_SIZE_MB);
+	session->rate_hz = (uint32_t)options_count(options, OPT_RATE);
+	session->gil_timeout_ms = (uint32_t)(options_duration_ns(options, OPT_GIL_TIMEOUT) / 1000000);
+	session->sync_error_margin_us = (uint32_t)options_count(options, OPT_SYNC_ERROR_MARGIN_US);
+	session->unverified = options_flag(options, OPT_UNVERIFIED);
+	session->inject.unverified = session->unverified;
+	session->seed = true;
+	session->mode = mode;
+	session->version = PACKAGE_VERSION;
+	session->command_line = invocation->command_line;
+	if (session->backend == BACKEND_NONE && session->rate_hz == 0)
+		return fail(err, ERR_USAGE, "--hook none --rate 0 would measure nothing");
+	return 0;
+}
+
+void measure_done(struct measure *measure)
+{
+	for (char **skip = measure->skips; skip && *skip; skip++)
+		free(*skip);
+	free(measure->skips);
+	spool_close(measure->spool);
+	measure->skips = NULL;
+	measure->spool = NULL;
+}
+
+int measure_spool(struct measure *measure, struct error *err)
+{
+	const char *temporary = getenv("TMPDIR");
+	char folder[OUTPUT_PATH];
+
+	if (*measure->outputs.trace && strcmp(measure->outputs.trace, "-") != 0)
+		path_folder(measure->outputs.trace, folder, sizeof folder);
+	else
+		snprintf(folder, sizeof folder, "%s", temporary && *temporary ? temporary : "/tmp");
+	return spool_open(folder, (uint64_t)measure->session.trace_size_mb * TRACE_BOUND * 1024 * 1024, clock_realtime_ns(), &measure->spool, err);
+}
+
+static void count_format(char *out, size_t size, uint64_t count)
+{
+	if (count < 10000)
+		snprintf(out, size, "%llu", (unsigned long long)count);
+	else if (count < 10000000)
+		snprintf(out, size, "%.1fk", (double)count / 1e3);
+	else
+		snprintf(out, size, "%.1fM", (double)count / 1e6);
+}
+
+void measure_progress(void *context, const struct session_progress *progress)
+{
+	struct measure *measure = context;
+	uint64_t now_ns = clock_monotonic_ns();
+	char events[32], line[200];
+	int length;
+
+	if (measure->quiet || measure->level > LOG_INFO || now_ns - measure->told_ns < (measure->terminal ? TERMINAL_NS : PLAIN_NS))
+		return;
+	measure->told_ns = now_ns;
+	count_format(events, sizeof events, progress->events);
+	length = snprintf(line, sizeof line, "recording %.1f", (double)progress->elapsed_ns / 1e9);
+	if (progress->duration_ns)
+		length += snprintf(line + length, sizeof line - (size_t)length, "/%.4g", (double)progress->duration_ns / 1e9);
+	length += snprintf(line + length, sizeof line - (size_t)length, " s  events %s  lost %llu  samples %llu  overhead %.1f %%  coverage %.0f %%", events,
+	                   (unsigned long long)progress->lost, (unsigned long long)progress->samples, progress->overhead_pct, progress->coverage * 100);
+	if (measure->terminal)
+		fprintf(stderr, "\r%s | Ctrl-C stops and writes\x1b[K", line);
+	else
+		fprintf(stderr, "inferscope: %s\n", line);
+	fflush(stderr);
+}
+
+static void line_clear(const struct measure *measure)
+{
+	if (measure->terminal && measure->told_ns && !measure->quiet)
+		fputs("\r\x1b[K", stderr);
+}
+
+static void receipt_log(const struct measure *measure)
+{
+	static const char *const states[] = { "uninitialized", "idle", "collecting", "finalized" };
+	const struct session_receipt *receipt = &measure->receipt;
+
+	log_print(measure->level, LOG_DEBUG, "enter: thread %d (%s), held %.1f us, %u tries, slot %s%s", (int)receipt->enter.tid, receipt->enter.thread_state, (double)receipt->enter.hold_ns / 1e3,
+	          receipt->enter.tries, receipt->enter.slot, receipt->enter.reused_library ? ", library reused" : "");
+	log_print(measure->level, LOG_DEBUG, "leave: held %.1f us; backend %s, collector %s, %llu events, %llu lost", (double)receipt->leave.hold_ns / 1e3, backend_name(receipt->backend_used),
+	          states[receipt->collector % 4], (unsigned long long)receipt->events, (unsigned long long)receipt->lost);
+	log_print(measure->level, LOG_DEBUG, "fds %llu -> %llu, threads %llu -> %llu, mappings %llu -> %llu", (unsigned long long)receipt->fds_before, (unsigned long long)receipt->fds_after,
+	          (unsigned long long)receipt->threads_before, (unsigned long long)receipt->threads_after, (unsigned long long)receipt->mappings_before, (unsigned long long)receipt->mappings_after);
+	for (uint32_t i = 0; i < receipt->warning_count; i++)
+		log_print(measure->level, LOG_WARN, "%s", receipt->warnings[i]);
+}
+
+int measure_record(struct measure *measure, struct session *session, const volatile int *stop, bool *not_clean, struct error *err)
+{
+	struct error left = { 0 };
+	int result = session_record(session, stop, measure_progress, measure, err);
+
+	line_clear(measure);
+	*not_clean = session_leave(session, &measure->receipt, &left) < 0;
+	receipt_log(measure);
+	if (*not_clean && err)
+		*err = left;
+	return result;
+}
+
+/* The trace where it is to stay, or where it can be read from. */
+static int trace_keep(struct measure *measure, char *readable, size_t size, int *descriptor, struct error *err)
+{
+	const char *path = measure->outputs.trace;
+	struct sink *sink;
+
+	*descriptor = -1;
+	if (*path && strcmp(path, "-") != 0) {
+		if (sink_open_path(path, measure->outputs.force, &sink, err) < 0)
+			return -1;
+		snprintf(readable, size, "%s", path);
+	} else {
+		*descriptor = spool_temporary(measure->spool, err);
+		if (*descriptor < 0 || sink_open_fd(*descriptor, &sink, err) < 0)
+			return -1;
+		snprintf(readable, size, "/proc/self/fd/%d", *descriptor);
+	}
+	if (spool_finish(measure->spool, sink, err) < 0) {
+		sink_discard(sink);
+		return -1;
+	}
+	if (sink_commit(sink, err) < 0)
+		return -1;
+	if (strcmp(path, "-") != 0)
+		return 0;
+	if (sink_open_fd(STDOUT_FILENO, &sink, err) < 0)
+		return -1;
+	if (spool_finish(measure->spool, sink, err) < 0) {
+		sink_discard(sink);
+		return -1;
+	}
+	return sink_commit(sink, err);
+}
+
+int measure_present(struct measure *measure, int summary_fd, struct error *err)
+{
+	const struct options *options = &measure->invocation->options;
+	const struct presentation how = { .options = options, .outputs = &measure->outputs, .summary_fd = summary_fd, .level = measure->level };
+	struct present_result result;
+	char readable[OUTPUT_PATH];
+	int descriptor, status = -1;
+
+	if (trace_keep(measure, readable, sizeof readable, &descriptor, err) == 0 && present_trace(readable, measure->outputs.trace, &how, &result, err) == 0)
+		status = present_status(options, &result, err);
+	if (descriptor >= 0)
+		close(descriptor);
+	return status;
+}

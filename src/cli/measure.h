@@ -1,0 +1,34 @@
+/* What attach and run share: options into a session, signals, progress, the trace on disk. */
+#ifndef INFERSCOPE_CLI_MEASURE_H
+#define INFERSCOPE_CLI_MEASURE_H
+
+#include "cli/command.h"
+#include "cli/failure.h"
+#include "cli/outputs.h"
+#include "session/session.h"
+
+struct measure {
+	const struct invocation *invocation;
+	struct outputs outputs;
+	struct session_options session;
+	enum log_level level;
+	bool terminal;           /* stderr is one: a line that is written over */
+	bool quiet;              /* no progress */
+	uint64_t told_ns;        /* of the last progress */
+	struct session_receipt receipt;
+	struct spool *spool;
+	char **skips;            /* patterns of --skip */
+};
+
+/* Reads the options. PID for the default name of the trace. */
+int measure_init(struct measure *measure, const struct invocation *invocation, pid_t pid, const char *mode, struct error *err);
+void measure_done(struct measure *measure);
+/* Opens the temporary trace where the kept one will be, or in TMPDIR. */
+int measure_spool(struct measure *measure, struct error *err);
+/* Records until its end and leaves. *STOP as session_record(). ERR_NOT_CLEAN is told in *not_clean, and is no failure here. */
+int measure_record(struct measure *measure, struct session *session, const volatile int *stop, bool *not_clean, struct error *err);
+/* Keeps the trace and makes the reports, the summary on SUMMARY_FD. Returns 0 or -1. */
+int measure_present(struct measure *measure, int summary_fd, struct error *err);
+void measure_progress(void *context, const struct session_progress *progress);
+
+#endif

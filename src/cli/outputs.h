@@ -1,0 +1,33 @@
+/* Which report goes where. */
+#ifndef INFERSCOPE_CLI_OUTPUTS_H
+#define INFERSCOPE_CLI_OUTPUTS_H
+
+#include <sys/types.h>
+
+#include "cli/options.h"
+#include "report/report.h"
+
+enum { OUTPUTS_MAX = 16, OUTPUT_PATH = 4096 };
+
+struct output {
+	const struct report_format *format;
+	char path[OUTPUT_PATH]; /* "-" is stdout */
+};
+
+struct outputs {
+	struct output reports[OUTPUTS_MAX];
+	size_t count;
+	char trace[OUTPUT_PATH]; /* empty: none is kept */
+	bool force;
+};
+
+/* From --output, --format and --trace. PID 0 = there is no trace to keep. */
+int outputs_plan(const struct options *options, pid_t pid, struct outputs *out, struct error *err);
+/* Opens and gives up every one, so that what cannot be written is said before anything else is done. */
+int outputs_test(const struct outputs *outputs, struct error *err);
+/* True when stdout carries a report. */
+bool outputs_use_stdout(const struct outputs *outputs);
+/* The folder of PATH. */
+void path_folder(const char *path, char *out, size_t size);
+
+#endif

@@ -1,0 +1,256 @@
+/* Trace → timeline → analysis → reports and summary. */
+#include "cli/present.h"
+
+#include <errno.h>
+#include <langinfo.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "trace/reader.h"
+
+enum { PARAMETERS_MAX = 64, NAME_MAX_BYTES = 64 };
+
+struct parameters {
+	struct parameter list[PARAMETERS_MAX];
+	char names[PARAMETERS_MAX][NAME_MAX_BYTES];
+	size_t count;
+};
+
+static int parameters_read(const struct options *options, struct parameters *out, struct error *err)
+{
+	char part[256];
+
+	for (out->count = 0; options_list(options, OPT_PARAMETER, out->count, part, sizeof part); out->count++) {
+		char *equals = strchr(part, '='), *end;
+		double value;
+
+		if (out->count == PARAMETERS_MAX)
+			return fail(err, ERR_OPTION_VALUE, "too many parameters");
+		if (!equals || equals == part || equals - part >= NAME_MAX_BYTES) {
+			fail(err, ERR_OPTION_VALUE, "--parameter: \"%.80s\" is not NAME=VALUE", part);
+			return fail_hint(err, "for example --parameter gpu.idle_pct_threshold=20");
+		}
+		*equals = '\0';
+		value = strtod(equals + 1, &end);
+		if (end == equals + 1 || *end || !isfinite(value))
+			return fail(err, ERR_OPTION_VALUE, "--parameter %.60s: \"%.60s\" is not a number", part, equals + 1);
+		memcpy(out->names[out->count], part, (size_t)(equals - part) + 1);
+		out->list[out->count] = (struct parameter){ out->names[out->count], value };
+	}
+	return 0;
+}
+
+static bool class_named(const char *name, enum verdict_class *out)
+{
+	for (int i = VERDICT_UNKNOWN; i <= VERDICT_BALANCED; i++) {
+		if (strcmp(verdict_name((enum verdict_class)i), name) == 0) {
+			*out = (enum verdict_class)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool severity_named(const char *name, enum severity *out)
+{
+	for (int i = SEVERITY_INFO; i <= SEVERITY_HIGH; i++) {
+		if (strcmp(severity_name((enum severity)i), name) == 0) {
+			*out = (enum severity)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+int present_check(const struct options *options, struct error *err)
+{
+	struct parameters parameters;
+	enum verdict_class class_;
+	enum severity severity;
+	char name[64];
+
+	for (size_t i = 0; options_list(options, OPT_FAIL_ON, i, name, sizeof name); i++) {
+		if (class_named(name, &class_) || severity_named(name, &severity))
+			continue;
+		fail(err, ERR_OPTION_VALUE, "--fail-on: \"%.60s\" is neither a class nor a severity", name);
+		return fail_hint(err, "classes: cpu_bound gpu_bound memory_bound balanced unknown; severities: info low medium high");
+	}
+	return parameters_read(options, &parameters, err);
+}
+
+static void gate_apply(const struct options *options, const struct analysis *analysis, struct present_result *result)
+{
+	enum verdict_class class_;
+	enum severity severity;
+	char name[64];
+
+	for (size_t i = 0; options_list(options, OPT_FAIL_ON, i, name, sizeof name) && !result->gate_failed; i++) {
+		if (class_named(name, &class_) && analysis->verdict.class_ == class_) {
+			result->gate_failed = true;
+			snprintf(result->gate, sizeof result->gate, "--fail-on %s: the verdict is %s", name, name);
+		}
+		for (size_t j = 0; severity_named(name, &severity) && j < analysis->finding_count && !result->gate_failed; j++) {
+			if (analysis->findings[j].severity < severity)
+				continue;
+			result->gate_failed = true;
+			snprintf(result->gate, sizeof result->gate, "--fail-on %s: %.150s", name, analysis->findings[j].title);
+		}
+	}
+}
+
+static void partial_apply(const struct timeline *timeline, struct present_result *result)
+{
+	const char *end = timeline_capture(timeline, "end");
+	char *why = result->partial_why;
+	size_t size = sizeof result->partial_why;
+
+	if (timeline->quality.damaged_chunks)
+		snprintf(why, size, "%llu chunks of the trace are damaged", (unsigned long long)timeline->quality.damaged_chunks);
+	else if (timeline->quality.truncated)
+		snprintf(why, size, "the trace ends in the middle");
+	else if (timeline->quality.lost_events)
+		snprintf(why, size, "%llu events were lost", (unsigned long long)timeline->quality.lost_events);
+	else if (end && (strcmp(end, "target_exited") == 0 || strcmp(end, "target_execed") == 0) && strcmp(timeline_capture(timeline, "mode") ? timeline_capture(timeline, "mode") : "", "run") != 0)
+		snprintf(why, size, "the process ended while it was measured");
+	result->partial = *why != '\0';
+}
+
+bool colour_wanted(const struct options *options, int fd)
+{
+	static const char *const force[] = { "CLICOLOR_FORCE", "FORCE_COLOR" };
+	const char *none = getenv("NO_COLOR"), *term = getenv("TERM");
+	unsigned choice = options_choice(options, OPT_COLOR);
+
+	if (choice)
+		return choice == 1;
+	if (none && *none)
+		return false;
+	for (size_t i = 0; i < 2; i++) {
+		const char *value = getenv(force[i]);
+
+		if (value && *value && strcmp(value, "0") != 0)
+			return true;
+	}
+	return isatty(fd) && !(term && strcmp(term, "dumb") == 0);
+}
+
+static int report_write(const struct report *report, const struct output *output, bool force, struct error *err)
+{
+	struct sink *sink;
+
+	if (sink_open_path(output->path, force, &sink, err) < 0)
+		return -1;
+	if (output->format->write(report, sink, err) < 0) {
+		sink_discard(sink);
+		return -1;
+	}
+	return sink_commit(sink, err);
+}
+
+/* A report depends on the trace and the options alone, never on the terminal it is made in. */
+static int reports_write(const struct timeline *timeline, const struct analysis *analysis, struct trace *trace, const struct presentation *how, struct error *err)
+{
+	struct report_options options = { .top = (uint32_t)options_count(how->options, OPT_TOP), .unicode = true };
+	struct report *report;
+	int result = 0;
+
+	for (size_t i = 0; i < how->outputs->count && result == 0; i++) {
+		const struct output *output = &how->outputs->reports[i];
+
+		options.colour = strcmp(output->path, "-") == 0 && colour_wanted(how->options, STDOUT_FILENO);
+		if (trace_rewind(trace, err) < 0 || report_build(timeline, analysis, trace, &options, &report, err) < 0)
+			return -1;
+		result = report_write(report, output, how->outputs->force, err);
+		report_free(report);
+	}
+	return result;
+}
+
+static uint32_t terminal_width(int fd)
+{
+	struct winsize size;
+
+	return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40 && size.ws_col < 80 ? size.ws_col : 80;
+}
+
+static int summary_write(const struct timeline *timeline, const struct analysis *analysis, const char *note_trace, const struct presentation *how, struct error *err)
+{
+	const char *files[OUTPUTS_MAX + 2] = { NULL };
+	struct report_options options = {
+		.colour = colour_wanted(how->options, how->summary_fd), .width = terminal_width(how->summary_fd),
+		.unicode = strcmp(nl_langinfo(CODESET), "UTF-8") == 0, .files = files,
+	};
+	struct report *report;
+	struct sink *sink;
+	size_t count = 0;
+	int result;
+
+	for (size_t i = 0; i < how->outputs->count; i++)
+		if (strcmp(how->outputs->reports[i].path, "-") != 0)
+			files[count++] = how->outputs->reports[i].path;
+	if (note_trace && *note_trace && strcmp(note_trace, "-") != 0)
+		files[count++] = note_trace;
+	if (report_build(timeline, analysis, NULL, &options, &report, err) < 0)
+		return -1;
+	if (sink_open_fd(how->summary_fd, &sink, err) < 0) {
+		report_free(report);
+		return -1;
+	}
+	result = report_summary(report, sink, err);
+	report_free(report);
+	if (result < 0) {
+		sink_discard(sink);
+		return -1;
+	}
+	return sink_commit(sink, err);
+}
+
+int present_trace(const char *trace_path, const char *note_trace, const struct presentation *how, struct present_result *result, struct error *err)
+{
+	struct trace *trace = NULL;
+	struct timeline *timeline = NULL;
+	struct analysis *analysis = NULL;
+	struct parameters parameters;
+	struct trace_info info;
+	int status = -1;
+
+	memset(result, 0, sizeof *result);
+	if (parameters_read(how->options, &parameters, err) < 0 || trace_open(trace_path, &trace, err) < 0 || timeline_build(trace, &timeline, err) < 0)
+		goto out;
+	info = trace_info(trace);
+	if (info.damaged_chunks && info.chunks == 0) {
+		fail(err, ERR_TRACE_DAMAGED, "%s: none of its %llu chunks is whole", trace_path, (unsigned long long)info.damaged_chunks);
+		goto out;
+	}
+	if (analysis_build(timeline, parameters.count ? parameters.list : NULL, parameters.count, &analysis, err) < 0)
+		goto out;
+	if (reports_write(timeline, analysis, trace, how, err) < 0)
+		goto out;
+	if (how->summary_fd >= 0 && summary_write(timeline, analysis, note_trace, how, err) < 0)
+		goto out;
+	gate_apply(how->options, analysis, result);
+	partial_apply(timeline, result);
+	status = 0;
+out:
+	analysis_free(analysis);
+	timeline_free(timeline);
+	trace_close(trace);
+	return status;
+}
+
+int present_status(const struct options *options, const struct present_result *result, struct error *err)
+{
+	if (result->partial && options_flag(options, OPT_STRICT)) {
+		fail(err, ERR_PARTIAL, "partial data: %s", result->partial_why);
+		return -1;
+	}
+	if (result->gate_failed) {
+		fail(err, ERR_GATE, "%s", result->gate);
+		return -1;
+	}
+	return 0;
+}

@@ -1,0 +1,30 @@
+/* From a trace file to reports: the one way that attach, run and analyze share, so that they give the same bytes. */
+#ifndef INFERSCOPE_CLI_PRESENT_H
+#define INFERSCOPE_CLI_PRESENT_H
+
+#include "cli/failure.h"
+#include "cli/outputs.h"
+
+struct presentation {
+	const struct options *options;
+	const struct outputs *outputs;
+	int summary_fd;    /* where the summary goes; -1 = none */
+	enum log_level level;
+};
+
+struct present_result {
+	bool gate_failed;  /* a --fail-on condition holds; gate says which */
+	char gate[256];
+	bool partial;      /* loss, damage, truncation; partial_why says what */
+	char partial_why[256];
+};
+
+/* Reads TRACE_PATH, writes every report of outputs, then the summary. NOTE_TRACE: the trace's own name for the summary, or NULL. */
+int present_trace(const char *trace_path, const char *note_trace, const struct presentation *how, struct present_result *result, struct error *err);
+/* --fail-on and --parameter are well-formed. */
+int present_check(const struct options *options, struct error *err);
+/* The exit status of a finished command. */
+int present_status(const struct options *options, const struct present_result *result, struct error *err);
+bool colour_wanted(const struct options *options, int fd);
+
+#endif

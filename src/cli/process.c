@@ -1,0 +1,97 @@
+/* Naming a process, and telling what was found out about it. */
+#include "cli/process.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "cli/value.h"
+
+int process_named(const struct invocation *invocation, bool required, pid_t *out, struct error *err)
+{
+	const char *option = options_text(&invocation->options, OPT_PID), *given = invocation->argument_count ? invocation->arguments[0] : option;
+	struct text shown;
+	int pid;
+
+	*out = 0;
+	if (*option && invocation->argument_count && strcmp(option, given) != 0)
+		return fail(err, ERR_USAGE, "two processes are given: %.40s and %.40s", given, option);
+	if (!invocation->argument_count && !*option) {
+		if (!required)
+			return 0;
+		fail(err, ERR_USAGE, "%s needs the pid of a process", invocation->command->name);
+		return fail_hint(err, "`pgrep -af python` lists the running Python processes");
+	}
+	if (!value_pid(given, &pid)) {
+		text_init(&shown);
+		text_add_visible(&shown, given, strlen(given));
+		fail(err, ERR_PID_SYNTAX, "\"%.80s\" is not the pid of a process", shown.data ? shown.data : "");
+		text_done(&shown);
+		return -1;
+	}
+	if (pid == getpid())
+		return fail(err, ERR_OWN_PROCESS, "process %d is inferscope itself", pid);
+	*out = pid;
+	return 0;
+}
+
+void findings_print(const struct target *target, bool colour)
+{
+	for (size_t i = 0; i < target_finding_count(target); i++) {
+		const struct finding *finding = target_finding(target, i);
+		const char *mark = finding->warning ? "warn" : finding->code ? "FAIL" : "ok";
+		const char *paint = !colour ? "" : finding->warning ? "\x1b[33m" : finding->code ? "\x1b[31m" : "\x1b[32m";
+		struct text text;
+
+		text_init(&text);
+		text_add_visible(&text, finding->text, strlen(finding->text));
+		printf("  %s%-4s%s  %-12s %s\n", paint, mark, colour ? "\x1b[0m" : "", finding->check, text.data ? text.data : "");
+		if ((finding->warning || finding->code) && finding->hint[0])
+			printf("        %-12s %s\n", "", finding->hint);
+		text_done(&text);
+	}
+}
+
+static void json_string(struct text *out, const char *key, const char *value)
+{
+	text_printf(out, "\"%s\":\"", key);
+	text_add_json(out, value, strlen(value));
+	text_add_string(out, "\"");
+}
+
+void findings_json(pid_t pid, const struct target *target, const struct error *refusal)
+{
+	struct text out;
+
+	text_init(&out);
+	text_printf(&out, "{\"schema\":\"inferscope.doctor/1\",\"pid\":%d,\"ok\":%s,\"refusal\":", (int)pid, refusal ? "false" : "true");
+	if (refusal) {
+		text_printf(&out, "{\"code\":\"%s\",\"exit\":%d,", error_name(refusal->code), error_status(refusal->code));
+		json_string(&out, "message", refusal->text);
+		text_add_string(&out, ",");
+		json_string(&out, "hint", error_hint(refusal));
+		text_add_string(&out, "}");
+	} else
+		text_add_string(&out, "null");
+	text_add_string(&out, ",\"findings\":[");
+	for (size_t i = 0; target && i < target_finding_count(target); i++) {
+		const struct finding *finding = target_finding(target, i);
+
+		text_printf(&out, "%s{", i ? "," : "");
+		json_string(&out, "check", finding->check);
+		text_printf(&out, ",\"ok\":%s,\"warning\":%s,\"code\":", finding->code && !finding->warning ? "false" : "true", finding->warning ? "true" : "false");
+		if (finding->code)
+			text_printf(&out, "\"%s\",", error_name(finding->code));
+		else
+			text_add_string(&out, "null,");
+		json_string(&out, "text", finding->text);
+		text_add_string(&out, ",");
+		json_string(&out, "hint", finding->hint);
+		text_add_string(&out, "}");
+	}
+	text_add_string(&out, "]}\n");
+	if (!out.failed)
+		fwrite(out.data, 1, out.length, stdout);
+	text_done(&out);
+}

@@ -1,0 +1,82 @@
+/* Handlers, and dying as somebody else did. */
+#include "cli/signals.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static volatile int stop_count;
+static volatile sig_atomic_t child_pid;
+static volatile sig_atomic_t waiting_signal; /* came before there was a child */
+
+static const int forwarded[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT, SIGWINCH };
+
+static void stop_handle(int number)
+{
+	stop_count++;
+}
+
+static void forward_handle(int number, siginfo_t *info, void *context)
+{
+	if (info->si_code == SI_KERNEL)
+		return; /* from the terminal, to the whole foreground group */
+	if (child_pid > 0)
+		kill((pid_t)child_pid, number);
+	else
+		waiting_signal = number;
+}
+
+void signals_catch(void)
+{
+	static const int caught[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction action = { .sa_handler = stop_handle }, before;
+
+	sigemptyset(&action.sa_mask);
+	for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
+		if (caught[i] != SIGHUP || (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN))
+			sigaction(caught[i], &action, NULL);
+}
+
+const volatile int *signals_stop(void)
+{
+	return &stop_count;
+}
+
+void signals_forward(void)
+{
+	struct sigaction action = { .sa_sigaction = forward_handle, .sa_flags = SA_SIGINFO | SA_RESTART }, before;
+
+	sigemptyset(&action.sa_mask);
+	for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++)
+		if (sigaction(forwarded[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+			sigaction(forwarded[i], &action, NULL);
+}
+
+void signals_child(pid_t pid)
+{
+	child_pid = pid;
+	if (pid > 0 && waiting_signal) {
+		kill(pid, (int)waiting_signal);
+		waiting_signal = 0;
+	}
+}
+
+int signals_end_as(int wait_status)
+{
+	struct rlimit no_core = { 0, 0 };
+	int number;
+	sigset_t set;
+
+	if (WIFEXITED(wait_status))
+		return WEXITSTATUS(wait_status);
+	number = WTERMSIG(wait_status);
+	setrlimit(RLIMIT_CORE, &no_core);
+	signal(number, SIG_DFL);
+	sigemptyset(&set);
+	sigaddset(&set, number);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	kill(getpid(), number);
+	return 128 + number;
+}

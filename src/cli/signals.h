@@ -1,0 +1,17 @@
+/* Signals of the command line: the one piece of state that a handler needs. */
+#ifndef INFERSCOPE_CLI_SIGNALS_H
+#define INFERSCOPE_CLI_SIGNALS_H
+
+#include <sys/types.h>
+
+/* From now on SIGINT, SIGTERM and SIGHUP count in *signals_stop() instead of ending us; a SIGHUP that is ignored stays so. */
+void signals_catch(void);
+const volatile int *signals_stop(void);
+/* From now on signals that somebody sends us go on to signals_child(); what the terminal sends, it gets by itself. */
+void signals_forward(void);
+/* The process they go to; 0 = none yet: they wait for it. */
+void signals_child(pid_t pid);
+/* Ends us as a child with this wait status ended: exit status, or the same signal (without a core of ours). */
+int signals_end_as(int wait_status);
+
+#endif

@@ -1,0 +1,94 @@
+/* Where reports go. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/outputs.h"
+
+static struct options options;
+static struct outputs outputs;
+static struct error err;
+
+static int plan(const char *output, const char *format, const char *trace, pid_t pid)
+{
+	memset(&err, 0, sizeof err);
+	cr_assert_eq(options_init(&options, NULL), 0);
+	if (output)
+		cr_assert_eq(options_set(&options, OPT_OUTPUT, output, ORIGIN_COMMAND_LINE, "", NULL), 0);
+	if (format)
+		cr_assert_eq(options_set(&options, OPT_FORMAT, format, ORIGIN_COMMAND_LINE, "", NULL), 0);
+	if (trace)
+		cr_assert_eq(options_set(&options, OPT_TRACE, trace, ORIGIN_COMMAND_LINE, "", NULL), 0);
+	return outputs_plan(&options, pid, &outputs, &err);
+}
+
+Test(outputs, default_to_report_md_and_a_trace_with_the_pid)
+{
+	cr_assert_eq(plan(NULL, NULL, NULL, 4711), 0, "%s", err.text);
+	cr_assert_eq(outputs.count, 1);
+	cr_assert_str_eq(outputs.reports[0].path, "report.md");
+	cr_assert_eq(strncmp(outputs.trace, "inferscope-4711-", 16), 0);
+	cr_assert_not_null(strstr(outputs.trace, "Z.iscope"));
+}
+
+Test(outputs, the_extension_says_the_format)
+{
+	cr_assert_eq(plan("x.html", NULL, "none", 1), 0);
+	cr_assert_str_eq(outputs.reports[0].format->name, "html");
+	cr_assert_str_eq(outputs.trace, "");
+	cr_assert_eq(plan("x.odt", NULL, NULL, 1), -1);
+	cr_assert_eq(err.code, ERR_OPTION_VALUE);
+	cr_assert_eq(plan("x.odt", "json", NULL, 1), 0, "unless the format is named");
+	cr_assert_str_eq(outputs.reports[0].path, "x.odt");
+}
+
+Test(outputs, one_named_format_changes_the_default_name)
+{
+	cr_assert_eq(plan(NULL, "html", NULL, 1), 0);
+	cr_assert_str_eq(outputs.reports[0].path, "report.html");
+}
+
+Test(outputs, several_formats_share_a_stem_and_never_a_file)
+{
+	cr_assert_eq(plan("out/x.md", "md,markdown,json,events", NULL, 1), 0, "%s", err.text);
+	cr_assert_eq(outputs.count, 3);
+	cr_assert_str_eq(outputs.reports[0].path, "out/x.md");
+	for (size_t i = 0; i < outputs.count; i++)
+		for (size_t j = 0; j < i; j++)
+			cr_assert_str_neq(outputs.reports[i].path, outputs.reports[j].path);
+}
+
+Test(outputs, a_folder_gets_report_files)
+{
+	cr_assert_eq(plan("/tmp", "md,html", NULL, 1), 0);
+	cr_assert_str_eq(outputs.reports[0].path, "/tmp/report.md");
+	cr_assert_str_eq(outputs.reports[1].path, "/tmp/report.html");
+}
+
+Test(outputs, stdout_takes_one_format_only)
+{
+	cr_assert_eq(plan("-", NULL, NULL, 1), 0);
+	cr_assert_str_eq(outputs.reports[0].format->name, "text");
+	cr_assert(outputs_use_stdout(&outputs));
+	cr_assert_eq(plan("-", "md,html", NULL, 1), -1);
+	cr_assert_eq(err.code, ERR_USAGE);
+}
+
+Test(outputs, trace_and_report_are_two_files)
+{
+	cr_assert_eq(plan("x.md", NULL, "x.md", 1), -1);
+	cr_assert_eq(err.code, ERR_USAGE);
+}
+
+Test(outputs, an_unknown_format_is_told_the_known_ones)
+{
+	cr_assert_eq(plan(NULL, "pdf", NULL, 1), -1);
+	cr_assert_not_null(strstr(err.hint, "html"));
+}
+
+Test(outputs, what_cannot_be_written_is_found_before)
+{
+	cr_assert_eq(plan("/nonexistent/x.md", NULL, "none", 1), 0);
+	cr_assert_eq(outputs_test(&outputs, &err), -1);
+	cr_assert_eq(err.code, ERR_OUTPUT);
+}

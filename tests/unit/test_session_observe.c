@@ -1,0 +1,171 @@
+/* Readings from a folder that plays /proc. */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "session/observe.h"
+#include "session/syscalls.h"
+
+static char folder[64];
+
+static void file_put(const char *name, const char *format, ...)
+{
+	char path[256];
+	va_list list;
+	FILE *file;
+
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	file = fopen(path, "w");
+	cr_assert_not_null(file, "%s", path);
+	va_start(list, format);
+	vfprintf(file, format, list);
+	va_end(list);
+	fclose(file);
+}
+
+static void folder_put(const char *name)
+{
+	char path[256];
+
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	cr_assert_eq(mkdir(path, 0700), 0);
+}
+
+static void thread_put(int tid, int inner, const char *name, char state, const char *call)
+{
+	char path[128];
+
+	snprintf(path, sizeof path, "7/task/%d", tid);
+	folder_put(path);
+	snprintf(path, sizeof path, "7/task/%d/status", tid);
+	file_put(path, "Name:\t%s\nState:\t%c (x)\nNSpid:\t%d\t%d\nvoluntary_ctxt_switches:\t11\nnonvoluntary_ctxt_switches:\t22\n", name, state, tid, inner);
+	snprintf(path, sizeof path, "7/task/%d/comm", tid);
+	file_put(path, "%s\n", name);
+	snprintf(path, sizeof path, "7/task/%d/schedstat", tid);
+	file_put(path, "5000000 6000 7\n");
+	snprintf(path, sizeof path, "7/task/%d/syscall", tid);
+	file_put(path, "%s\n", call);
+	snprintf(path, sizeof path, "7/task/%d/stat", tid);
+	file_put(path, "%d (%s) %c 1 7 7 0 -1 0 10 0 20 0 3 4 0 0 20 0 2 0 555 1000 10 0 0 0 0\n", tid, name, state);
+}
+
+static void setup(void)
+{
+	snprintf(folder, sizeof folder, "/tmp/inferscope-proc-XXXXXX");
+	cr_assert_not_null(mkdtemp(folder));
+	folder_put("7");
+	folder_put("7/task");
+	file_put("7/stat", "7 (py thon)) S 1 7 7 0 -1 0 10 0 20 0 30 40 0 0 20 0 2 0 555 1000 10 0 0 0 0\n");
+}
+
+static void teardown(void)
+{
+	char command[128];
+
+	snprintf(command, sizeof command, "rm -rf %s", folder);
+	cr_assert_eq(system(command), 0);
+}
+
+TestSuite(observe, .init = setup, .fini = teardown);
+
+/* The text of WAIT of thread TID after one reading. */
+static void wait_read(uint64_t runtime, int tid, char *out, size_t size)
+{
+	const struct procfs procfs = { folder };
+	struct observe observe;
+	struct event_builder builder;
+	bool found = false;
+
+	observe_init(&observe, &procfs, 7, true);
+	observe.runtime = runtime;
+	observe.runtime_end = runtime + 4096;
+	event_builder_init(&builder);
+	cr_assert(observe_read(&observe, 1, &builder));
+	for (struct event_cursor cursor = event_cursor(builder.bytes, builder.size); event_next(&cursor);) {
+		size_t length;
+		const char *text;
+
+		if (cursor.event.kind != EVENT_THREAD_TIME || (int)cursor.event.ref != tid)
+			continue;
+		text = event_str(&cursor, 5, &length);
+		snprintf(out, size, "%.*s", (int)length, text);
+		cr_assert_eq(event_u64(&cursor, 0), 5000000);
+		cr_assert_eq(event_u64(&cursor, 2), 11);
+		cr_assert_eq(event_u64(&cursor, 3), 22);
+		found = true;
+	}
+	cr_assert(found);
+	event_builder_done(&builder);
+	observe_done(&observe);
+}
+
+Test(observe, tells_the_gil_from_other_locks_by_its_address)
+{
+	char wait[32];
+
+	thread_put(100, 1, "main", 'S', "202 0x7f0000000010 0x89 0x0 0x0 0x0 0x0 0x7ffc 0x7f00");
+	wait_read(0x7f0000000000, 100, wait, sizeof wait);
+	cr_assert_str_eq(wait, "gil");
+	wait_read(0x600000000000, 100, wait, sizeof wait);
+	cr_assert_str_eq(wait, "futex");
+}
+
+Test(observe, says_nothing_of_a_thread_that_runs)
+{
+	char wait[32];
+
+	thread_put(100, 1, "main", 'R', "running");
+	wait_read(0, 100, wait, sizeof wait);
+	cr_assert_str_eq(wait, "");
+}
+
+Test(observe, finds_threads_by_inner_and_outer_id_and_forgets_ended_ones)
+{
+	const struct procfs procfs = { folder };
+	struct observe observe;
+	struct event_builder builder;
+	char command[128];
+
+	thread_put(300, 3, "late", 'S', "-1 0x0 0x0");
+	thread_put(100, 1, "main", 'S', "230 0x0 0x0 0x0 0x0 0x0 0x0 0x0 0x0");
+	observe_init(&observe, &procfs, 7, true);
+	event_builder_init(&builder);
+	cr_assert(observe_read(&observe, 1, &builder));
+	cr_assert_eq(observe.count, 2);
+	cr_assert_eq(observe_by_inner(&observe, 3)->tid, 300);
+	cr_assert_str_eq(observe_by_tid(&observe, 100)->wait, "clock_nanosleep");
+	snprintf(command, sizeof command, "rm -r %s/7/task/300", folder);
+	cr_assert_eq(system(command), 0);
+	cr_assert(observe_read(&observe, 2, &builder));
+	cr_assert_null(observe_by_tid(&observe, 300));
+	event_builder_done(&builder);
+	observe_done(&observe);
+}
+
+Test(observe, knows_when_the_process_is_gone)
+{
+	const struct procfs procfs = { "/nonexistent" };
+	struct observe observe;
+	struct event_builder builder;
+
+	observe_init(&observe, &procfs, 7, false);
+	event_builder_init(&builder);
+	cr_assert_not(observe_read(&observe, 1, &builder));
+	event_builder_done(&builder);
+	observe_done(&observe);
+}
+
+Test(syscalls, have_names_and_unknown_ones_numbers)
+{
+	char name[32];
+
+	syscall_name(202, name, sizeof name);
+	cr_assert_str_eq(name, "futex");
+	syscall_name(99999, name, sizeof name);
+	cr_assert_str_eq(name, "syscall_99999");
+}
