@@ -2,7 +2,9 @@
  * who waits for whom is launch.c's. */
 #include "inject/launch_gate.h"
 
-#include "inject/remote_elf.h"
+#include "inject/image.h"
+#include "inject/maps.h"
+#include "inject/memory.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -10,10 +12,8 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <sys/uio.h>
 #include <sys/user.h>
 #include <unistd.h>
 
@@ -28,81 +28,32 @@ struct gate_data {
 
 enum { GATE_BYTES_MAX = 512, RED_ZONE_WORD = 24 /* launch_gate_code.S: push, sub $16 */ };
 
-struct mapping {
-	remote_addr start, end;
-	bool executable, writable, from_start; /* of a file */
-	char path[256];
-};
-
-static bool mapping_parse(const char *line, struct mapping *out)
-{
-	unsigned long long start, end, offset;
-	char access[8], path[256] = "";
-
-	if (sscanf(line, "%llx-%llx %7s %llx %*s %*s %255[^\n]", &start, &end, access, &offset, path) < 4)
-		return false;
-	*out = (struct mapping){ .start = start, .end = end, .executable = access[2] == 'x', .writable = access[1] == 'w',
-		.from_start = offset == 0 && path[0] == '/' };
-	memcpy(out->path, path, sizeof path);
-	return true;
-}
-
-/* Calls EACH for every mapping until one returns non-zero; that is the result. */
-static int for_each_mapping(pid_t pid, int (*each)(void *context, const struct mapping *), void *context)
-{
-	char path[64], *line = NULL;
-	size_t capacity = 0;
-	struct mapping mapping;
-	int result = 0;
-	FILE *maps;
-
-	snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
-	maps = fopen(path, "re");
-	if (!maps)
-		return 0;
-	while (result == 0 && getline(&line, &capacity, maps) > 0)
-		if (mapping_parse(line, &mapping))
-			result = each(context, &mapping);
-	free(line);
-	fclose(maps);
-	return result;
-}
-
-struct python_search {
-	pid_t pid;
-	struct gate_python found;
-	bool old;
-};
-
-static int look_for_python(void *context, const struct mapping *mapping)
-{
-	struct python_search *search = context;
-	struct remote_elf elf;
-	struct gate_python python;
-
-	if (!mapping->from_start || remote_elf_open(search->pid, mapping->start, &elf) < 0)
-		return 0;
-	python.run_main = remote_elf_symbol(&elf, "Py_RunMain");
-	python.save_thread = remote_elf_symbol(&elf, "PyEval_SaveThread");
-	python.restore_thread = remote_elf_symbol(&elf, "PyEval_RestoreThread");
-	if (!python.run_main && python.save_thread)
-		search->old = true;
-	if (!python.run_main || !python.save_thread || !python.restore_thread)
-		return 0;
-	search->found = python;
-	return 1;
-}
-
 int gate_find_python(pid_t pid, struct gate_python *out, bool *old)
 {
-	struct python_search search = { .pid = pid };
-	int found = for_each_mapping(pid, look_for_python, &search);
+	struct maps maps;
+	int result = -1;
 
-	*old = search.old;
-	if (!found)
+	*old = false;
+	if (maps_read(&procfs_real, pid, &maps) < 0)
 		return -1;
-	*out = search.found;
-	return 0;
+	for (size_t i = 0; i < maps.count && result < 0; i++) {
+		struct image image;
+		struct gate_python python;
+
+		if (maps.list[i].offset != 0 || maps.list[i].path[0] != '/' || !image_open(pid, &maps.list[i], &image))
+			continue;
+		python.run_main = image_symbol(&image, "Py_RunMain", NULL);
+		python.save_thread = image_symbol(&image, "PyEval_SaveThread", NULL);
+		python.restore_thread = image_symbol(&image, "PyEval_RestoreThread", NULL);
+		if (!python.run_main && python.save_thread)
+			*old = true;
+		if (!python.run_main || !python.save_thread || !python.restore_thread)
+			continue;
+		*out = python;
+		result = 0;
+	}
+	maps_done(&maps);
+	return result;
 }
 
 remote_addr gate_program_entry(pid_t pid)
@@ -148,60 +99,59 @@ bool gate_reached(pid_t pid, remote_addr addr)
 
 /* ---- room for the gate ---- */
 
-struct room_search {
-	pid_t pid;
-	size_t size;
-	int pass;               /* 0: objects that an attach does not use for its entry code; 1: any */
-	struct remote_elf elf;  /* of the mappings that follow its header */
-	bool have_elf;
-	remote_addr room;
-};
-
-/* An attach keeps its entry code behind the code of libc, ld.so, the interpreter and the executable: leave that room to it. */
-static bool left_alone(const struct room_search *search, const struct mapping *mapping)
+/* Zero bytes of SIZE at the very end of the pages of the segment, behind what the file defines. 0 = none. */
+static remote_addr room_behind(const struct maps *maps, const struct image *image, const struct image_segment *segment, size_t size)
 {
-	char link[64], executable[256];
-	ssize_t length;
-
-	snprintf(link, sizeof link, "/proc/%d/exe", (int)search->pid);
-	length = readlink(link, executable, sizeof executable - 1);
-	executable[length > 0 ? length : 0] = '\0';
-	return remote_elf_symbol(&search->elf, "__libc_start_main") || remote_elf_symbol(&search->elf, "_dl_allocate_tls")
-		|| remote_elf_symbol(&search->elf, "Py_RunMain") || strcmp(executable, mapping->path) == 0;
-}
-
-static int look_for_room(void *context, const struct mapping *mapping)
-{
-	struct room_search *search = context;
+	const struct mapping *mapping = maps_find(maps, segment->end - 1);
 	unsigned char bytes[GATE_BYTES_MAX];
 	remote_addr room;
 
-	if (mapping->from_start)
-		search->have_elf = remote_elf_open(search->pid, mapping->start, &search->elf) == 0;
-	if (!search->have_elf || !mapping->executable || mapping->writable || search->elf.code_end <= mapping->start || search->elf.code_end > mapping->end)
+	if (!segment->executable || segment->writable || !mapping || !mapping->executable || mapping->writable)
 		return 0;
-	room = (mapping->end - search->size) & ~(remote_addr)15;
-	if (room < search->elf.code_end || remote_read(search->pid, room, bytes, search->size) < 0)
+	room = (mapping->end - size) & ~(remote_addr)15;
+	if (room < segment->end || room < mapping->start || memory_read(image->pid, room, bytes, size) < 0)
 		return 0;
-	for (size_t i = 0; i < search->size; i++)
+	for (size_t i = 0; i < size; i++)
 		if (bytes[i])
 			return 0;
-	if (search->pass == 0 && left_alone(search, mapping))
-		return 0;
-	search->room = room;
-	return 1;
+	return room;
 }
 
-/* Zero bytes behind the code of some mapped object, as far from its start as possible. 0 = none. */
+/* An attach keeps its entry code behind the code of libc, ld.so, the interpreter and the executable: leave that room to it. */
+static bool room_is_wanted(const struct image *image, const char *executable)
+{
+	return image_symbol(image, "__libc_start_main", NULL) || image_symbol(image, "_dl_allocate_tls", NULL)
+		|| image_symbol(image, "Py_RunMain", NULL) || strcmp(executable, image->path) == 0;
+}
+
 static remote_addr find_room(pid_t pid, size_t size)
 {
-	for (int pass = 0; pass < 2; pass++) {
-		struct room_search search = { .pid = pid, .size = size, .pass = pass };
+	char link[64], executable[512];
+	remote_addr found = 0, second_best = 0;
+	struct maps maps;
+	ssize_t length;
 
-		if (for_each_mapping(pid, look_for_room, &search))
-			return search.room;
+	snprintf(link, sizeof link, "/proc/%d/exe", (int)pid);
+	length = readlink(link, executable, sizeof executable - 1);
+	executable[length > 0 ? length : 0] = '\0';
+	if (maps_read(&procfs_real, pid, &maps) < 0)
+		return 0;
+	for (size_t i = 0; i < maps.count && !found; i++) {
+		struct image image;
+
+		if (maps.list[i].offset != 0 || maps.list[i].path[0] != '/' || !image_open(pid, &maps.list[i], &image))
+			continue;
+		for (uint32_t j = 0; j < image.segment_count && !found; j++) {
+			remote_addr room = room_behind(&maps, &image, &image.segments[j], size);
+
+			if (room && !room_is_wanted(&image, executable))
+				found = room;
+			else if (room)
+				second_best = room;
+		}
 	}
-	return 0;
+	maps_done(&maps);
+	return found ? found : second_best;
 }
 
 static int poke(pid_t pid, remote_addr addr, const void *bytes, size_t size)
@@ -251,8 +201,6 @@ int gate_install(pid_t pid, const struct gate_python *python, pid_t parent, bool
 int gate_open(pid_t pid, remote_addr word)
 {
 	uint64_t one = 1;
-	struct iovec here = { &one, sizeof one };
-	struct iovec there = { (void *)(uintptr_t)word, sizeof one };
 
-	return process_vm_writev(pid, &here, 1, &there, 1, 0) == (ssize_t)sizeof one ? 0 : -1;
+	return memory_write(pid, word, &one, sizeof one);
 }

@@ -1,13 +1,14 @@
 /* `pystack_driver PID HEX [ROUNDS [PAUSE_US]]` reads the Python stacks of a process and prints one JSON line per thread of the last round:
  * {"tid":1,"gil":true,"cut":false,"frames":[["name","qualname","file",1],…]}, and a last one {"rounds":…,"torn":…,"median_us":…}. */
 #include "base/text.h"
-#include "inject/remote_elf.h"
+#include "inject/image.h"
+#include "inject/maps.h"
+#include "inject/memory.h"
 #include "unwind/pystack.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,26 +23,23 @@ struct told {
 
 static int read_memory(void *context, uint64_t addr, void *buffer, size_t size)
 {
-	return remote_read(*(pid_t *)context, addr, buffer, size);
+	return memory_read(*(pid_t *)context, addr, buffer, size);
 }
 
 static uint64_t find_runtime(pid_t pid)
 {
-	char path[64], line[512];
+	struct maps maps;
 	uint64_t found = 0;
-	FILE *maps;
 
-	snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
-	maps = fopen(path, "re");
-	while (maps && !found && fgets(line, sizeof line, maps)) {
-		unsigned long long start, offset;
-		struct remote_elf elf;
+	if (maps_read(&procfs_real, pid, &maps) < 0)
+		return 0;
+	for (size_t i = 0; i < maps.count && !found; i++) {
+		struct image image;
 
-		if (sscanf(line, "%llx-%*x %*s %llx", &start, &offset) == 2 && offset == 0 && strchr(line, '/') && remote_elf_open(pid, start, &elf) == 0)
-			found = remote_elf_symbol(&elf, "_PyRuntime");
+		if (maps.list[i].offset == 0 && maps.list[i].path[0] == '/' && image_open(pid, &maps.list[i], &image))
+			found = image_symbol(&image, "_PyRuntime", NULL);
 	}
-	if (maps)
-		fclose(maps);
+	maps_done(&maps);
 	return found;
 }
 
