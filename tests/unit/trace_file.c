@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <zstd.h>
 
 #include "tests/unit/trace_help.h"
+#include "trace/codec.h"
 #include "trace/format.h"
 
 static const char three_chunks[] =
@@ -253,6 +255,100 @@ Test(file, lies_with_good_check_sums_are_found_out)
 	}
 	free(copy);
 	free(file.data);
+}
+
+/* A file of one chunk whose columns say that its events have these sizes. */
+static unsigned chunks_of_columns(const uint16_t *sizes, uint32_t count, uint32_t raw_bytes, struct trace_info *info)
+{
+	unsigned char *columns = calloc(1, raw_bytes), *file = calloc(1, 4096), packed[1024];
+	struct chunk_store store = { .codec = CODEC_DELTA_ZSTD, .raw_bytes = raw_bytes, .event_count = count };
+	unsigned chunks;
+	size_t length;
+	uint32_t i;
+
+	for (i = 0; i < count; i++) {
+		columns[2 * count + i] = (unsigned char)sizes[i];
+		columns[3 * count + i] = (unsigned char)(sizes[i] >> 8);
+	}
+	store.stored_bytes = (uint32_t)ZSTD_compress(packed, sizeof packed, columns, raw_bytes, 1);
+	file_head_write(&(struct file_head){ .version = 1, .must_know = FEATURE_DELTA_ZSTD }, file);
+	length = FILE_HEAD_BYTES + forge(file + FILE_HEAD_BYTES, store, packed);
+	chunks = chunks_of(file, length, info);
+	free(columns);
+	free(file);
+	return chunks;
+}
+
+Test(file, columns_that_lie_about_sizes_are_found_out)
+{
+	static const struct { uint16_t sizes[3]; uint32_t count, raw_bytes, expected; } rows[] = {
+		{ { 16, 24, 16 }, 3, 56, 1 },
+		{ { 64 }, 1, 16, 0 },         /* beyond the events */
+		{ { 48, 16 }, 2, 48, 0 },     /* its payload would reach beyond the columns */
+		{ { 16, 16 }, 2, 48, 0 },     /* do not fill it */
+		{ { 8, 24 }, 2, 32, 0 },
+		{ { 20, 16 }, 2, 40, 0 },
+		{ { 0, 0, 48 }, 3, 48, 0 },
+		{ { 65528, 16 }, 2, 40, 0 },
+	};
+	struct trace_info info;
+	size_t i;
+
+	for (i = 0; i < sizeof rows / sizeof *rows; i++)
+		cr_assert_eq(chunks_of_columns(rows[i].sizes, rows[i].count, rows[i].raw_bytes, &info), rows[i].expected, "row %zu", i);
+}
+
+Test(file, a_chunk_beyond_16_mib_is_refused)
+{
+	uint32_t count = (CHUNK_RAW_MAX >> 4) + 1, i;
+	struct chunk_store store = { .codec = CODEC_DELTA_ZSTD, .raw_bytes = count * 16, .event_count = count };
+	struct event *events = calloc(count, sizeof *events);
+	unsigned char *file = calloc(1, 1 << 20);
+	struct codec *codec = codec_new();
+	struct error err = { ERR_NONE };
+	struct trace_writer *writer;
+	struct trace_info info;
+	const void *packed;
+	struct sink *sink;
+	struct text text;
+	size_t size;
+
+	for (i = 0; i < count; i++)
+		events[i].size = 16;
+	packed = codec_pack(codec, events, count * sizeof *events, count, &size);
+	store.stored_bytes = (uint32_t)size;
+	file_head_write(&(struct file_head){ .version = 1 }, file);
+	cr_assert_eq(chunks_of(file, FILE_HEAD_BYTES + forge(file + FILE_HEAD_BYTES, store, packed), &info), 0u);
+	cr_assert_eq(info.damaged_chunks, 1u);
+
+	text_init(&text);
+	cr_assert_eq(sink_open_text(&text, &sink, &err), 0);
+	cr_assert_eq(trace_writer_open(sink, CODEC_DELTA_ZSTD, 0, &writer, &err), 0);
+	cr_assert_eq(trace_writer_add(writer, &(struct chunk){ .events = events, .size = count * sizeof *events }, &err), -1);
+	cr_assert_eq(trace_writer_add(writer, &(struct chunk){ .events = events, .size = (count - 1) * sizeof *events }, &err), 0);
+	trace_writer_close(writer);
+	cr_assert_eq(sink_commit(sink, &err), 0);
+	cr_assert_eq(chunks_of(text.data, text.length, &info), 1u);
+	text_done(&text);
+	codec_free(codec);
+	free(events);
+	free(file);
+}
+
+Test(file, a_head_with_more_refs_than_there_may_be_is_refused)
+{
+	struct chunk chunk = { .lane_kind = LANE_THREAD, .sequence = 1, .ref_count = LANE_DEPTH_REFS };
+	unsigned char file[FILE_HEAD_BYTES + CHUNK_HEAD_MAX] = { 0 }, *head = file + FILE_HEAD_BYTES;
+	uint32_t length = (uint32_t)chunk_head_write(&chunk, &(struct chunk_store){ .codec = CODEC_RAW }, head), longer = length + 160, crc;
+	struct trace_info info;
+
+	file_head_write(&(struct file_head){ .version = 1 }, file);
+	cr_assert_eq(chunks_of(file, FILE_HEAD_BYTES + length, &info), 1u);
+	head[22] = LANE_DEPTH_REFS + 40;
+	memcpy(head + 4, &longer, 4);
+	crc = crc_of(head, longer - 4);
+	memcpy(head + longer - 4, &crc, 4);
+	cr_assert_eq(chunks_of(file, FILE_HEAD_BYTES + longer, &info), 0u);
 }
 
 Test(file, a_crafted_file_costs_bounded_work, .timeout = 60)
