@@ -49,7 +49,7 @@ static const char HTML_STYLE[] =
 	".finding>summary::-webkit-details-marker{display:none}.finding>summary::after{content:'\\25be';color:var(--soft)}.finding[open]>summary::after{content:'\\25b4'}.finding>summary:hover{background:var(--shade)}"
 	".finding .title{font-size:1rem;font-weight:650}.win{text-align:right;line-height:1.2}.win b{font-size:1.05rem}.win small{display:block;color:var(--soft);font-size:.76rem}"
 	".body{padding:.2rem 1rem 1rem;display:grid;grid-template-columns:minmax(0,1fr) minmax(0,1fr);gap:1rem 1.6rem}.body h4,.sub{margin:.4rem 0 .3rem;font-size:.76rem;text-transform:uppercase;letter-spacing:.07em;color:var(--soft)}"
-	".do{grid-column:1/-1;background:var(--goodbg);border-radius:8px;padding:.7rem .9rem}.do h4{color:var(--good);margin-top:0}.do p{margin:0}.places{margin:0;padding:0;list-style:none}.places li{margin:0 0 .35rem}"
+	".do{grid-column:1/-1;background:var(--goodbg);border-radius:8px;padding:.7rem .9rem}.do h4{color:var(--good);margin-top:0}.do p{margin:0}.do p::first-letter,.sentence::first-letter{text-transform:uppercase}.places{margin:0;padding:0;list-style:none}.places li{margin:0 0 .35rem}"
 	/* tables */
 	".scroll{overflow-x:auto;margin:0 -.3rem;padding:0 .3rem}table{border-collapse:collapse;width:100%;font-size:.9rem}th{font-weight:600;text-align:left;color:var(--soft);font-size:.8rem;border-bottom:1px solid var(--line);padding:.3rem .6rem;white-space:nowrap;vertical-align:bottom}"
 	"th abbr{text-decoration:none;border-bottom:1px dotted var(--soft);cursor:help}td{padding:.38rem .6rem;border-bottom:1px solid var(--line);vertical-align:top}tbody tr:last-child td{border-bottom:0}tbody tr:hover{background:var(--shade)}"

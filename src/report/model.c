@@ -147,8 +147,13 @@ static void describe_verdict(struct report *report)
 		[PART_GPU] = b->gpu_pct, [PART_TRANSFER] = b->transfer_pct, [PART_RUNNABLE] = b->runnable_pct, [PART_SLEEP] = b->sleep_pct, [PART_IDLE] = b->idle_pct,
 	};
 	double sum = 0;
+	size_t label;
 
 	report->class_label = class_label(report->analysis->verdict.class_);
+	report->sentence = string_or_empty(report->analysis->verdict.sentence);
+	label = strlen(report->class_label);
+	if (!strncmp(report->sentence, report->class_label, label) && report->sentence[label] == ':' && report->sentence[label + 1] == ' ')
+		report->sentence += label + 2;
 	report->reason = words_of(report, report->analysis->verdict.reason);
 	for (size_t i = 0; i < PART_COUNT; i++) {
 		report->parts[i] = isfinite(values[i]) && values[i] > 0 ? values[i] : 0;

@@ -71,6 +71,7 @@ struct report {
 	struct arena arena;
 
 	const char *class_label; /* "CPU-bound" */
+	const char *sentence;    /* the verdict's, without the class that every format says before it */
 	const char *reason;      /* "one core saturated" */
 	const char *command;     /* of the process, or "" */
 	const char *python;

@@ -88,6 +88,8 @@ static void add_counters(struct report *report)
 	const struct { enum quality_state state; const char *key, *label; uint64_t value; const char *meaning; } rows[] = {
 		{ QUALITY_BAD, "damaged_chunks", "Damaged parts of the file", q->damaged_chunks, "what lay in them is missing" },
 		{ QUALITY_NOTE, "unmatched", "Unmatched events", q->unmatched, "a return without its call, or a call without its return: their times are cut at the edge of what was seen" },
+		{ QUALITY_NOTE, "outside", "Events outside windows", q->outside, "calls that were seen while hooks were said to be off; left out" },
+		{ QUALITY_NOTE, "other_calls", "Calls in (other)", q->other_calls, "their stacks were too deep or too many to keep apart" },
 		{ QUALITY_NOTE, "unresolved_names", "Functions without a name", q->unresolved_names, "shown by number" },
 		{ QUALITY_NOTE, "torn_samples", "Torn samples", q->torn_samples, "the stack changed while it was read; left out" },
 		{ QUALITY_NOTE, "cut_strings", "Names cut", q->cut_strings, "longer than an event may be" },
@@ -130,6 +132,8 @@ int quality_build(struct report *report, struct error *err)
 	add_overhead(report);
 	add_threads(report);
 	add_counters(report);
+	if (report->timeline->thread_count && !report->timeline->native_split)
+		add(report, QUALITY_NOTE, "native_split", "Native code", "not told apart", "CPU time inside C extensions counts as the Python function that called them");
 	if (gpu && *gpu)
 		add(report, QUALITY_NOTE, "gpu", "GPU", "not seen", report_note(report, "%s", gpu));
 	worst_first(report->quality, report->quality_count);

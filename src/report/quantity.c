@@ -161,6 +161,10 @@ struct quantity quantity_of(double value, const char *unit, unsigned flags)
 	if (whole && value >= 1000 && !strcmp(unit, "count"))
 		return quantity_count((uint64_t)(value + 0.5), flags);
 	plain = whole && value >= 1000 ? quantity_short((uint64_t)(value + 0.5), 0) : quantity_plain(value, 2);
-	snprintf(out.text, sizeof out.text, "%s%.30s%s", flags & QUANTITY_ABOUT ? "~" : "", plain.text, !strcmp(unit, "per_second") ? " /s" : "");
+	if (!strcmp(unit, "per_second"))
+		unit = "/s";
+	else if (!strcmp(unit, "count") || !strcmp(unit, "ratio"))
+		unit = "";
+	snprintf(out.text, sizeof out.text, "%s%.24s%s%.10s", flags & QUANTITY_ABOUT ? "~" : "", plain.text, *unit ? " " : "", unit);
 	return out;
 }

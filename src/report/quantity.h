@@ -18,7 +18,7 @@ struct quantity quantity_short(uint64_t count, unsigned flags); /* "1.23 M" */
 struct quantity quantity_bytes(uint64_t bytes, unsigned flags); /* "1.50 GiB" */
 struct quantity quantity_pct(double pct, unsigned flags);       /* "12.3 %", "<0.1 %" */
 struct quantity quantity_confidence(double share);               /* 0–1 as "60 %" */
-/* A value with the unit of a metric: ns, count, ratio, pct, bytes, per_second. NAN is "–". */
+/* A value with the unit of a metric: ns, count, ratio, pct, bytes, per_second, or a word that follows it (cores). NAN is "–". */
 struct quantity quantity_of(double value, const char *unit, unsigned flags);
 /* For CSS and JSON: plain digits, at most DECIMALS after the point, no trailing zeros; VALUE must be finite. */
 struct quantity quantity_plain(double value, unsigned decimals);

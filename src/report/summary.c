@@ -22,7 +22,7 @@ static void add_verdict(struct terminal *t, const struct report *report)
 		terminal_name(t, SGR_BOLD, report->reason, 28, NAME_HEAD, false);
 	}
 	text_printf(&t->text, "  (confidence %s)\n", quantity_confidence(report->analysis->verdict.confidence).text);
-	terminal_wrap(t, 0, report->analysis->verdict.sentence, 0, 2);
+	terminal_wrap(t, 0, report->sentence, 0, 2);
 }
 
 /* 3 lines at most: the bar, and what its letters mean. */

@@ -133,11 +133,9 @@ static bool take(void *context, const struct interval *interval)
 	if (!TYPES[type].point) {
 		keep(all, interval, interval->kind, interval->start_ns, interval->end_ns, type);
 	} else if (interval->kind == EVENT_SCOPE_ENTER) {
-		/* A scope comes as one interval and is written as its two ends, as far as they were seen. */
+		/* From its beginning to its end; the end comes again as SCOPE_EXIT. */
 		if (!interval->open_start)
 			keep(all, interval, EVENT_SCOPE_ENTER, interval->start_ns, interval->start_ns, type);
-		if (!interval->open_end)
-			keep(all, interval, EVENT_SCOPE_EXIT, interval->end_ns, interval->end_ns, type_of(EVENT_SCOPE_EXIT));
 	} else {
 		keep(all, interval, interval->kind, interval->end_ns, interval->end_ns, type);
 	}

@@ -112,7 +112,7 @@ static void add_verdict(struct text *out, const struct report *report)
 	text_add_string(out, "</p><h1>");
 	html_add(out, report->class_label, 60, NAME_HEAD);
 	text_add_string(out, "</h1><p class=\"sentence\">");
-	html_add(out, verdict->sentence, 600, NAME_HEAD);
+	html_add(out, report->sentence, 600, NAME_HEAD);
 	text_add_string(out, "</p>");
 	if (verdict->gpu && *verdict->gpu) {
 		text_add_string(out, "<p class=\"soft small\">No GPU data: ");

@@ -269,6 +269,7 @@ static void put_functions(struct json *json, cJSON *root, const struct report *r
 		put_string(json, object, "precision", precision_name(function->precision));
 		put_number(json, object, "coverage", function->coverage, 6);
 		put_u64(json, object, "cpu_self_ns", function->cpu_self_ns);
+		put_u64(json, object, "lock_wait_ns", function->lock_wait_ns);
 		put_u64(json, object, "longest_ns", function->longest_ns);
 		put_u64(json, object, "exceptions_count", function->exceptions);
 		put_u64(json, object, "threads_count", function->threads);
@@ -333,6 +334,25 @@ static void put_process(struct json *json, cJSON *processes, const struct proces
 	put_u64(json, object, "threads_max_count", process->threads_max);
 }
 
+static void put_device(struct json *json, cJSON *devices, const struct device *device)
+{
+	cJSON *object = append_object(json, devices);
+
+	put_u64(json, object, "device_id", device->id);
+	put_u64(json, object, "kernels_count", device->kernels);
+	put_u64(json, object, "copies_count", device->copies);
+	put_u64(json, object, "busy_ns", device->busy_ns);
+	put_u64(json, object, "kernel_ns", device->kernel_ns);
+	put_u64(json, object, "copy_ns", device->copy_ns);
+	put_u64(json, object, "copy_exposed_ns", device->copy_exposed_ns);
+	put_u64(json, object, "h2d_bytes", device->h2d_bytes);
+	put_u64(json, object, "d2h_bytes", device->d2h_bytes);
+	put_u64(json, object, "d2d_bytes", device->d2d_bytes);
+	put_u64(json, object, "first_ns", device->first_ns);
+	put_u64(json, object, "last_ns", device->last_ns);
+	put_bool(json, object, "lower_bound", device->cut);
+}
+
 static void put_quality(struct json *json, cJSON *root, const struct report *report)
 {
 	static const char *const states[] = { [QUALITY_FINE] = "ok", [QUALITY_NOTE] = "note", [QUALITY_BAD] = "bad" };
@@ -348,6 +368,8 @@ static void put_quality(struct json *json, cJSON *root, const struct report *rep
 	put_u64(json, object, "skipped_calls_count", quality->skipped_calls);
 	put_u64(json, object, "cut_strings_count", quality->cut_strings);
 	put_u64(json, object, "damaged_chunks_count", quality->damaged_chunks);
+	put_u64(json, object, "outside_count", quality->outside);
+	put_u64(json, object, "other_calls_count", quality->other_calls);
 	put_u64(json, object, "unresolved_names_count", quality->unresolved_names);
 	put_u64(json, object, "torn_samples_count", quality->torn_samples);
 	put_u64(json, object, "samples_count", quality->samples);
@@ -398,6 +420,9 @@ static void put_root(struct json *json, cJSON *root, const struct report *report
 	array = put_array(json, root, "processes");
 	for (size_t i = 0; i < timeline->process_count; i++)
 		put_process(json, array, &timeline->processes[i]);
+	array = put_array(json, root, "devices");
+	for (size_t i = 0; i < timeline->device_count; i++)
+		put_device(json, array, &timeline->devices[i]);
 	put_quality(json, root, report);
 	array = put_array(json, root, "warnings");
 	for (size_t i = 0; i < report->warning_count; i++)

@@ -84,7 +84,7 @@ static void add_head(struct text *out, const struct report *report)
 		add_prose(out, report->reason, 60);
 	}
 	text_printf(out, " (confidence %s): ", quantity_confidence(verdict->confidence).text);
-	add_prose(out, verdict->sentence, 500);
+	add_prose(out, report->sentence, 500);
 	text_add_string(out, "\n\n| What | Value |\n|---|---|\n| Process | ");
 	text_printf(out, "%u ", report->pid);
 	if (*report->command)

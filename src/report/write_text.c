@@ -39,7 +39,7 @@ static void add_head(struct terminal *t, const struct report *report)
 		terminal_name(t, 0, report->reason, 40, NAME_HEAD, false);
 	}
 	text_printf(&t->text, " (confidence %s)\n", quantity_confidence(verdict->confidence).text);
-	terminal_wrap(t, 0, verdict->sentence, 0, 6);
+	terminal_wrap(t, 0, report->sentence, 0, 6);
 	newline(t);
 	text_init(&line);
 	text_printf(&line, "%u  ", report->pid);

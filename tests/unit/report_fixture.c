@@ -73,7 +73,7 @@ static const struct finding_report FINDINGS[] = {
 };
 
 static const struct metric METRICS[] = {
-	{ "cpu.busy_cores", "count", 0.89, NULL },
+	{ "cpu.busy_cores", "cores", 0.89, NULL },
 	{ "events.per_second", "per_second", 33366.7, NULL },
 	{ "gpu.busy_pct", "pct", NAN, "no CUDA library is loaded" },
 	{ "memory.rss_max", "bytes", 1610612736, NULL },
@@ -94,7 +94,7 @@ void fixture_init(struct fixture *fixture)
 		.function_count = FIXTURE_FUNCTIONS, .functions = fixture->functions, .node_count = FIXTURE_NODES, .nodes = fixture->nodes,
 		.thread_count = FIXTURE_THREADS, .threads = fixture->threads, .process_count = 1, .processes = &fixture->process, .window_count = 12,
 		.counter_count = sizeof COUNTERS / sizeof *COUNTERS, .counters = COUNTERS, .capture_count = sizeof CAPTURES / sizeof *CAPTURES, .captures = CAPTURES,
-		.coverage = 0.91, .quality = { .events = 1001000, .lost_events = 12, .unmatched = 2, .skipped_calls = 5400, .samples = 120 },
+		.coverage = 0.91, .native_split = true, .quality = { .events = 1001000, .lost_events = 12, .unmatched = 2, .skipped_calls = 5400, .samples = 120 },
 	};
 	fixture->analysis = (struct analysis){
 		.verdict = { .class_ = VERDICT_CPU_BOUND, .reason = "one_core_saturated", .confidence = 0.6, .gpu = "no CUDA library is loaded",

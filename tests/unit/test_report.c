@@ -15,6 +15,7 @@ static const struct interval INTERVALS[] = {
 	{ .kind = EVENT_PY_ENTER, .start_ns = 2000123, .end_ns = 3000456, .thread = 0, .function = 0 },
 	{ .kind = EVENT_PY_ENTER, .start_ns = 1000999, .end_ns = 5000000, .thread = 0, .function = 7 },
 	{ .kind = EVENT_SCOPE_ENTER, .start_ns = 500, .end_ns = 6000000, .thread = 0, .function = UINT32_MAX, .name = "inference", .metadata = "{\"tokens\": 3}" },
+	{ .kind = EVENT_SCOPE_EXIT, .start_ns = 6000000, .end_ns = 6000000, .thread = 0, .function = UINT32_MAX, .name = "inference", .metadata = "{\"tokens\": 3}" },
 	{ .kind = EVENT_SCOPE_ENTER, .start_ns = 7000000, .end_ns = 30000000000, .thread = 1, .function = UINT32_MAX, .name = "open at the end", .open_end = true },
 	{ .kind = EVENT_INSTANT, .start_ns = 4000000, .end_ns = 4000000, .thread = 1, .function = UINT32_MAX, .name = "tokenization_complete", .metadata = "" },
 	{ .kind = EVENT_GPU_KERNEL, .start_ns = 2500000, .end_ns = 2600001, .thread = UINT32_MAX, .function = UINT32_MAX, .name = "gemm<float>", .device = 1, .stream = 7, .grid = { 8, 1, 1 }, .block = { 256, 1, 1 } },
