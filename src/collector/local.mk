@@ -1,0 +1,13 @@
+# A shared library without libtool: it is loaded into any Python 3.8-3.15 on glibc 2.31 or later, so it needs libc only, keeps
+# everything hidden but its entry, is never unloaded, and is built without sanitizers whatever the rest is built with.
+noinst_PROGRAMS += libinferscope-collector.so
+libinferscope_collector_so_SOURCES = \
+	src/collector/budget.c src/collector/code.c src/collector/code.h src/collector/collector.h src/collector/entry.c \
+	src/collector/evaluator.c src/collector/fork.c src/collector/lane.c src/collector/lane.h src/collector/libc.h \
+	src/collector/monitoring.c src/collector/python.c src/collector/python.h src/collector/seed.c src/collector/skip.c \
+	src/collector/stack.c src/collector/stack.h src/collector/text.c src/collector/text.h
+libinferscope_collector_so_CPPFLAGS = -I$(top_srcdir)/src -D_GNU_SOURCE
+libinferscope_collector_so_CFLAGS = -std=gnu11 $(WARN_CFLAGS) -O2 -g -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-semantic-interposition \
+	-U_FORTIFY_SOURCE -fno-stack-protector -fno-plt
+libinferscope_collector_so_LDFLAGS = -shared -Wl,-z,nodelete -Wl,-z,now -Wl,-z,defs -Wl,--build-id=sha1 -Wl,-soname,libinferscope-collector.so -Wl,--as-needed
+libinferscope_collector_so_LDADD =

@@ -372,6 +372,7 @@ static const struct probe {
 	PROBE(cfunction_def, cfunction_def());
 	PROBE(cfunction_self, AT(PyCFunctionObject, m_self));
 	PROBE(cfunction_module, AT(PyCFunctionObject, m_module));
+	PROBE(cfunction_vectorcall, AT(PyCFunctionObject, vectorcall));
 	PROBE(frame_code, frame_code());
 	PROBE(frame_previous, frame_previous());
 	PROBE(frame_instr, frame_instr());

@@ -1,0 +1,275 @@
+/*
+ * What the hooks may cost, and when they are on. Time runs in cycles of about a quarter of a second; each has an allowance of
+ * events (allowed share × cycle ÷ cost of one event). When it is used up a window closes, and the next one opens with the next
+ * cycle: by the switch thread, by a callback that still fires, or by the attacher (REARM). Cycles are jittered by a quarter, so
+ * that windows do not beat with what the program does periodically.
+ */
+#include "collector/collector.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "collector/libc.h"
+
+enum { CYCLE_MS = 250, WATCH_MS = 500, CALIBRATION_EVENTS = 4000, SWITCHER_STACK_BYTES = 256 * 1024 };
+
+static void futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
+{
+	struct timespec timeout = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+
+	syscall(SYS_futex, word, FUTEX_WAIT, value, &timeout, NULL, 0);
+}
+
+static void switch_word_set(uint32_t value)
+{
+	__atomic_store_n(&the.page->switch_word, value, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &the.page->switch_word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+/* xorshift: never zero */
+static uint64_t random_next(void)
+{
+	the.random ^= the.random << 13;
+	the.random ^= the.random >> 7;
+	the.random ^= the.random << 17;
+	return the.random;
+}
+
+/* What one lookup and one event of ours cost here, on a private lane: the best of a few rounds, in picoseconds. */
+static uint64_t calibrate(void)
+{
+	enum { ROUNDS = 5, REACH = SUBBUF_BYTES - SUBBUF_HEAD };
+	struct subbuf *subbuf = calloc(1, SUBBUF_BYTES);
+	struct lane *lane = calloc(1, sizeof *lane);
+	uint64_t best = UINT64_MAX;
+
+	for (int round = 0; subbuf && lane && round < ROUNDS; round++) {
+		struct timespec begin, end;
+		uint64_t ns;
+
+		lane->subbuf = subbuf;
+		lane->cursor = (struct event *)((char *)subbuf + SUBBUF_HEAD);
+		lane->last = (struct event *)((char *)subbuf + SUBBUF_BYTES) - 1;
+		clock_gettime(CLOCK_MONOTONIC, &begin);
+		for (int i = 0; i < CALIBRATION_EVENTS / 2; i++) {
+			lane_push(lane, ticks_now(), 7, EVENT_PY_ENTER);
+			lane_pop(lane, ticks_now(), 7, EVENT_PY_LEAVE, 0);
+		}
+		clock_gettime(CLOCK_MONOTONIC, &end);
+		ns = (uint64_t)(end.tv_sec - begin.tv_sec) * 1000000000ull + (uint64_t)end.tv_nsec - (uint64_t)begin.tv_nsec;
+		if (ns < best)
+			best = ns;
+	}
+	free(subbuf);
+	free(lane);
+	return best == UINT64_MAX ? 10000 : best * 1000 / CALIBRATION_EVENTS;
+}
+_Static_assert(CALIBRATION_EVENTS * sizeof(struct event) <= SUBBUF_BYTES - SUBBUF_HEAD, "one round fits a sub-buffer");
+
+void budget_init(void)
+{
+	uint64_t own = calibrate(), share_ps;
+
+	if (own < 2000)
+		own = 2000;
+	the.cost_ps = own * the.hooks->cost_factor[the.python.minor & 15] / 100;
+	the.page->cost_ps_py = the.cost_ps;
+	the.page->cost_ps_c = the.cost_ps;
+	the.cycle_ticks = the.page->ticks_per_second * CYCLE_MS / 1000;
+	the.random = ticks_now() | 1;
+	share_ps = (uint64_t)CYCLE_MS * the.page->max_overhead_ppm * 1000; /* ms × ppm × 10^9 / 10^6 */
+	the.allowance = the.page->max_overhead_ppm ? (int64_t)(share_ps / the.cost_ps) : INT64_MAX;
+	if (the.allowance < 100)
+		the.allowance = 100;
+}
+
+static void cycle_begin(uint64_t now)
+{
+	the.cycle_end = now + the.cycle_ticks * 3 / 4 + random_next() % (the.cycle_ticks / 2 + 1);
+	the.tokens = the.allowance;
+}
+
+static void write_window(uint64_t now, uint8_t kind, uint32_t reason)
+{
+	const size_t size = sizeof(struct event) + 8;
+	struct event *event = lane_reserve(lane_meta(), size, now);
+	uint32_t payload[2] = {reason, 0};
+
+	if (!event)
+		return;
+	*event = (struct event){now, 0, (uint16_t)size, kind, 0};
+	memcpy(event + 1, payload, sizeof payload);
+	lane_commit(lane_meta(), size);
+}
+
+void window_open(uint64_t now, enum window_reason reason)
+{
+	if (the.hooks_on || the.dead)
+		return;
+	the.window++;
+	cycle_begin(now);
+	if (!the.hooks->open()) {
+		the.window++;
+		the.tokens = -1;
+		write_window(now, EVENT_WINDOW_OFF, WINDOW_FOREIGN);
+		return;
+	}
+	the.hooks_on = true;
+	the.opened_at = now;
+	the.page->window_count++;
+	__atomic_store_n(&the.page->hooks_on, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&the.page->rearm_wanted, 0, __ATOMIC_RELEASE);
+	write_window(now, EVENT_WINDOW_ON, reason);
+	if (the.page->seed)
+		seed_all(now);
+	if (the.switcher_made)
+		switch_word_set(SWITCH_RUNNING);
+}
+
+void window_close(uint64_t now, enum window_reason reason)
+{
+	if (reason == WINDOW_DEADLINE || reason == WINDOW_ARM)
+		the.dead = true;
+	the.tokens = -1;
+	if (!the.hooks_on)
+		return;
+	the.hooks_on = false;
+	the.window++;
+	the.hooks->close();
+	the.page->on_ticks += now - the.opened_at;
+	if (reason == WINDOW_BUDGET)
+		the.page->brake_count++;
+	__atomic_store_n(&the.page->hooks_on, 0, __ATOMIC_RELEASE);
+	write_window(now, EVENT_WINDOW_OFF, reason);
+	__atomic_store_n(&the.page->switch_at_ticks, the.cycle_end, __ATOMIC_RELEASE);
+	if (the.switcher_made)
+		switch_word_set(the.dead ? SWITCH_QUIT : SWITCH_OFF);
+	else if (!the.dead)
+		__atomic_store_n(&the.page->rearm_wanted, 1, __ATOMIC_RELEASE);
+}
+
+static bool is_over(uint64_t now)
+{
+	return __atomic_load_n(&the.page->stop, __ATOMIC_ACQUIRE) || now > __atomic_load_n(&the.page->deadline_ticks, __ATOMIC_ACQUIRE);
+}
+
+bool budget_ask(uint64_t now)
+{
+	int saved = errno;
+	bool may = false;
+
+	if (!the.armed || the.child) {
+		the.tokens = -1;
+	} else if (the.dead) {
+		the.tokens = -1;
+	} else if (is_over(now)) {
+		window_close(now, the.page->stop ? WINDOW_ARM : WINDOW_DEADLINE);
+	} else if (!the.hooks_on) {
+		the.tokens = -1;
+		if (now >= the.cycle_end) {
+			window_open(now, WINDOW_BUDGET);
+			may = the.hooks_on;
+		}
+	} else if (now >= the.cycle_end || !the.page->max_overhead_ppm) {
+		cycle_begin(now);
+		may = true;
+	} else {
+		window_close(now, WINDOW_BUDGET);
+	}
+	errno = saved;
+	return may;
+}
+
+static uint64_t ns_until(uint64_t ticks)
+{
+	uint64_t now = ticks_now();
+
+	return ticks <= now ? 0 : (uint64_t)((__uint128_t)(ticks - now) * 1000000000u / the.page->ticks_per_second) + 1;
+}
+
+/* Takes the GIL, and does what is due. False: there is nothing more to do, ever. */
+static bool switcher_act(void)
+{
+	struct timespec begin, end;
+	uint64_t now, held;
+	int gil;
+
+	if (python_ends(&the.python))
+		return false;
+	gil = the.python.PyGILState_Ensure();
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	now = ticks_now();
+	if (the.armed && !the.child && !the.dead) {
+		if (is_over(now))
+			window_close(now, the.page->stop ? WINDOW_ARM : WINDOW_DEADLINE);
+		else if (!the.hooks_on && now >= the.cycle_end)
+			window_open(now, WINDOW_BUDGET);
+	}
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	held = (uint64_t)(end.tv_sec - begin.tv_sec) * 1000000000ull + (uint64_t)end.tv_nsec - (uint64_t)begin.tv_nsec;
+	if (held > the.page->holder_ns_max)
+		the.page->holder_ns_max = held;
+	the.python.PyGILState_Release(gil);
+	return !__atomic_load_n(&the.dead, __ATOMIC_ACQUIRE);
+}
+
+static void *switcher_run(void *nothing)
+{
+	struct page *page = the.page;
+
+	prctl(PR_SET_NAME, "inferscope");
+	page->switch_tid = (uint32_t)syscall(SYS_gettid);
+	for (;;) {
+		uint32_t word = __atomic_load_n(&page->switch_word, __ATOMIC_ACQUIRE);
+		uint64_t wait = WATCH_MS * 1000000ull;
+
+		if (word == SWITCH_QUIT)
+			break;
+		if (word == SWITCH_OFF && ns_until(__atomic_load_n(&page->switch_at_ticks, __ATOMIC_ACQUIRE)) < wait)
+			wait = ns_until(page->switch_at_ticks);
+		if (wait)
+			futex_wait(&page->switch_word, word, wait);
+		if (__atomic_load_n(&page->switch_word, __ATOMIC_ACQUIRE) == SWITCH_QUIT)
+			break;
+		if ((word == SWITCH_OFF && !ns_until(page->switch_at_ticks)) || is_over(ticks_now()))
+			if (!switcher_act())
+				break;
+	}
+	page->switch_tid = 0;
+	return NULL;
+}
+
+/* Its thread gets no signal of the target: the mask of the thread that arms, all blocked, is inherited. */
+void switcher_start(void)
+{
+	pthread_attr_t attributes;
+	sigset_t all, before;
+
+	if (!the.page->may_start_thread || the.switcher_made)
+		return;
+	the.page->switch_word = SWITCH_RUNNING;
+	if (pthread_attr_init(&attributes))
+		return;
+	pthread_attr_setstacksize(&attributes, SWITCHER_STACK_BYTES);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	the.switcher_made = !pthread_create(&the.switcher, &attributes, switcher_run, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attributes);
+}
+
+void switcher_stop(void)
+{
+	if (!the.switcher_made)
+		return;
+	switch_word_set(SWITCH_QUIT);
+	pthread_join(the.switcher, NULL);
+	the.switcher_made = false;
+}

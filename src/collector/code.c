@@ -1,0 +1,145 @@
+/* The table of functions and their names. */
+#include "collector/collector.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "abi/cpython.h"
+#include "collector/text.h"
+
+enum { FLAG_GENERATOR = 0x20, FLAG_COROUTINE = 0x80, FLAG_ASYNC_GENERATOR = 0x200 };
+
+int codes_open(void)
+{
+	void *slots = mmap(NULL, CODES_SLOTS * sizeof(struct code), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (slots == MAP_FAILED)
+		return errno;
+	memset(&the.codes, 0, sizeof the.codes);
+	the.codes.slots = slots;
+	the.codes.next_ref = 1;
+	return 0;
+}
+
+/* Dropping the last reference of a code object may run other code, which must find no table any more. */
+void codes_close(void)
+{
+	struct code *slots = the.codes.slots;
+
+	if (!slots)
+		return;
+	memset(&the.codes, 0, sizeof the.codes);
+	for (uint32_t i = 0; i < CODES_SLOTS; i++)
+		if (slots[i].flags & CODE_OWNED)
+			the.python.Py_DecRef((PyObject *)(uintptr_t)slots[i].key);
+	munmap(slots, CODES_SLOTS * sizeof(struct code));
+}
+
+void codes_forget(void)
+{
+	void *slots = the.codes.slots;
+
+	memset(&the.codes, 0, sizeof the.codes);
+	if (slots)
+		munmap(slots, CODES_SLOTS * sizeof(struct code));
+}
+
+static struct code *take(uint64_t key)
+{
+	uint32_t i = code_slot(key);
+
+	if (the.codes.count >= CODES_MAX)
+		return NULL;
+	while (the.codes.slots[i].key)
+		i = (i + 1) & (CODES_SLOTS - 1);
+	the.codes.slots[i].key = key;
+	the.page->code_count = ++the.codes.count;
+	return &the.codes.slots[i];
+}
+
+static char *put_string(char *at, const char *text)
+{
+	uint16_t length = (uint16_t)strlen(text);
+
+	memcpy(at, &length, sizeof length);
+	memcpy(at + sizeof length, text, length);
+	return at + sizeof length + length;
+}
+
+static size_t string_size(const char *text)
+{
+	return sizeof(uint16_t) + strlen(text);
+}
+
+/* One event in META: NUMBERS, then COUNT strings. */
+static void write_names(uint32_t ref, uint8_t kind, const void *numbers, size_t numbers_size, const char *const *strings, int count, bool cut)
+{
+	uint64_t now = ticks_now();
+	size_t size = sizeof(struct event) + numbers_size;
+	struct event *event;
+	char *at;
+
+	for (int i = 0; i < count; i++)
+		size += string_size(strings[i]);
+	size = (size + 7) & ~(size_t)7;
+	event = lane_reserve(lane_meta(), size, now);
+	if (!event)
+		return;
+	memset((char *)event + size - 8, 0, 8); /* the padding */
+	*event = (struct event){now, ref, (uint16_t)size, kind, cut ? EVENT_FLAG_CUT : 0};
+	at = (char *)(event + 1);
+	memcpy(at, numbers, numbers_size);
+	at += numbers_size;
+	for (int i = 0; i < count; i++)
+		at = put_string(at, strings[i]);
+	lane_commit(lane_meta(), size);
+}
+
+static void write_code(uint32_t ref, uint64_t address, uint32_t line, uint32_t flags, bool cut)
+{
+	const char *const strings[] = {the.codes.name, the.codes.qualname, the.codes.file};
+	char numbers[16];
+
+	memcpy(numbers, &address, 8);
+	memcpy(numbers + 8, &line, 4);
+	memcpy(numbers + 12, &flags, 4);
+	write_names(ref, EVENT_CODE, numbers, sizeof numbers, strings, 3, cut);
+}
+
+struct code *code_overflow(void)
+{
+	the.page->code_overflow++;
+	if (!the.codes.other_named) {
+		the.codes.other_named = true;
+		the.codes.other.ref = the.codes.next_ref++;
+		strcpy(the.codes.name, "(other functions)");
+		strcpy(the.codes.qualname, "(other functions)");
+		the.codes.file[0] = 0;
+		write_code(the.codes.other.ref, 0, 0, 0, false);
+	}
+	return &the.codes.other;
+}
+
+struct code *code_add(PyObject *object, uint64_t key)
+{
+	const struct cpython_layout *layout = the.python.layout;
+	uint32_t line = (uint32_t)at_int(object, layout->code_firstlineno), flags = (uint32_t)at_int(object, layout->code_flags);
+	struct code *code = take(key);
+	bool cut = false;
+
+	if (!code)
+		return code_overflow();
+	the.python.Py_IncRef(object);
+	code->flags = CODE_OWNED | (flags & (FLAG_GENERATOR | FLAG_COROUTINE | FLAG_ASYNC_GENERATOR) ? CODE_GENERATOR : 0);
+	text_from_str(&the.python, at_pointer(object, layout->code_name), the.codes.name, sizeof the.codes.name, &cut);
+	text_from_str(&the.python, at_pointer(object, layout->code_filename), the.codes.file, sizeof the.codes.file, &cut);
+	the.codes.qualname[0] = 0;
+	if (layout->code_qualname >= 0)
+		text_from_str(&the.python, at_pointer(object, layout->code_qualname), the.codes.qualname, sizeof the.codes.qualname, &cut);
+	if (skip_matches(the.page, the.codes.name, the.codes.qualname, the.codes.file))
+		return code;
+	code->ref = the.codes.next_ref++;
+	write_code(code->ref, key, line, flags, cut);
+	return code;
+}

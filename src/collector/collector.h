@@ -1,0 +1,123 @@
+/*
+ * The collector's one state and what its files do for each other. Everything here is read and written under the GIL, except
+ * what says otherwise.
+ *
+ *   entry     takes the attacher's commands; lane, code, seed write; budget opens and closes windows;
+ *   monitoring, evaluator, setprofile, settrace are backends: they call record_* from the interpreter's hooks.
+ */
+#ifndef INFERSCOPE_COLLECTOR_COLLECTOR_H
+#define INFERSCOPE_COLLECTOR_COLLECTOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <time.h>
+#include <x86intrin.h>
+
+#include "abi/event.h"
+#include "abi/page.h"
+#include "collector/code.h"
+#include "collector/lane.h"
+#include "collector/python.h"
+
+/* A way to hook. All are called under the GIL; open and close also from inside a hook, so they allocate as little as can be. */
+struct hooks {
+	enum backend kind;
+	int (*install)(char *text, size_t size); /* 0 or a reason; hooks stay off */
+	bool (*open)(void);                      /* hooks on; false: somebody else took the place */
+	void (*close)(void);                     /* hooks off */
+	void (*remove)(void);                    /* undoes install; hooks are off */
+	void (*forked)(void);                    /* in a forked child, perhaps without the GIL: plain stores only. May be NULL */
+	uint32_t cost_factor[16]; /* per minor version: cost of one event in a real program, in percent of our own part of it */
+};
+extern const struct hooks hooks_monitoring, hooks_evaluator, hooks_setprofile, hooks_settrace;
+
+/* monitoring.c: what it holds of the interpreter. */
+enum { MONITORED_EVENTS = 9, MONITORING_TOOLS = 2 };
+struct monitoring {
+	PyObject *set_events, *register_callback, *free_tool_id, *disable;
+	PyObject *no_events, *all_events;     /* int objects */
+	PyObject *tools[MONITORING_TOOLS];    /* int objects: our tool ids */
+	PyObject *events[MONITORED_EVENTS], *callbacks[MONITORED_EVENTS];
+	int tool_count, tool;                 /* tool: the one in turn */
+};
+
+struct collector {
+	struct page *page;  /* NULL: not armed */
+	size_t mapping_bytes;
+	const struct hooks *hooks;
+	int64_t tokens;     /* events that may still be recorded before budget_ask(); below zero whenever hooks must do nothing */
+	uint64_t window;    /* of this moment, never the same again in this process; changes when hooks go on or off */
+	bool entered;       /* a command is being carried out, atomic */
+	bool fork_watched;
+	bool armed;         /* atomic */
+	bool hooks_on;
+	bool dead;          /* off for good: deadline, stop, or the interpreter ends */
+	bool child;         /* a forked child: nothing here is ours */
+	bool tsc;
+	struct python python;
+	struct codes codes;
+	struct lanes lanes;
+	/* budget */
+	int64_t allowance;  /* tokens of one cycle */
+	uint64_t cycle_ticks, cycle_end, opened_at;
+	uint64_t random;
+	uint64_t cost_ps;   /* of one event */
+	struct monitoring monitoring;
+	struct {
+		int block_word;  /* of struct pthread: the stack's address, then its size; -1 not found */
+		uintptr_t main_top, main_size;
+	} stack;
+	/* the switch thread */
+	pthread_t switcher;
+	bool switcher_made;
+};
+extern struct collector the;
+
+static inline uint64_t ticks_now(void)
+{
+	struct timespec now;
+
+	if (__builtin_expect(the.tsc, 1))
+		return __rdtsc();
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+/* budget.c */
+void budget_init(void); /* calibrates; before arm */
+bool budget_ask(uint64_t now); /* the slow way of hook_may_record: decides, and changes windows. Keeps errno */
+void window_open(uint64_t now, enum window_reason reason);
+void window_close(uint64_t now, enum window_reason reason);
+void switcher_start(void);
+void switcher_stop(void); /* without the GIL */
+
+/* May this hook call write an event? The page is only looked at while there are tokens: without, there may be none. */
+static inline bool hook_may_record(uint64_t now)
+{
+	if (__builtin_expect(--the.tokens < 0 || now > the.page->deadline_ticks || the.page->stop, 0))
+		return budget_ask(now);
+	return true;
+}
+
+/* seed.c: stacks that were there before we looked. */
+void seed_all(uint64_t now);
+/* The stack of this thread from FRAME outwards becomes what the lane knows. */
+void seed_lane(struct lane *lane, char *frame, uint64_t now);
+
+/* The lane of this thread in this window, with its stack known from FRAME outwards; NULL when there is none to be had. */
+struct lane *lane_enter_window(char *frame, uint64_t now);
+
+static inline void text_set(char *text, size_t size, const char *string)
+{
+	snprintf(text, size, "%s", string);
+}
+
+/* fork.c */
+int fork_watch(void);
+
+/* skip.c */
+bool skip_matches(const struct page *page, const char *name, const char *qualname, const char *file);
+
+#endif

@@ -1,0 +1,329 @@
+/*
+ * The one way in: commands of the attacher, on a thread that it started and that ends with the command. abi/handover.h has the
+ * protocol. Commands of two attachers at once are told apart by a lock that is only ever tried.
+ */
+#include "collector/collector.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "abi/handover.h"
+#include "collector/libc.h"
+#include "collector/stack.h"
+
+struct collector the __attribute__((visibility("hidden")));
+
+static void say(struct handover *handover, enum handover_said said)
+{
+	__atomic_store_n(&handover->said, said, __ATOMIC_RELEASE);
+}
+
+static void fail(struct handover *handover, int error, const char *text)
+{
+	handover->error = error;
+	snprintf(handover->text, sizeof handover->text, "%s", text);
+	say(handover, SAID_FAILED);
+}
+
+static uint64_t monotonic_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+/* The attacher fills the memfd through /proc/PID/fd. 0 = go on. */
+static int wait_for_answer(struct handover *handover)
+{
+	uint64_t end = monotonic_ns() + (uint64_t)handover->wait_ms * 1000000;
+	struct timespec pause = {0, 100000};
+
+	for (;;) {
+		uint32_t answer = __atomic_load_n(&handover->answer, __ATOMIC_ACQUIRE);
+
+		if (answer == ANSWER_GO)
+			return 0;
+		if (answer == ANSWER_GIVE_UP || monotonic_ns() > end)
+			return -1;
+		nanosleep(&pause, NULL);
+	}
+}
+
+/* Never one of 0-2: a target that closed them may use these numbers for a protocol. */
+static int make_memfd(void)
+{
+	int fd = (int)syscall(SYS_memfd_create, LANES_MEMFD_NAME, 3u /* MFD_CLOEXEC | MFD_ALLOW_SEALING */), higher;
+
+	if (fd < 0 || fd > 2)
+		return fd;
+	higher = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	close(fd);
+	return higher;
+}
+
+static struct page *map_page(struct handover *handover, int fd)
+{
+	uint64_t bytes = handover->lanes_bytes;
+	struct page *page;
+
+	if (bytes < PAGE_BYTES + SUBBUF_BYTES || (uint64_t)lseek(fd, 0, SEEK_END) != bytes) {
+		errno = EINVAL;
+		return NULL;
+	}
+	page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (page == MAP_FAILED)
+		return NULL;
+	if (page->magic == PAGE_MAGIC && page->version == PAGE_VERSION && page->page_bytes == PAGE_BYTES && page->mapping_bytes == bytes &&
+	    page->subbuf_count && page->subbuf_count <= (bytes - PAGE_BYTES) / SUBBUF_BYTES && page->ticks_per_second)
+		return page;
+	munmap(page, bytes);
+	errno = EPROTO;
+	return NULL;
+}
+
+/* Gets the mapping, or says why there is none. */
+static struct page *take_page(struct handover *handover)
+{
+	struct page *page = NULL;
+	int fd = make_memfd();
+
+	if (fd < 0) {
+		fail(handover, errno, "memfd_create");
+		return NULL;
+	}
+	handover->lanes_fd = fd;
+	say(handover, SAID_HAVE_FD);
+	if (wait_for_answer(handover)) {
+		say(handover, SAID_GAVE_UP);
+	} else {
+		page = map_page(handover, fd);
+		if (!page)
+			fail(handover, errno, "mapping the lanes");
+	}
+	close(fd);
+	return page;
+}
+
+static const struct hooks *choose(const struct page *page, int minor)
+{
+	switch (page->backend) {
+	case BACKEND_NONE:
+		return NULL;
+	case BACKEND_MONITORING:
+		return &hooks_monitoring;
+	case BACKEND_EVALUATOR:
+		return &hooks_evaluator;
+	case BACKEND_SETPROFILE:
+		return NULL;
+	case BACKEND_SETTRACE:
+		return NULL;
+	default:
+		if (minor >= 12)
+			return &hooks_monitoring;
+		return page->c_calls == C_CALLS_ALL ? NULL : &hooks_evaluator;
+	}
+}
+
+static int refuse(struct page *page, int reason)
+{
+	page->reason = (uint32_t)reason;
+	return reason;
+}
+
+/* What can be had without the GIL. */
+static int prepare(struct page *page)
+{
+	int reason = python_find(&the.python, page->reason_text, PAGE_TEXT_BYTES);
+
+	if (reason)
+		return refuse(page, reason);
+	page->python_hex = the.python.hex;
+	the.hooks = choose(page, the.python.minor);
+	if (!the.hooks || !the.hooks->cost_factor[the.python.minor]) {
+		snprintf(page->reason_text, PAGE_TEXT_BYTES, "this way to hook does not exist on Python 3.%d", the.python.minor);
+		return refuse(page, REASON_VERSION);
+	}
+	if (lanes_open() || codes_open()) {
+		snprintf(page->reason_text, PAGE_TEXT_BYTES, "no memory for the tables");
+		return refuse(page, REASON_MEMORY);
+	}
+	the.page = page;
+	the.mapping_bytes = page->mapping_bytes;
+	the.tsc = page->clock == CLOCK_TSC;
+	the.hooks_on = the.dead = false;
+	the.tokens = -1;
+	stack_learn();
+	budget_init();
+	return 0;
+}
+
+/* Under the GIL. The evaluator may be taken by another: then the profile function, where nobody has that either. */
+static int install(struct page *page)
+{
+	int reason = python_check(&the.python, page->reason_text, PAGE_TEXT_BYTES);
+
+	if (reason)
+		return reason;
+	reason = the.hooks->install(page->reason_text, PAGE_TEXT_BYTES);
+	if (reason == REASON_HOOK_TAKEN && page->backend == BACKEND_AUTO && the.hooks == &hooks_evaluator) {
+		return reason;
+		budget_init();
+		reason = the.hooks->install(page->reason_text, PAGE_TEXT_BYTES);
+	}
+	return reason;
+}
+
+static void forget(void)
+{
+	void *page = the.page;
+
+	__atomic_store_n(&the.armed, false, __ATOMIC_SEQ_CST);
+	the.tokens = -1;
+	the.window++;
+	lanes_end();
+	the.page = NULL;
+	munmap(page, the.mapping_bytes);
+}
+
+static void arm_with_gil(struct page *page)
+{
+	uint32_t pending = ARM_PENDING;
+	uint64_t begin = monotonic_ns();
+	int reason;
+
+	if (!__atomic_compare_exchange_n(&page->arm, &pending, ARM_ARMED, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		forget();
+		codes_close();
+		return;
+	}
+	lanes_begin();
+	reason = install(page);
+	if (reason) {
+		refuse(page, reason);
+		__atomic_store_n(&page->arm, ARM_FAILED, __ATOMIC_RELEASE);
+		forget();
+		codes_close();
+		return;
+	}
+	page->backend_used = the.hooks->kind;
+	__atomic_store_n(&page->state, COLLECTOR_COLLECTING, __ATOMIC_RELEASE);
+	__atomic_store_n(&the.armed, true, __ATOMIC_SEQ_CST);
+	window_open(ticks_now(), WINDOW_ARM);
+	page->arm_ns = monotonic_ns() - begin;
+}
+
+/* Asks for the GIL unless the interpreter ends. */
+static bool gil_take(int *gil)
+{
+	if (!the.python.Py_IsInitialized || python_ends(&the.python))
+		return false;
+	*gil = the.python.PyGILState_Ensure();
+	return true;
+}
+
+static void disarm(void)
+{
+	struct page *page = the.page;
+	int gil;
+
+	if (!page)
+		return;
+	switcher_stop();
+	if (!gil_take(&gil))
+		return; /* what hooks there are find nothing to write to, and the process ends */
+	window_close(ticks_now(), WINDOW_ARM);
+	the.hooks->remove();
+	__atomic_store_n(&page->state, COLLECTOR_FINALIZED, __ATOMIC_RELEASE);
+	__atomic_store_n(&page->arm, ARM_DISARMED, __ATOMIC_RELEASE);
+	forget();
+	codes_close();
+	the.python.PyGILState_Release(gil);
+}
+
+static void arm(struct handover *handover)
+{
+	struct page *page;
+	int gil;
+
+	if (the.armed && !the.dead) {
+		fail(handover, EBUSY, "another InferScope is measuring this process");
+		return;
+	}
+	disarm(); /* of an attacher that died */
+	page = take_page(handover);
+	if (!page)
+		return;
+	handover->page_addr = (uint64_t)(uintptr_t)page;
+	say(handover, SAID_MAPPED);
+	if (prepare(page)) {
+		__atomic_store_n(&page->arm, ARM_FAILED, __ATOMIC_RELEASE);
+		the.page = NULL;
+		codes_forget(); /* empty */
+		munmap(page, page->mapping_bytes);
+	} else if (gil_take(&gil)) {
+		arm_with_gil(page);
+		if (the.armed && page->max_overhead_ppm)
+			switcher_start();
+		the.python.PyGILState_Release(gil);
+	} else {
+		snprintf(page->reason_text, PAGE_TEXT_BYTES, "the interpreter is about to end");
+		refuse(page, REASON_FINALIZING);
+		__atomic_store_n(&page->arm, ARM_FAILED, __ATOMIC_RELEASE);
+	}
+	say(handover, SAID_DONE);
+}
+
+/* Locations that were disabled are armed again: the attacher's way where nothing in the target fires any more. */
+static void rearm(void)
+{
+	int gil;
+
+	if (!the.armed || !gil_take(&gil))
+		return;
+	if (the.armed && !the.hooks_on)
+		window_open(ticks_now(), WINDOW_BUDGET);
+	the.python.PyGILState_Release(gil);
+}
+
+__attribute__((visibility("default"))) void inferscope_collector_entry(struct handover *handover);
+
+void inferscope_collector_entry(struct handover *handover)
+{
+	bool expected = false;
+
+	if (!handover || handover->magic != HANDOVER_MAGIC)
+		return;
+	handover->thread_tid = (uint32_t)syscall(SYS_gettid);
+	handover->lanes_fd = -1;
+	if (!__atomic_compare_exchange_n(&the.entered, &expected, true, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+		fail(handover, EBUSY, "another InferScope is entering this process");
+		return;
+	}
+	the.child = false; /* a forked child that is attached itself: its parent's session is gone already */
+	if (!the.fork_watched)
+		the.fork_watched = !fork_watch();
+	switch (handover->command) {
+	case HANDOVER_ARM:
+		arm(handover);
+		break;
+	case HANDOVER_DISARM:
+		disarm();
+		say(handover, SAID_DONE);
+		break;
+	case HANDOVER_REARM:
+		rearm();
+		say(handover, SAID_DONE);
+		break;
+	case HANDOVER_NOTHING:
+		say(handover, SAID_DONE);
+		break;
+	default:
+		fail(handover, EINVAL, "a command that this collector does not know");
+	}
+	__atomic_store_n(&the.entered, false, __ATOMIC_RELEASE);
+}

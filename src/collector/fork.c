@@ -1,0 +1,41 @@
+/*
+ * Forked children are clean: the lanes are their parent's, and must not be written by two. What needs the interpreter's help
+ * (sys.monitoring's tool id) is given back by the first callback that fires in the child.
+ */
+#include "collector/collector.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include "collector/libc.h"
+
+static void in_parent(void)
+{
+	if (__atomic_load_n(&the.armed, __ATOMIC_ACQUIRE) && !the.child)
+		__atomic_fetch_add(&the.page->fork_children, 1, __ATOMIC_RELAXED);
+}
+
+/* The child has one thread, which may hold the GIL or not: plain stores only. */
+static void in_child(void)
+{
+	if (!the.page)
+		return;
+	the.child = true;
+	the.armed = false;
+	the.tokens = -1;
+	the.window++;
+	if (the.hooks->forked)
+		the.hooks->forked();
+	codes_forget();
+	munmap(the.page, the.mapping_bytes);
+	the.page = NULL;
+	the.hooks_on = false;
+	the.switcher_made = false;
+	the.lanes.leaving = 0;
+	lane_mine = NULL;
+}
+
+int fork_watch(void)
+{
+	return pthread_atfork(NULL, in_parent, in_child);
+}

@@ -1,0 +1,329 @@
+/* Lanes and sub-buffers: taking, filling, handing over. What an event means is not its business. */
+#include "collector/collector.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "collector/libc.h"
+
+__thread struct lane *lane_mine;
+
+static struct subbuf *subbuf_at(uint32_t index)
+{
+	return (struct subbuf *)((char *)the.page + PAGE_BYTES + (size_t)index * SUBBUF_BYTES);
+}
+
+static uint32_t pool_count(void)
+{
+	uint32_t count = __atomic_load_n(&the.page->pool_count, __ATOMIC_ACQUIRE);
+
+	return count < the.page->subbuf_count ? count : the.page->subbuf_count;
+}
+
+static bool state_change(struct subbuf *subbuf, uint32_t from, uint32_t to)
+{
+	return __atomic_compare_exchange_n(&subbuf->state, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+/* The drain pushes, we pop; the tag in the high half keeps a pop from succeeding on a list that changed and changed back. */
+static struct subbuf *pool_pop(uint32_t *index)
+{
+	uint64_t head = __atomic_load_n(&the.page->free_head, __ATOMIC_ACQUIRE);
+
+	while ((uint32_t)head) {
+		uint32_t first = (uint32_t)head - 1;
+		struct subbuf *subbuf;
+		uint64_t next;
+
+		if (first >= the.page->subbuf_count)
+			return NULL;
+		subbuf = subbuf_at(first);
+		next = __atomic_load_n(&subbuf->next_free, __ATOMIC_ACQUIRE) | ((head >> 32) + 1) << 32;
+		if (__atomic_compare_exchange_n(&the.page->free_head, &head, next, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+			*index = first;
+			return state_change(subbuf, SUBBUF_FREE, SUBBUF_FILLING) ? subbuf : NULL;
+		}
+	}
+	return NULL;
+}
+
+/* Nothing is free: the oldest full one goes, and what was in it is counted. Names (META) are never given up. */
+static struct subbuf *pool_steal(uint32_t *index)
+{
+	for (int tries = 0; tries < 4; tries++) {
+		uint32_t count = pool_count(), oldest = 0;
+		uint64_t order = UINT64_MAX;
+
+		for (uint32_t i = 0; i < count; i++) {
+			struct subbuf *subbuf = subbuf_at(i);
+
+			if (__atomic_load_n(&subbuf->state, __ATOMIC_ACQUIRE) == SUBBUF_FULL && subbuf->kind != LANE_META && subbuf->order < order) {
+				order = subbuf->order;
+				oldest = i;
+			}
+		}
+		if (order == UINT64_MAX)
+			return NULL;
+		*index = oldest;
+		if (state_change(subbuf_at(oldest), SUBBUF_FULL, SUBBUF_FILLING)) {
+			struct subbuf *subbuf = subbuf_at(oldest);
+
+			if (subbuf->lane < LANES_MAX)
+				__atomic_fetch_add(&the.page->lanes[subbuf->lane].lost, subbuf->event_count, __ATOMIC_RELAXED);
+			return subbuf;
+		}
+	}
+	return NULL;
+}
+
+static void lane_empty(struct lane *lane)
+{
+	lane->cursor = (struct event *)16;
+	lane->last = NULL;
+}
+
+static void charge(struct lane *lane)
+{
+	struct lane_slot *slot = &the.page->lanes[lane->slot];
+	uint64_t cost = lane->slot == LANE_META_SLOT ? 0 : (uint64_t)((__uint128_t)lane->written * the.cost_ps * the.page->ticks_per_second / 1000000000000ull);
+
+	__atomic_fetch_add(&slot->events, lane->written, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&slot->cost_ticks, cost, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&the.page->events, lane->written, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&the.page->cost_ticks, cost, __ATOMIC_RELAXED);
+}
+
+/* Also called without the GIL, by a thread that ends: only atomics beyond this lane. */
+static void hand_over(struct lane *lane)
+{
+	struct subbuf *subbuf = lane->subbuf;
+
+	if (!subbuf)
+		return;
+	charge(lane);
+	subbuf->event_count = lane->written;
+	lane->written = 0;
+	lane->subbuf = NULL;
+	lane_empty(lane);
+	__atomic_store_n(&the.page->lanes[lane->slot].current, LANE_NONE, __ATOMIC_RELEASE);
+	__atomic_store_n(&subbuf->state, SUBBUF_FULL, __ATOMIC_RELEASE);
+	__atomic_fetch_sub(&the.lanes.busy, 1, __ATOMIC_RELAXED);
+}
+
+static void begin(struct lane *lane, struct subbuf *subbuf, uint32_t index)
+{
+	struct lane_slot *slot = &the.page->lanes[lane->slot];
+	uint32_t known = lane->depth > DEPTH_KNOWN ? 0 : lane->depth > LANE_DEPTH_REFS ? LANE_DEPTH_REFS : lane->depth;
+
+	__atomic_store_n(&subbuf->used, SUBBUF_HEAD, __ATOMIC_RELEASE);
+	subbuf->generation++;
+	subbuf->lane = lane->slot;
+	subbuf->tid = lane->tid;
+	subbuf->kind = slot->kind;
+	subbuf->order = __atomic_add_fetch(&the.page->order, 1, __ATOMIC_RELAXED);
+	subbuf->lost_before = __atomic_load_n(&slot->lost, __ATOMIC_RELAXED);
+	subbuf->event_count = 0;
+	subbuf->depth = lane->depth;
+	subbuf->ref_count = known;
+	memcpy(subbuf->refs, lane->refs + (lane->depth - known), known * sizeof *subbuf->refs);
+	__atomic_store_n(&subbuf->sequence, ++slot->sequence, __ATOMIC_RELEASE);
+	__atomic_store_n(&slot->current, index, __ATOMIC_RELEASE);
+	lane->subbuf = subbuf;
+	lane->cursor = (struct event *)((char *)subbuf + SUBBUF_HEAD);
+	lane->last = (struct event *)((char *)subbuf + SUBBUF_BYTES) - 1;
+	lane->written = 0;
+	__atomic_fetch_add(&the.lanes.busy, 1, __ATOMIC_RELAXED);
+}
+
+bool lane_rotate(struct lane *lane, uint64_t now)
+{
+	struct subbuf *subbuf = NULL;
+	uint32_t index;
+
+	hand_over(lane);
+	if (now >= lane->dry_until) {
+		subbuf = pool_pop(&index);
+		if (!subbuf)
+			subbuf = pool_steal(&index);
+		if (!subbuf)
+			lane->dry_until = now + the.page->ticks_per_second / 1000;
+	}
+	if (!subbuf) {
+		__atomic_fetch_add(&the.page->lanes[lane->slot].lost, 1, __ATOMIC_RELAXED);
+		return false;
+	}
+	begin(lane, subbuf, index);
+	return true;
+}
+
+struct event *lane_reserve(struct lane *lane, size_t size, uint64_t now)
+{
+	if ((char *)(lane->last + 1) - (char *)lane->cursor < (ptrdiff_t)size && !lane_rotate(lane, now))
+		return NULL;
+	return lane->cursor;
+}
+
+void lane_commit(struct lane *lane, size_t size)
+{
+	lane->cursor = (struct event *)((char *)lane->cursor + size);
+	lane->written++;
+	__atomic_store_n(&lane->subbuf->used, (uint32_t)((char *)lane->cursor - (char *)lane->subbuf), __ATOMIC_RELEASE);
+}
+
+struct lane *lane_meta(void)
+{
+	return &the.lanes.table[LANE_META_SLOT];
+}
+
+void lane_unmatched(void)
+{
+	the.page->unmatched++;
+}
+
+static struct lane *take_slot(uint32_t first, enum lane_kind kind, uint64_t pthread, uint32_t tid)
+{
+	for (uint32_t i = first; i < LANES_MAX; i++) {
+		struct lane_slot *slot = &the.page->lanes[i];
+		struct lane *lane = &the.lanes.table[i];
+		uint32_t nobody = LANE_FREE;
+
+		if (__atomic_load_n(&lane->in_use, __ATOMIC_ACQUIRE) ||
+		    !__atomic_compare_exchange_n(&slot->kind, &nobody, kind, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			continue;
+		memset(lane, 0, offsetof(struct lane, seeds));
+		memset(slot, 0, sizeof *slot);
+		slot->tid = tid;
+		slot->current = LANE_NONE;
+		__atomic_store_n(&slot->kind, kind, __ATOMIC_RELEASE);
+		lane_empty(lane);
+		lane->slot = i;
+		lane->tid = tid;
+		lane->in_use = true;
+		the.lanes.threads[i] = pthread;
+		if (i >= the.lanes.count)
+			the.lanes.count = i + 1;
+		return lane;
+	}
+	the.page->lane_overflow++;
+	return NULL;
+}
+
+/* A thread ends, without the GIL. lanes_end() waits until nobody is in here before the mapping goes. */
+static void lane_leave(void *argument)
+{
+	struct lane *lane = argument;
+
+	__atomic_fetch_add(&the.lanes.leaving, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&the.armed, __ATOMIC_SEQ_CST) && !the.child && lane->in_use && lane_is_mine(lane)) {
+		hand_over(lane);
+		the.lanes.threads[lane->slot] = 0;
+		__atomic_store_n(&the.page->lanes[lane->slot].gone, 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&lane->in_use, false, __ATOMIC_RELEASE);
+	}
+	lane_mine = NULL;
+	__atomic_fetch_sub(&the.lanes.leaving, 1, __ATOMIC_SEQ_CST);
+}
+
+int lanes_open(void)
+{
+	if (!the.lanes.table) {
+		void *table = mmap(NULL, LANES_MAX * sizeof(struct lane), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+		if (table == MAP_FAILED)
+			return errno;
+		the.lanes.table = table;
+	}
+	if (!the.lanes.key_made) {
+		int error = pthread_key_create(&the.lanes.key, lane_leave);
+
+		if (error)
+			return error;
+		the.lanes.key_made = true;
+	}
+	return 0;
+}
+
+/* All zero, and no memory held: pointers that threads keep into the table find window 0, which no window is. */
+static void table_clear(void)
+{
+	madvise(the.lanes.table, LANES_MAX * sizeof(struct lane), MADV_DONTNEED);
+}
+
+void lanes_begin(void)
+{
+	table_clear(); /* a forked child has its parent's */
+	the.lanes.count = 0;
+	the.lanes.busy = 0;
+	memset(the.lanes.threads, 0, sizeof the.lanes.threads);
+	take_slot(LANE_META_SLOT, LANE_META, 0, 0);
+}
+
+/* The caller holds the GIL and has cleared the.armed. */
+void lanes_end(void)
+{
+	struct timespec pause = {0, 50000};
+
+	while (__atomic_load_n(&the.lanes.leaving, __ATOMIC_SEQ_CST))
+		nanosleep(&pause, NULL);
+	for (uint32_t i = 0; i < the.lanes.count; i++)
+		if (the.lanes.table[i].in_use)
+			hand_over(&the.lanes.table[i]);
+	table_clear();
+}
+
+static struct lane *find_thread(uint64_t pthread)
+{
+	for (uint32_t i = 1; i < the.lanes.count; i++)
+		if (the.lanes.threads[i] == pthread)
+			return &the.lanes.table[i];
+	return NULL;
+}
+
+static uint32_t own_tid(void)
+{
+	uint32_t offset = the.page->thread_tid_offset;
+
+	if (offset && offset < 4096)
+		return *(const uint32_t *)((const char *)pthread_self() + offset);
+	return (uint32_t)syscall(SYS_gettid);
+}
+
+/* pthread_t is reused as soon as its thread has ended: the tid tells whether this is still the same one. */
+static void retire(struct lane *lane)
+{
+	hand_over(lane);
+	the.lanes.threads[lane->slot] = 0;
+	__atomic_store_n(&the.page->lanes[lane->slot].gone, 1, __ATOMIC_RELEASE);
+	lane->in_use = false;
+}
+
+struct lane *lane_of_thread(uint64_t pthread, uint32_t tid, bool make)
+{
+	struct lane *lane = find_thread(pthread);
+
+	if (lane && tid && lane->tid != tid) {
+		retire(lane);
+		lane = NULL;
+	}
+	if (!lane && make && tid)
+		lane = take_slot(LANE_META_SLOT + 1, LANE_THREAD, pthread, tid);
+	return lane;
+}
+
+struct lane *lane_attach(void)
+{
+	struct lane *lane = lane_mine;
+
+	if (lane_is_mine(lane))
+		return lane;
+	lane = lane_of_thread((uint64_t)pthread_self(), own_tid(), true);
+	if (!lane)
+		return NULL;
+	lane->owner = &lane_mine;
+	lane_mine = lane;
+	pthread_setspecific(the.lanes.key, lane);
+	return lane;
+}

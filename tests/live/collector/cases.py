@@ -1,0 +1,554 @@
+"""One case per function: `python cases.py NAME` prints nothing and ends with 0 when it holds. Programs know the truth; the
+session's events must say the same."""
+import asyncio
+import os
+import sys
+import threading
+import time
+
+from session import *
+
+MINOR = sys.version_info[1]
+
+
+def leaf(x):
+    return x + 1
+
+
+def tree(n):
+    return leaf(n) if n < 2 else tree(n - 1) + tree(n - 2)
+
+
+def expected_tree(n):
+    a, b = 1, 1
+    for _ in range(n - 1):
+        a, b = b, a + b + 1
+    return b
+
+
+def case_counts():
+    s = during(lambda: tree(15))
+    assert s.count('enter', 'tree') == s.count('leave', 'tree') == expected_tree(15), s.count('enter', 'tree')
+    assert s.count('enter', 'leaf') == s.count('leave', 'leaf') == (expected_tree(15) + 1) // 2
+    assert s.page('unmatched') == 0
+    assert s.page('state') == 3 and s.page('arm') == 4
+    name, qualname, file = next(n for n in s.names.values() if n[0] == 'leaf')
+    assert file == __file__ and qualname == ('leaf' if MINOR >= 11 else ''), (name, qualname, file)
+
+
+def gen(n):
+    for i in range(n):
+        yield i
+
+
+def delegating(n):
+    yield from gen(n)
+
+
+def broken(n):
+    for i in range(n):
+        yield i
+    raise KeyError(n)
+
+
+def case_generators():
+    def work():
+        assert sum(gen(100)) == 4950
+        assert sum(delegating(50)) == 1225
+        list(gen(0))
+        try:
+            list(broken(3))
+        except KeyError:
+            pass
+        g = gen(10)
+        next(g)
+        next(g)
+        g.close()
+        h = gen(5)
+        next(h)
+        try:
+            h.throw(ValueError)
+        except ValueError:
+            pass
+        gen(3)  # never started
+        k = gen(3)
+        next(k)
+        del k  # collected while suspended
+    s = during(work)
+    assert s.count('enter', 'gen') == 6, s.count('enter', 'gen')
+    yields = 100 + 50 + 2 + 1 + 1
+    assert s.count('yield', 'gen') == yields, (s.count('yield', 'gen'), yields)
+    assert s.count('enter', 'delegating') == 1
+    assert s.count('enter', 'broken') == 1 and s.count('yield', 'broken') == 3
+    raised = [e for lane in s.threads.values() for e in lane if e[1] == 'leave' and e[3] & 1 and s.names[e[2]][0] == 'broken']
+    assert len(raised) == 1
+    # What begins or goes on, suspends or ends.
+    for name in ('gen', 'delegating', 'broken'):
+        assert s.count('enter', name) + s.count('resume', name) == s.count('yield', name) + s.count('leave', name), name
+    assert s.page('unmatched') == 0
+
+
+def thrower(n):
+    if n == 0:
+        raise ValueError
+    thrower(n - 1)
+
+
+def catcher():
+    try:
+        thrower(4)
+    except ValueError:
+        pass
+
+
+def case_exceptions():
+    s = during(lambda: [catcher() for _ in range(100)])
+    assert s.count('enter', 'thrower') == s.count('leave', 'thrower') == 500
+    flagged = [e for lane in s.threads.values() for e in lane if e[1] == 'leave' and e[3] & 1 and s.names[e[2]][0] == 'thrower']
+    assert len(flagged) == 500, len(flagged)
+    assert s.count('leave', 'catcher') == 100
+    assert not [e for lane in s.threads.values() for e in lane if e[1] == 'leave' and e[3] & 1 and s.names[e[2]][0] == 'catcher']
+
+
+async def inner(n):
+    await asyncio.sleep(0)
+    return n
+
+
+async def outer(n):
+    total = 0
+    for i in range(n):
+        total += await inner(i)
+    return total
+
+
+async def agen(n):
+    for i in range(n):
+        await asyncio.sleep(0)
+        yield i
+
+
+async def aconsumer(n):
+    return sum([i async for i in agen(n)])
+
+
+def case_asyncio():
+    async def main():
+        return await asyncio.gather(*[outer(10) for _ in range(20)], aconsumer(30))
+    s = during(lambda: asyncio.run(main()))
+    assert s.count('enter', 'inner') == 200 and s.count('leave', 'inner') == 200
+    assert s.count('enter', 'outer') == 20 and s.count('leave', 'outer') == 20
+    assert s.count('enter', 'aconsumer') == s.count('leave', 'aconsumer') == 1
+    assert s.count('enter', 'agen') == s.count('leave', 'agen') == 1
+    assert s.count('resume', 'agen') == s.count('yield', 'agen') == 60, s.count('yield', 'agen')
+    assert s.page('unmatched') == 0
+
+
+def case_threads():
+    def work():
+        def worker():
+            for _ in range(200):
+                tree(5)
+        threads = [threading.Thread(target=worker) for _ in range(8)]
+        [t.start() for t in threads]
+        [t.join() for t in threads]
+    s = during(work)
+    assert s.count('enter', 'tree') == s.count('leave', 'tree') == 8 * 200 * expected_tree(5)
+    assert len([1 for lane in s.threads.values() for e in lane if e[1] == 'enter' and s.names[e[2]][0] == 'worker']) == 8
+
+
+def case_churn():
+    def work():
+        for _ in range(150):
+            threads = [threading.Thread(target=tree, args=(3,)) for _ in range(4)]
+            [t.start() for t in threads]
+            [t.join() for t in threads]
+    s = during(work, subbufs=1400)
+    assert s.count('enter', 'tree') == 600 * expected_tree(3), (s.count('enter', 'tree'), 600 * expected_tree(3))
+    gone = [slot for _, slot in s.slots() if slot['kind'] == 2 and slot['gone']]
+    assert len(gone) >= 600, len(gone)
+
+
+def case_old_threads():
+    """Threads from before the arm are watched, their stacks are seeded, and what returns matches."""
+    go, stop = threading.Event(), threading.Event()
+
+    def deep(n):
+        if n:
+            return deep(n - 1)
+        go.wait()
+        return tree(6)
+    threads = [threading.Thread(target=deep, args=(20,)) for _ in range(5)]
+    [t.start() for t in threads]
+    time.sleep(0.1)
+
+    def work():
+        go.set()
+        [t.join() for t in threads]
+    s = during(work)
+    assert s.count('enter', 'tree') == 5 * expected_tree(6)
+    assert s.count('seed', 'deep') == 5 * 21, s.count('seed', 'deep')
+    if MINOR >= 12:
+        assert s.count('leave', 'deep') == 5 * 21, s.count('leave', 'deep')
+
+
+def recurse(n):
+    return 0 if n == 0 else 1 + recurse(n - 1)
+
+
+def case_recursion():
+    sys.setrecursionlimit(30000)
+    result = []
+    depth = 10000 if MINOR != 8 else 5000
+
+    def work():
+        for _ in range(3):
+            result.append(recurse(depth))
+    threading.stack_size(256 << 20)
+    t = threading.Thread(target=lambda: result.append(during(work)))
+    t.start()
+    t.join()
+    s = result.pop()
+    assert result == [depth] * 3
+    assert s.count('enter', 'recurse') == 3 * (depth + 1)
+    assert s.page('unmatched') == 0
+
+
+def case_small_stack():
+    """Pure Python recursion needs no C stack on 3.11 and later; with our evaluator it would."""
+    if MINOR < 11:
+        return
+    threading.stack_size(64 << 10)
+    sys.setrecursionlimit(5000)
+    result = []
+    session = Session(max_overhead_ppm=50000).arm()
+    for _ in range(3):
+        t = threading.Thread(target=lambda: result.append(recurse(2000)))
+        t.start()
+        t.join()
+    threading.stack_size(0)
+    session.disarm()
+    assert result == [2000] * 3
+
+
+def case_deep_at_arm():
+    """Ten thousand frames at arm: the innermost 256 are seeded, the rest is counted; all returns match."""
+    sys.setrecursionlimit(30000)
+    box = []
+
+    def dig(n):
+        if n:
+            return dig(n - 1)
+        box.append(Session().arm())
+        tree(4)
+        return 0
+
+    def run():
+        dig(9000)
+        box[0].disarm()
+    threading.stack_size(256 << 20)
+    t = threading.Thread(target=run)
+    t.start()
+    t.join()
+    s = box[0].read().check()
+    begin = [e for lane in s.threads.values() for e in lane if e[1] == 'stack_begin' and struct.unpack_from('<I', e[4])[0]]
+    assert begin, 'nothing was omitted'
+    assert s.count('enter', 'tree') == expected_tree(4)
+
+
+def case_again():
+    """Armed and disarmed fifty times: nothing grows, nothing is left."""
+    def rss():
+        return int(open('/proc/self/statm').read().split()[1]) * 4
+
+    def once():
+        s = during(lambda: tree(10), subbufs=16)
+        assert s.count('enter', 'tree') == expected_tree(10)
+        s.map.close()
+    for _ in range(5):
+        once()
+    before, maps, fds = rss(), len(open('/proc/self/maps').readlines()), len(os.listdir('/proc/self/fd'))
+    for _ in range(50):
+        once()
+    assert len(open('/proc/self/maps').readlines()) <= maps + 1
+    assert len(os.listdir('/proc/self/fd')) == fds
+    assert len(os.listdir('/proc/self/task')) == 1
+    assert rss() - before < 1024, (before, rss())
+
+
+def case_fork():
+    """A forked child writes nothing to its parent's lanes, and runs on; the parent too."""
+    sys.stdout.flush()
+    s = Session().arm()
+    tree(5)
+    pids = []
+    for _ in range(5):
+        pid = os.fork()
+        if not pid:
+            ok = tree(12) > 0
+            grandchild = os.fork()
+            if not grandchild:
+                tree(5)
+                os._exit(0)
+            ok = ok and os.waitpid(grandchild, 0)[1] == 0
+            os._exit(0 if ok else 1)
+        pids.append(pid)
+        tree(5)
+    assert all(os.waitpid(pid, 0)[1] == 0 for pid in pids)
+    s.disarm().read().check()
+    assert s.count('enter', 'tree') == 6 * expected_tree(5), s.count('enter', 'tree')
+    assert s.page('fork_children') == 5
+
+
+def case_fork_attached():
+    """A child can be measured itself."""
+    s = Session().arm()
+    pid = os.fork()
+    if not pid:
+        tree(3)
+        own = during(lambda: tree(9))
+        os._exit(0 if own.count('enter', 'tree') == expected_tree(9) else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+    s.disarm()
+
+
+def case_skip():
+    s = during(lambda: tree(10), skip=('lea?',))
+    assert s.count('enter', 'tree') == expected_tree(10)
+    assert not any(n[0] == 'leaf' for n in s.names.values())
+    s = during(lambda: tree(10), skip=('nothing', '*/cases.py'))
+    assert not any(n[2] == __file__ for n in s.names.values())
+
+
+def case_names():
+    code = "def f\u00e9\u4e16():\n    return 1\ndef x():\n    return 2\n"
+    space = {}
+    exec(compile(code, '/tmp/sch\u00f6n \udc80.py', 'exec'), space)
+    long = 'a' * 3000
+    exec('def %s(): pass' % long, space)
+
+    def work():
+        space['f\u00e9\u4e16']()
+        space[long]()
+    s = during(work)
+    assert s.count('enter', 'f\u00e9\u4e16') == 1
+    assert s.count('enter', 'a' * 1024) == 1
+    assert any(n[2] == '/tmp/sch\u00f6n \\udc80.py' for n in s.names.values()), list(s.names.values())
+
+
+def case_deadline():
+    """Nobody pushes the deadline ahead: hooks take themselves off, with and without a switch thread."""
+    for thread in (0, 1):
+        s = Session(may_start_thread=thread, max_overhead_ppm=900000).arm()
+        tree(8)
+        s.set('deadline_ticks', time.monotonic_ns() + 50000000)
+        time.sleep(0.1)
+        tree(8)
+        assert s.page('hooks_on') == 0
+        events = s.page('events')
+        if thread:
+            time.sleep(0.6)
+            assert len(os.listdir('/proc/self/task')) == 1, 'the switch thread stays'
+        tree(8)
+        s2 = during(lambda: tree(9))  # a new attacher finds it dormant
+        assert s2.count('enter', 'tree') == expected_tree(9)
+        s.read().check()
+        assert s.count('enter', 'tree') == expected_tree(8), s.count('enter', 'tree')
+        off = [struct.unpack_from('<I', e[4])[0] for e in s.meta if e[1] == 'window_off']
+        assert off == [3], off
+
+
+def case_two():
+    s = Session().arm()
+    try:
+        Session().arm()
+    except Refused as refusal:
+        assert 'another' in str(refusal), refusal
+    else:
+        raise AssertionError('a second session was let in')
+    s.disarm()
+
+
+def case_loss():
+    """A pool that nobody drains: the oldest go, every event is counted."""
+    s = Session(subbufs=6).arm()
+    for _ in range(40):
+        tree(12)
+    s.disarm().read()
+    kept = sum(len(e) for e in s.threads.values())
+    total = sum(slot['events'] for _, slot in s.slots() if slot['kind'] == 2)
+    assert s.lost() > 0
+    assert kept + s.lost() == total, (kept, s.lost(), total)
+    enters = 40 * (expected_tree(12) + (expected_tree(12) + 1) // 2)
+    assert total >= 2 * enters, (total, enters)
+
+
+def spin(seconds):
+    """Work per CPU time of the whole process: what others do on this machine does not count."""
+    begin, n = time.process_time(), 0
+    while time.process_time() < begin + seconds:
+        tree(12)
+        n += 1
+    return n / (time.process_time() - begin)
+
+
+def case_budget():
+    """A hot loop is slowed by no more than it may: windows open and close, calls outside go uncounted."""
+    allowed = 50000
+    spin(0.3)
+    free = armed = 0
+    brakes = 0
+    for _ in range(4):
+        free += spin(1.0)
+        s = Session(subbufs=64, max_overhead_ppm=allowed, may_start_thread=1, clock=1, ticks_per_second=ticks_per_second()).arm()
+        armed += spin(1.0)
+        s.disarm()
+        brakes += s.page('brake_count')
+        s.read()
+        windows = [e for e in s.meta if e[1] == 'window_on']
+    ratio = armed / free
+    print('    work done %.3f, %d windows in the last second, brakes %d, cost %.1f ns per event' % (ratio, len(windows), brakes, s.page('cost_ps_py') / 1000))
+    assert brakes > 0
+    assert len(windows) >= 2
+    assert ratio > 0.90, ratio
+
+
+def case_single_budget():
+    """The same without a thread of ours, 3.12 and later: places are disabled one by one."""
+    if MINOR < 12:
+        return
+
+    spin(0.3)
+    free = armed = 0
+    for _ in range(3):
+        free += spin(1.0)
+        s = Session(subbufs=64, max_overhead_ppm=50000, may_start_thread=0, clock=1, ticks_per_second=ticks_per_second()).arm()
+        assert len(os.listdir('/proc/self/task')) == 1
+        armed += spin(1.0)
+        assert s.page('rearm_wanted') or s.page('window_count') > 1
+        s.command(REARM)
+        tree(10)
+        s.disarm().read().check()
+        assert [e for e in s.meta if e[1] == 'window_on'][1:], 'REARM opened no window'
+    print('    work done %.3f' % (armed / free))
+    assert armed / free > 0.90
+
+
+def case_exit():
+    """The interpreter ends with hooks on, daemon threads running."""
+    import subprocess
+    code = ('import sys; sys.path.insert(0, %r)\nfrom cases import *\n'
+            'def forever():\n    while True: tree(3)\n'
+            'for _ in range(3): threading.Thread(target=forever, daemon=True).start()\n'
+            's = Session(max_overhead_ppm=%d).arm()\ntime.sleep(0.3)\n')
+    for ppm in (0, 50000):
+        done = subprocess.run([sys.executable, '-W', 'error', '-c', code % (os.path.dirname(os.path.abspath(__file__)), ppm)],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        assert done.returncode == 0 and done.stdout == b'', (done.returncode, done.stdout)
+
+
+def case_fork_warning():
+    """No thread of ours where the target has one thread: os.fork() stays silent under -W error."""
+    import warnings
+    warnings.simplefilter('error')
+    s = Session(may_start_thread=0, max_overhead_ppm=50000).arm()
+    tree(5)
+    pid = os.fork()
+    if not pid:
+        tree(5)
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+    s.disarm()
+
+
+def case_cprofile():
+    """Somebody else's profiler goes on and loses nothing."""
+    import cProfile
+    import pstats
+    profile = cProfile.Profile()
+    profile.enable()
+    s = Session().arm()
+    tree(10)
+    s.disarm()
+    tree(10)
+    profile.disable()
+    s.read().check()
+    assert s.count('enter', 'tree') == expected_tree(10)
+    calls = {key[2]: value[1] for key, value in pstats.Stats(profile).stats.items()}
+    assert calls['tree'] == 2 * expected_tree(10), calls['tree']
+
+
+def case_tracer():
+    """Somebody else's tracer goes on, sees all, and is still there."""
+    seen = []
+
+    def tracer(frame, what, argument):
+        seen.append((frame.f_code.co_name, what))
+        return tracer
+    s = Session()
+    sys.settrace(tracer)
+    s.arm()
+    tree(8)
+    s.disarm()
+    assert sys.gettrace() is tracer
+    sys.settrace(None)
+    s.read().check()
+    assert s.count('enter', 'tree') == expected_tree(8)
+    assert seen.count(('tree', 'call')) == expected_tree(8) == seen.count(('tree', 'return'))
+
+
+def case_audit():
+    """With an audit hook in place nothing changes, with threads coming and going."""
+    seen = []
+    sys.addaudithook(lambda name, args: seen.append(name) if name.startswith('sys.') else None)
+    stop = []
+
+    def churn():
+        while not stop:
+            t = threading.Thread(target=tree, args=(3,))
+            t.start()
+            t.join()
+    t = threading.Thread(target=churn)
+    t.start()
+    for _ in range(20):
+        s = during(lambda: tree(8), subbufs=512)
+        assert s.count('enter', 'tree') >= expected_tree(8)
+    stop.append(1)
+    t.join()
+
+
+def case_toggle():
+    """Armed and disarmed while threads run, come and go: results stay right."""
+    stop, wrong = [], []
+    good = tree(8)
+
+    def run():
+        while not stop:
+            if tree(8) != good or sum(gen(20)) != 190:
+                wrong.append(1)
+
+    def churn():
+        while not stop:
+            t = threading.Thread(target=tree, args=(3,))
+            t.start()
+            t.join()
+    threads = [threading.Thread(target=run) for _ in range(3)] + [threading.Thread(target=churn) for _ in range(2)]
+    [t.start() for t in threads]
+    end, rounds = time.monotonic() + 3, 0
+    while time.monotonic() < end:
+        s = Session(subbufs=32, max_overhead_ppm=(0, 50000)[rounds % 2]).arm()
+        time.sleep(0.02)
+        s.disarm()
+        s.map.close()
+        rounds += 1
+    stop.append(1)
+    [t.join() for t in threads]
+    assert not wrong and rounds > 5, (wrong, rounds)
+
+
+if __name__ == '__main__':
+    name = sys.argv[1]
+    if name == '--list':
+        print('\n'.join(n[5:] for n in list(globals()) if n.startswith('case_')))
+    else:
+        globals()['case_' + name]()
