@@ -2,6 +2,7 @@
  * ends, by the same code or signal. Never touches stdio unless something is wrong.
  *   --hold MS        stay at the gate that long
  *   --poke N         at the gate: seize, interrupt and leave its thread N times, as an attach does
+ *   --enter LIBRARY  at the gate: take the library in and wait until its entry has ended
  *   --report FILE    "gate PID" or "ended" there
  *   --die            SIGKILL itself while the program waits at its gate
  *   --signal N       send N to the program at its gate */
@@ -20,7 +21,7 @@
 
 struct asked {
 	int hold_ms, pokes, signal;
-	const char *report;
+	const char *report, *library;
 	bool die;
 };
 
@@ -43,6 +44,44 @@ static bool poke(pid_t pid)
 	return ptrace(PTRACE_DETACH, pid, NULL, status >> 16 ? 0 : (void *)(intptr_t)WSTOPSIG(status)) == 0;
 }
 
+static void complain(const struct error *err)
+{
+	fprintf(stderr, "launch_driver: %s: %s\n  %s\n", error_name(err->code), err->text, error_hint(err));
+}
+
+static void *read_library(const char *path, size_t *size)
+{
+	FILE *file = fopen(path, "re");
+	char *bytes = malloc(1 << 20);
+
+	*size = file && bytes ? fread(bytes, 1, 1 << 20, file) : 0;
+	if (file)
+		fclose(file);
+	return bytes;
+}
+
+/* True when the library's entry has run and ended. */
+static bool enter(pid_t pid, const char *path)
+{
+	const struct inject_options options = { 0 };
+	struct payload payload = { .memfd_name = "launch-payload", .entry = "launch_payload_entry" };
+	struct target *target = NULL;
+	struct entry *entry = NULL;
+	struct receipt receipt;
+	struct error err = { 0 };
+	bool ended;
+
+	payload.bytes = read_library(path, &payload.size);
+	ended = target_open(pid, &options, &target, &err) == 0
+		&& inject_enter(target, &payload, "", 1, &options, &entry, &receipt, &err) == 0 && entry_wait(entry, 5000, &err) == 0;
+	if (!ended)
+		complain(&err);
+	entry_close(entry);
+	target_close(target);
+	free((void *)payload.bytes);
+	return ended;
+}
+
 static void at_gate(const struct launch *launch, const struct asked *asked)
 {
 	pid_t pid = launch_pid(launch);
@@ -52,6 +91,8 @@ static void at_gate(const struct launch *launch, const struct asked *asked)
 			fprintf(stderr, "launch_driver: poke %d: %s\n", i, strerror(errno));
 			exit(99);
 		}
+	if (asked->library && !enter(pid, asked->library))
+		exit(96);
 	sleep_ms(asked->hold_ms);
 	if (asked->signal)
 		kill(pid, asked->signal);
@@ -82,6 +123,8 @@ static char **read_options(char **argv, struct asked *asked)
 			asked->pokes = atoi(*++argv);
 		else if (argv[1] && strcmp(*argv, "--signal") == 0)
 			asked->signal = atoi(*++argv);
+		else if (argv[1] && strcmp(*argv, "--enter") == 0)
+			asked->library = *++argv;
 		else if (argv[1] && strcmp(*argv, "--report") == 0)
 			asked->report = *++argv;
 		else
@@ -99,11 +142,11 @@ int main(int argc, char **argv)
 	char **command = read_options(argv, &asked);
 
 	if (!*command) {
-		fprintf(stderr, "usage: launch_driver [--hold MS] [--poke N] [--signal N] [--die] [--report FILE] PROGRAM ARGS...\n");
+		fprintf(stderr, "usage: launch_driver [--hold MS] [--poke N] [--signal N] [--die] [--enter LIBRARY] [--report FILE] PROGRAM ARGS...\n");
 		return 2;
 	}
 	if (launch_start(command, NULL, &launch, &err) < 0) {
-		fprintf(stderr, "launch_driver: %s: %s\n  %s\n", error_name(err.code), err.text, error_hint(&err));
+		complain(&err);
 		return error_status(err.code);
 	}
 	if (asked.report) {
