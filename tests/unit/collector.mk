@@ -1,3 +1,3 @@
-TESTS += tests/unit/cpython_layouts
-dist_noinst_SCRIPTS += tests/unit/cpython_layouts
+TESTS += tests/unit/cpython_layouts.test
+dist_noinst_SCRIPTS += tests/unit/cpython_layouts.test
 EXTRA_DIST += tests/unit/cpython_layouts.c
