@@ -70,6 +70,9 @@ struct analysis {
 
 /* Named parameters ("gpu.idle_pct_threshold" …) as given by the user; NULL and 0 for the defaults. */
 struct parameter { const char *name; double value; };
+/* The parameters of the verdict, with their defaults; rules' thresholds are parameters too (rule_info.threshold_name). */
+struct parameter_info { const char *name; double value; const char *meaning; };
+const struct parameter_info *parameter_infos(size_t *count);
 
 int analysis_build(const struct timeline *timeline, const struct parameter *parameters, size_t parameter_count, struct analysis **out, struct error *err);
 void analysis_free(struct analysis *analysis);

@@ -5,7 +5,7 @@
  */
 #include "timeline/private.h"
 
-enum { SLOT_NS = 100000000, SLOTS_LIMIT = 4096, STRETCH_NS = 1000000000 };
+enum { SLOT_NS = 100000000, SLOTS_LIMIT = 4096, STRETCH_NS = 1000000000, FOREVER_NS = 2000000000 };
 
 struct parts { double ns[THREAD_STATES]; };
 
@@ -35,9 +35,14 @@ static void spread(struct partition *partition, uint64_t from_ns, uint64_t to_ns
 	}
 }
 
+static struct wait_frames point_frames(const struct timeline_private *p, const struct point *point)
+{
+	return point->node != NONE ? wait_frames_of_node(p, point->node) : wait_frames_of_stack(p, point->stack);
+}
+
 static enum thread_state point_wait(const struct timeline_private *p, const struct thread_build *thread, const struct point *point)
 {
-	struct wait_frames frames = point->node != NONE ? wait_frames_of_node(p, point->node) : wait_frames_of_stack(p, point->stack);
+	struct wait_frames frames = point_frames(p, point);
 
 	return wait_classify(p, strings_get(p->strings, point->out.wait), point->out.state, &frames, thread->out.python);
 }
@@ -69,6 +74,39 @@ static void split_blocked(const struct timeline_private *p, const struct thread_
 	parts->ns[last] += blocked / 2;
 }
 
+/* Neither ran nor woke between reading I-1 and reading I: one and the same block. */
+static bool slept_through(const struct thread_build *thread, size_t i)
+{
+	const struct thread_point *point = &thread->points.items[i].out, *before = &thread->points.items[i - 1].out;
+
+	return point->cpu_ns == before->cpu_ns && point->voluntary == before->voluntary && point->involuntary == before->involuntary && point->wait;
+}
+
+/* A read that nothing has answered for seconds waits for somebody to want something: no I/O that holds up work. */
+static void mark_forever(struct thread_build *thread)
+{
+	struct point *points = thread->points.items;
+
+	for (size_t i = 1, first; i < thread->points.count; i++) {
+		for (first = i; i < thread->points.count && slept_through(thread, i); i++)
+			;
+		if (i == first || points[i - 1].out.at_ns - points[first - 1].out.at_ns < FOREVER_NS)
+			continue;
+		for (size_t j = first; j < i; j++)
+			points[j].forever = true;
+	}
+}
+
+/* Who stood there and waited for a lock, by the readings at both ends. */
+static void charge_lock(struct timeline_private *p, const struct point *point, double ns)
+{
+	struct wait_frames frames = point_frames(p, point);
+	struct name *owner = wait_owner(p, &frames);
+
+	if (owner)
+		owner->lock_wait += ns;
+}
+
 static double native_share(const struct thread_build *thread, const struct point *point)
 {
 	uint64_t python = point->counts[THREAD_PYTHON], native = point->counts[THREAD_NATIVE];
@@ -81,7 +119,7 @@ static double native_share(const struct thread_build *thread, const struct point
 	return running > 0 ? thread->leaf_ns[THREAD_NATIVE] / running : 0;
 }
 
-static struct parts between_points(const struct timeline_private *p, const struct thread_build *thread, size_t i)
+static struct parts between_points(struct timeline_private *p, const struct thread_build *thread, size_t i)
 {
 	const struct point *point = &thread->points.items[i], *before = point - 1;
 	struct parts parts = { 0 };
@@ -95,6 +133,14 @@ static struct parts between_points(const struct timeline_private *p, const struc
 	parts.ns[THREAD_PYTHON] = cpu - parts.ns[THREAD_NATIVE];
 	parts.ns[THREAD_RUNNABLE] = waited;
 	split_blocked(p, thread, i, wall - cpu - waited, &parts);
+	if (point->forever) {
+		parts.ns[THREAD_IDLE] += parts.ns[THREAD_IO_WAIT];
+		parts.ns[THREAD_IO_WAIT] = 0;
+	}
+	if (parts.ns[THREAD_LOCK_WAIT] > 0) {
+		charge_lock(p, before, parts.ns[THREAD_LOCK_WAIT] / 2);
+		charge_lock(p, point, parts.ns[THREAD_LOCK_WAIT] / 2);
+	}
 	return parts;
 }
 
@@ -127,6 +173,7 @@ static struct parts by_readings(struct partition *partition, struct thread_build
 	size_t count = thread->points.count;
 	struct parts total = { 0 }, parts = { 0 };
 
+	mark_forever(thread);
 	for (size_t i = 1; i < count; i++) {
 		parts = between_points(partition->p, thread, i);
 		if (i == 1)

@@ -30,6 +30,7 @@ struct name {
 	uint32_t name, file, line; /* name and file are string ids */
 	uint32_t module;           /* of native frames: string id of the path */
 	uint8_t leaf;              /* enum thread_state + 1 of a thread that is in it; 0 = not looked at yet */
+	double lock_wait;          /* ns */
 	uint64_t counted;          /* calls in COUNT events */
 };
 enum { NAME_UNKNOWN = 0, NAME_OTHER = 1 }; /* always there */
@@ -74,6 +75,7 @@ struct point {
 	struct thread_point out;
 	uint32_t stack;  /* last sampled stack before it, or NONE */
 	uint32_t node;   /* innermost known call at that moment, or NONE */
+	bool forever;    /* in the middle of one block of seconds */
 	uint32_t counts[THREAD_STATES]; /* samples since the reading before */
 };
 
@@ -173,6 +175,8 @@ enum thread_state wait_classify(const struct timeline_private *p, const char *wa
 enum thread_state wait_of_leaf(const struct timeline_private *p, struct name *leaf);
 struct wait_frames wait_frames_of_node(const struct timeline_private *p, uint32_t node);
 struct wait_frames wait_frames_of_stack(const struct timeline_private *p, uint32_t stack);
+/* The innermost function that is the program's own, not the library's: who wants the lock. NULL = nobody known. */
+struct name *wait_owner(struct timeline_private *p, const struct wait_frames *frames);
 enum thread_state wait_refine(const struct timeline_private *p, enum thread_state state, const struct wait_frames *frames);
 
 /* partition.c: what threads did, by readings, samples and calls. */

@@ -34,6 +34,7 @@ struct function {
 	uint64_t exceptions;    /* left by one */
 	uint64_t samples_self, samples_total;
 	uint32_t threads;       /* on how many it ran */
+	uint64_t lock_wait_ns;  /* its threads stood in it and waited for a lock; from readings */
 };
 
 /* Calling context tree: one node per distinct stack. Node 0 is the root of all threads. */

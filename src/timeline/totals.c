@@ -207,6 +207,7 @@ static void finish_function(struct timeline_private *p, struct function_build *f
 	out->cpu_self_ns = rounded(function->cpu_self);
 	if (out->cpu_self_ns > out->self_ns)
 		out->cpu_self_ns = out->self_ns;
+	out->lock_wait_ns = rounded(name->lock_wait);
 	if (function->estimated)
 		out->precision = PRECISION_ESTIMATED;
 	else if (function->sampled)

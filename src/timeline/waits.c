@@ -99,6 +99,14 @@ static enum thread_state by_frames(const struct timeline_private *p, const struc
 	return passed ? THREAD_IDLE : direct;
 }
 
+struct name *wait_owner(struct timeline_private *p, const struct wait_frames *frames)
+{
+	for (uint32_t i = 0; i < frames->count; i++)
+		if (frames->frames[i]->kind == FUNCTION_PYTHON && find_rule(p, frames->frames[i]) < 0)
+			return &p->names.list.items[frames->frames[i] - p->names.list.items];
+	return NULL;
+}
+
 enum thread_state wait_refine(const struct timeline_private *p, enum thread_state state, const struct wait_frames *frames)
 {
 	switch (state) {

@@ -1,0 +1,133 @@
+/* Builds an analysis: load, metrics, verdict, rules, in this order; each reads what came before. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/private.h"
+
+void *analysis_keep(struct analysis_private *p, size_t count, size_t size)
+{
+	void *memory = arena_alloc(&p->arena, (count ? count : 1) * size);
+
+	if (!memory)
+		p->failed = true;
+	return memory;
+}
+
+const char *analysis_printf(struct analysis_private *p, const char *format, ...)
+{
+	char text[1024];
+	char *kept;
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof text, format, arguments);
+	va_end(arguments);
+	kept = arena_strndup(&p->arena, text, strlen(text));
+	if (kept)
+		return kept;
+	p->failed = true;
+	return "";
+}
+
+double analysis_parameter(const struct analysis_private *p, const char *name, double fallback)
+{
+	for (size_t i = 0; i < p->given_count; i++)
+		if (strcmp(p->given[i].name, name) == 0)
+			return p->given[i].value;
+	return fallback;
+}
+
+/* Lost events, too little time, clocks that were not read: each takes a part. */
+double analysis_quality(const struct analysis_private *p)
+{
+	double seconds = (double)p->timeline->duration_ns / 1e9;
+	double lost = metric_value(p, METRIC_capture_lost_pct) / 100;
+	double unknown = 0, all = 0;
+
+	for (int state = 0; state < THREAD_STATES; state++)
+		all += p->load.state_ns[state];
+	if (all > 0)
+		unknown = p->load.state_ns[THREAD_UNKNOWN] / all;
+	return (1 - 0.5 * clamp(lost, 0, 1)) * (1 - 0.5 * unknown) * (0.7 + 0.3 * clamp(seconds / 5, 0, 1)) * (p->load.read || p->device ? 1 : 0.7);
+}
+
+static const struct parameter_info parameter_table[] = {
+#define PARAMETER(id, name, value, meaning) { name, value, meaning },
+#include "analyze/parameters.def"
+#undef PARAMETER
+};
+
+const struct parameter_info *parameter_infos(size_t *count)
+{
+	*count = PARAMETER_COUNT;
+	return parameter_table;
+}
+
+static void take_parameters(struct analysis_private *p)
+{
+	for (int i = 0; i < PARAMETER_COUNT; i++)
+		p->parameters[i] = analysis_parameter(p, parameter_table[i].name, parameter_table[i].value);
+}
+
+int analysis_build(const struct timeline *timeline, const struct parameter *parameters, size_t parameter_count, struct analysis **out, struct error *err)
+{
+	struct analysis_private *p = calloc(1, sizeof *p);
+
+	if (!p)
+		return fail(err, ERR_MEMORY, "analyzing: out of memory");
+	arena_init(&p->arena);
+	p->analysis.private_ = p;
+	p->timeline = timeline;
+	p->given = parameters;
+	p->given_count = parameter_count;
+	take_parameters(p);
+	load_build(p);
+	metrics_build(p);
+	verdict_build(p);
+	rules_build(p);
+	if (p->failed) {
+		analysis_free(&p->analysis);
+		return fail(err, ERR_MEMORY, "analyzing: out of memory");
+	}
+	*out = &p->analysis;
+	return 0;
+}
+
+void analysis_free(struct analysis *analysis)
+{
+	if (!analysis)
+		return;
+	arena_done(&analysis->private_->arena);
+	free(analysis->private_);
+}
+
+double analysis_metric(const struct analysis *analysis, const char *name)
+{
+	for (size_t i = 0; i < analysis->metric_count; i++)
+		if (strcmp(analysis->metrics[i].name, name) == 0)
+			return analysis->metrics[i].value;
+	return NAN;
+}
+
+const char *verdict_name(enum verdict_class class_)
+{
+	static const char *const names[] = { "unknown", "cpu_bound", "gpu_bound", "memory_bound", "balanced" };
+
+	return (unsigned)class_ < sizeof names / sizeof *names ? names[class_] : "unknown";
+}
+
+const char *severity_name(enum severity severity)
+{
+	static const char *const names[] = { "info", "low", "medium", "high" };
+
+	return (unsigned)severity < sizeof names / sizeof *names ? names[severity] : "info";
+}
+
+const char *precision_name(enum precision precision)
+{
+	static const char *const names[] = { "exact", "counted", "sampled", "estimated" };
+
+	return (unsigned)precision < sizeof names / sizeof *names ? names[precision] : "estimated";
+}

@@ -1,0 +1,155 @@
+/* Which functions are what, and how much time passes under them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/private.h"
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t length = strlen(text), end_length = strlen(end);
+
+	return length >= end_length && strcmp(text + length - end_length, end) == 0;
+}
+
+static const char *last_part(const char *qualified)
+{
+	const char *dot = strrchr(qualified, '.');
+
+	return dot ? dot + 1 : qualified;
+}
+
+bool function_is_logging(const struct function *function)
+{
+	return function->kind == FUNCTION_PYTHON && (ends_with(function->file, "/logging/__init__.py") || ends_with(function->file, "/logging/handlers.py"));
+}
+
+static bool is_machinery(const struct function *function)
+{
+	return strstr(function->file, "importlib") && (strstr(function->file, "frozen") || strstr(function->file, "/importlib/"));
+}
+
+bool function_is_import(const struct function *function)
+{
+	return function->kind == FUNCTION_PYTHON && (strcmp(function->name, "<module>") == 0 || is_machinery(function));
+}
+
+bool function_is_tokenizer(const struct function *function)
+{
+	static const char *const parts[] = { "/tokenizers/", "/transformers/tokenization", "/sentencepiece/", "/tiktoken/" };
+
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+		if (strstr(function->file, parts[i]))
+			return true;
+	return false;
+}
+
+bool function_is_loop_callback(const struct function *function)
+{
+	return ends_with(function->file, "/asyncio/events.py") && strcmp(last_part(function->name), "_run") == 0;
+}
+
+struct walk {
+	const struct analysis_private *p;
+	function_test test;
+	bool *inside;       /* by node: it or one of its callers passes */
+	bool *in_function;  /* by node: below (or in) a function that is no module body, no machinery, no starter of scripts */
+	double *by_caller, *by_top; /* by function, ns */
+};
+
+static bool is_starter(const struct function *function)
+{
+	return strstr(function->file, "runpy") != NULL;
+}
+
+static uint32_t largest(const double *values, size_t count)
+{
+	uint32_t best = UINT32_MAX;
+
+	for (size_t i = 0; i < count; i++)
+		if (values[i] > 0 && (best == UINT32_MAX || values[i] > values[best]))
+			best = (uint32_t)i;
+	return best;
+}
+
+static double scale_of(const struct timeline *timeline, const struct tree_node *node)
+{
+	const struct thread *thread = &timeline->threads[node->thread];
+
+	return thread->covered_ns && thread->covered_ns < thread->wall_ns ? (double)thread->wall_ns / (double)thread->covered_ns : 1;
+}
+
+/* Parents come before children, so one walk forwards knows of each node what lies above it. */
+static void walk_nodes(struct walk *walk, bool in_call, struct inclusive *out)
+{
+	const struct timeline *timeline = walk->p->timeline;
+
+	for (size_t i = 1; i < timeline->node_count; i++) {
+		const struct tree_node *node = &timeline->nodes[i];
+		const struct function *function = &timeline->functions[node->function];
+		bool passes = walk->test(function);
+		double ns;
+
+		walk->inside[i] = walk->inside[node->parent] || (passes && node->calls && (!in_call || walk->in_function[node->parent]));
+		walk->in_function[i] = walk->in_function[node->parent] || (!function_is_import(function) && !is_starter(function));
+		if (!walk->inside[i] || walk->inside[node->parent])
+			continue;
+		ns = (double)node->total_ns * scale_of(timeline, node);
+		out->ns += ns;
+		out->calls += node->calls;
+		walk->by_top[node->function] += ns;
+		if (node->parent)
+			walk->by_caller[timeline->nodes[node->parent].function] += ns;
+	}
+}
+
+struct inclusive inclusive_time(const struct analysis_private *p, function_test test, bool in_call)
+{
+	const struct timeline *timeline = p->timeline;
+	size_t nodes = timeline->node_count + 1, functions = timeline->function_count + 1;
+	struct inclusive out = { .caller = UINT32_MAX, .top = UINT32_MAX };
+	struct walk walk = { .p = p, .test = test };
+
+	walk.inside = calloc(nodes, sizeof *walk.inside);
+	walk.in_function = calloc(nodes, sizeof *walk.in_function);
+	walk.by_caller = calloc(functions, sizeof *walk.by_caller);
+	walk.by_top = calloc(functions, sizeof *walk.by_top);
+	if (walk.inside && walk.in_function && walk.by_caller && walk.by_top) {
+		walk_nodes(&walk, in_call, &out);
+		out.caller = largest(walk.by_caller, timeline->function_count);
+		out.top = largest(walk.by_top, timeline->function_count);
+	}
+	free(walk.inside);
+	free(walk.in_function);
+	free(walk.by_caller);
+	free(walk.by_top);
+	return out;
+}
+
+uint64_t longest_callback(const struct analysis_private *p, uint32_t *out)
+{
+	const struct timeline *timeline = p->timeline;
+	uint64_t longest = 0, inner = 0;
+	uint32_t at = 0;
+
+	*out = UINT32_MAX;
+	for (size_t i = 1; i < timeline->node_count; i++) {
+		const struct tree_node *node = &timeline->nodes[i];
+
+		if (node->longest_ns > longest && function_is_loop_callback(&timeline->functions[node->function])) {
+			longest = node->longest_ns;
+			at = (uint32_t)i;
+			*out = node->function;
+		}
+	}
+	if (!longest)
+		return 0;
+	for (size_t i = at + 1; i < timeline->node_count; i++) {
+		const struct tree_node *node = &timeline->nodes[i];
+
+		if (node->parent == at && node->longest_ns > inner) {
+			inner = node->longest_ns;
+			*out = node->function;
+		}
+	}
+	return longest;
+}

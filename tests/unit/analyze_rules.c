@@ -1,0 +1,114 @@
+/* Each rule fires on one golden trace and keeps quiet on another that is just below. */
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analyze_help.h"
+
+struct row { char id[48]; };
+
+static struct criterion_test_params every_rule(void)
+{
+	static struct row rows[64];
+	size_t count;
+	const struct rule_info *infos = rule_infos(&count);
+
+	for (size_t i = 0; i < count && i < 64; i++)
+		snprintf(rows[i].id, sizeof rows[i].id, "%s", infos[i].id);
+	return cr_make_param_array(struct row, rows, count);
+}
+
+ParameterizedTestParameters(analyze_rules, fires)
+{
+	return every_rule();
+}
+
+ParameterizedTest(struct row *row, analyze_rules, fires)
+{
+	char name[64];
+	const struct analysis *analysis;
+	const struct finding_report *finding;
+
+	snprintf(name, sizeof name, "%s.fire", row->id);
+	analysis = analysis_of_golden(name);
+	finding = finding_of(analysis, row->id);
+	cr_assert_not_null(finding, "%s does not fire", row->id);
+	cr_assert_gt(finding->evidence_count, 0);
+	cr_assert(strncmp(finding->id, row->id, strlen(row->id)) == 0);
+	cr_assert(finding->confidence > 0 && finding->confidence <= 1);
+	cr_assert_leq(finding->recoverable_pct, 100);
+}
+
+ParameterizedTestParameters(analyze_rules, keeps_quiet)
+{
+	return every_rule();
+}
+
+ParameterizedTest(struct row *row, analyze_rules, keeps_quiet)
+{
+	char name[64];
+	const struct analysis *analysis;
+
+	snprintf(name, sizeof name, "%s.quiet", row->id);
+	analysis = analysis_of_golden(name);
+	cr_assert_null(finding_of(analysis, row->id), "%s fires", row->id);
+	cr_assert_null(why_not_evaluated(analysis, row->id), "%s was not judged: %s", row->id, why_not_evaluated(analysis, row->id));
+}
+
+Test(analyze_rules, find_nothing_of_weight_in_a_healthy_program)
+{
+	const struct analysis *analysis = analysis_of_golden("healthy");
+
+	for (size_t i = 0; i < analysis->finding_count; i++)
+		cr_expect_lt(analysis->findings[i].severity, SEVERITY_MEDIUM, "%s", analysis->findings[i].title);
+}
+
+static void expect_place(const char *golden, const char *rule, const char *function)
+{
+	const struct finding_report *finding = finding_of(analysis_of_golden(golden), rule);
+
+	cr_assert_gt(finding->location_count, 0, "%s points nowhere", rule);
+	cr_expect_str_eq(finding->locations[0].function, function);
+}
+
+Test(analyze_rules, point_at_the_code_to_change)
+{
+	expect_place("py.hot_function.fire", "py.hot_function", "App.work");
+	expect_place("py.import_in_request.fire", "py.import_in_request", "App.handle");
+	expect_place("py.logging_hot.fire", "py.logging_hot", "App.handle");
+	expect_place("py.exceptions_hot.fire", "py.exceptions_hot", "parse_number");
+	expect_place("aio.loop_block.fire", "aio.loop_block", "App.handle");
+	expect_place("cpu.lock_wait.fire", "cpu.lock_wait", "Cache.update");
+	expect_place("gil.contention.fire", "gil.contention", "App.work");
+}
+
+Test(analyze_rules, say_why_they_cannot_be_judged)
+{
+	const struct analysis *analysis = analysis_of_golden("healthy");
+
+	cr_expect_str_eq(why_not_evaluated(analysis, "gpu.starved"), "no GPU data");
+	cr_expect_not_null(why_not_evaluated(analysis, "py.gc_pause"));
+	cr_expect_not_null(why_not_evaluated(analysis, "aio.loop_block"), "no event loop");
+}
+
+Test(analyze_rules, take_thresholds_by_name)
+{
+	const struct parameter high = { "py.hot_function.pct", 90 };
+
+	cr_assert_null(finding_of(analysis_of_text(read_text("tests/golden/analyze", "py.hot_function.fire.trace"), &high, 1), "py.hot_function"));
+}
+
+Test(analyze_rules, are_sorted_and_documented)
+{
+	char *docs = read_text("docs", "rules.md");
+	size_t count;
+	const struct rule_info *infos = rule_infos(&count);
+
+	for (size_t i = 0; i < count; i++) {
+		cr_expect_not_null(strstr(docs, infos[i].id), "docs/rules.md does not know %s", infos[i].id);
+		cr_expect_not_null(strstr(docs, infos[i].threshold_name), "docs/rules.md does not know %s", infos[i].threshold_name);
+		if (i)
+			cr_expect_lt(strcmp(infos[i - 1].id, infos[i].id), 0, "%s is out of order", infos[i].id);
+	}
+}

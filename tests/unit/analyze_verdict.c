@@ -1,0 +1,96 @@
+/* The class, its reason, its confidence, and a breakdown that adds up. */
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analyze_help.h"
+#include "timeline_help.h"
+
+struct row { char class_[16], reason[32]; };
+
+ParameterizedTestParameters(analyze_verdict, is_as_the_trace_is_named)
+{
+	static struct row rows[] = {
+		{ "cpu_bound", "one_core_saturated" }, { "cpu_bound", "gil_contention" }, { "cpu_bound", "gpu_starved" },
+		{ "gpu_bound", "gpu_busy" }, { "memory_bound", "exposed_copies" },
+		{ "balanced", "lock_waits" }, { "balanced", "io_waits" }, { "balanced", "mixed" },
+		{ "unknown", "no_demand" }, { "unknown", "too_short" },
+	};
+
+	return cr_make_param_array(struct row, rows, sizeof rows / sizeof *rows);
+}
+
+static double sum(const struct breakdown *b)
+{
+	return b->python_pct + b->native_pct + b->gil_wait_pct + b->lock_wait_pct + b->io_wait_pct + b->gpu_pct + b->transfer_pct + b->runnable_pct + b->sleep_pct + b->idle_pct;
+}
+
+ParameterizedTest(struct row *row, analyze_verdict, is_as_the_trace_is_named)
+{
+	char name[128];
+	const struct verdict *verdict;
+	bool gpu;
+
+	snprintf(name, sizeof name, "verdict.%s.%s", row->class_, row->reason);
+	verdict = &analysis_of_golden(name)->verdict;
+	gpu = !*verdict->gpu;
+	cr_expect_str_eq(verdict_name(verdict->class_), row->class_, "%s, %s", verdict_name(verdict->class_), verdict->sentence);
+	cr_expect_str_eq(verdict->reason, row->reason, "%s", verdict->sentence);
+	cr_expect(verdict->confidence >= 0 && verdict->confidence <= (gpu ? 0.95 : 0.6), "%g", verdict->confidence);
+	cr_expect(fabs(sum(&verdict->breakdown) - 100) < 1e-9, "%.17g", sum(&verdict->breakdown));
+}
+
+Test(analyze_verdict, has_no_data_in_an_empty_trace)
+{
+	const struct verdict *verdict = &analysis_of_text(META, NULL, 0)->verdict;
+
+	cr_assert_str_eq(verdict->reason, "no_data");
+	cr_assert_float_eq(sum(&verdict->breakdown), 100, 1e-9);
+}
+
+Test(analyze_verdict, is_surer_of_a_long_clear_capture)
+{
+	const struct analysis *clear = analysis_of_golden("verdict.cpu_bound.one_core_saturated"), *lossy = analysis_of_golden("prof.drops.fire");
+
+	cr_assert_gt(clear->verdict.confidence, 0.5);
+	cr_assert_lt(lossy->verdict.confidence, clear->verdict.confidence);
+}
+
+Test(analyze_verdict, says_why_there_are_no_gpu_data)
+{
+	const struct analysis *analysis = analysis_of_text(META NAMES ON(0) OFF(1000000000) SESSION "0 capture key=\"gpu\" value=\"no CUDA in this process\"\n" THREAD(3, 7) "0 enter ref=1\n", NULL, 0);
+
+	cr_assert_str_eq(analysis->verdict.gpu, "no CUDA in this process");
+}
+
+Test(analyze_metrics, are_all_there_sorted_with_a_reason_when_unknown)
+{
+	const struct analysis *analysis = analysis_of_golden("healthy");
+
+	for (size_t i = 0; i < analysis->metric_count; i++) {
+		if (i)
+			cr_expect_lt(strcmp(analysis->metrics[i - 1].name, analysis->metrics[i].name), 0);
+		if (isnan(analysis->metrics[i].value))
+			cr_expect(*analysis->metrics[i].why, "%s is unknown and does not say why", analysis->metrics[i].name);
+	}
+	cr_expect_float_eq(analysis_metric(analysis, "cpu.busy_cores"), 0.33, 0.001);
+	cr_expect_float_eq(analysis_metric(analysis, "python.calls_per_second"), 50.1, 0.001);
+	cr_expect_float_eq(analysis_metric(analysis, "cpu.utilization_pct"), 8.25, 0.01);
+	cr_expect(isnan(analysis_metric(analysis, "no.such_metric")));
+}
+
+Test(analyze_metrics, are_documented)
+{
+	char *docs = read_text("docs", "metrics.md");
+	size_t count;
+	const struct metric_definition *definitions = metric_definitions(&count);
+	const struct parameter_info *parameters;
+
+	for (size_t i = 0; i < count; i++)
+		cr_expect_not_null(strstr(docs, definitions[i].name), "docs/metrics.md does not know %s", definitions[i].name);
+	parameters = parameter_infos(&count);
+	for (size_t i = 0; i < count; i++)
+		cr_expect_not_null(strstr(docs, parameters[i].name), "docs/metrics.md does not know %s", parameters[i].name);
+}
