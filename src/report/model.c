@@ -182,17 +182,39 @@ static void describe_numbers(struct report *report)
 	report->coverage_pct = isfinite(timeline->coverage) ? 100 * timeline->coverage : 0;
 }
 
+static int by_cpu_self(const void *a, const void *b)
+{
+	const struct function_row *x = *(struct function_row *const *)a, *y = *(struct function_row *const *)b;
+
+	if (x->function->cpu_self_ns != y->function->cpu_self_ns)
+		return x->function->cpu_self_ns < y->function->cpu_self_ns ? 1 : -1;
+	return x < y ? -1 : x > y;
+}
+
+/* A server's waiting functions have most of the self time and are no answer to where the CPU goes. */
+static void rank_functions(struct report *report, uint64_t cpu_sum_ns)
+{
+	report->ranked_by_cpu = report->analysis->verdict.class_ == VERDICT_CPU_BOUND && cpu_sum_ns > 0;
+	for (size_t i = 0; i < report->function_count; i++)
+		report->ranked[i] = &report->functions[i];
+	if (report->ranked_by_cpu)
+		qsort(report->ranked, report->function_count, sizeof *report->ranked, by_cpu_self);
+}
+
 static int build_functions(struct report *report, struct error *err)
 {
 	const struct timeline *timeline = report->timeline;
 	size_t count = timeline->function_count < FUNCTIONS_MAX ? timeline->function_count : FUNCTIONS_MAX;
+	uint64_t cpu_sum_ns = 0;
 
 	report->functions = arena_alloc(&report->arena, (count + 1) * sizeof *report->functions);
-	if (!report->functions)
+	report->ranked = arena_alloc(&report->arena, (count + 1) * sizeof *report->ranked);
+	if (!report->functions || !report->ranked)
 		return fail(err, ERR_MEMORY, "building the report");
 	for (size_t i = 0; i < timeline->function_count; i++) {
 		report->self_sum_ns += timeline->functions[i].self_ns;
 		report->calls += timeline->functions[i].seen_calls;
+		cpu_sum_ns += timeline->functions[i].cpu_self_ns;
 	}
 	for (size_t i = 0; i < count; i++) {
 		const struct function *function = &timeline->functions[i];
@@ -202,12 +224,14 @@ static int build_functions(struct report *report, struct error *err)
 		row->self_pct = share_pct(function->self_ns, report->self_sum_ns);
 		row->total_pct = share_pct(function->total_ns, report->self_sum_ns);
 		row->cpu_pct = share_pct(function->cpu_self_ns < function->self_ns ? function->cpu_self_ns : function->self_ns, function->self_ns);
+		row->cpu_share_pct = share_pct(function->cpu_self_ns, cpu_sum_ns);
 		row->calls_known = function->precision != PRECISION_SAMPLED || function->calls > 0;
 		row->calls_about = function->precision == PRECISION_ESTIMATED || function->precision == PRECISION_SAMPLED;
 		row->times_about = function->precision != PRECISION_EXACT;
 	}
 	report->function_count = count;
 	report->functions_omitted = timeline->function_count - count;
+	rank_functions(report, cpu_sum_ns);
 	return 0;
 }
 
@@ -306,6 +330,11 @@ struct quantity row_calls(const struct function_row *row, unsigned flags)
 	if (!row->calls_known)
 		return quantity_of(NAN, "count", flags);
 	return quantity_count(row->function->calls, flags | (row->calls_about ? QUANTITY_ABOUT : 0));
+}
+
+struct quantity row_share(const struct function_row *row, bool cpu)
+{
+	return quantity_pct(cpu ? row->cpu_share_pct : row->self_pct, cpu || row->times_about ? QUANTITY_ABOUT : 0);
 }
 
 struct quantity row_ns(const struct function_row *row, uint64_t ns, unsigned flags)

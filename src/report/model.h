@@ -34,6 +34,7 @@ struct function_row {
 	const struct function *function;
 	double self_pct, total_pct; /* of the self time of all functions, all threads */
 	double cpu_pct;             /* of its self time: how much was on a CPU */
+	double cpu_share_pct;       /* of the CPU time of all functions */
 	bool calls_known;           /* samples know no calls */
 	bool calls_about, times_about; /* estimates: shown with ~ */
 };
@@ -86,6 +87,8 @@ struct report {
 	size_t function_count, thread_count, tree_count, quality_count, warning_count;
 	struct function_row *functions; /* as many as any format may show: FUNCTIONS_MAX at most */
 	size_t functions_omitted;
+	struct function_row **ranked;   /* the same rows as people want them: by CPU time when the verdict is about the CPU, else by self time */
+	bool ranked_by_cpu;
 	uint64_t self_sum_ns;
 	struct thread_row *threads;     /* busiest first */
 	struct tree_row *tree;
@@ -110,6 +113,7 @@ int tree_build(struct report *report, struct error *err);    /* tree.c */
 
 /* How a number of ROW reads: with ~ where it is an estimate, – where it is not known. */
 struct quantity row_calls(const struct function_row *row, unsigned flags);
+struct quantity row_share(const struct function_row *row, bool cpu);
 struct quantity row_ns(const struct function_row *row, uint64_t ns, unsigned flags);
 /* The file and line of FUNCTION as one string, into OUT: raw, for name_add(); "" when unknown. */
 void location_string(const char *file, uint32_t line, struct text *out);

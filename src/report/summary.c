@@ -5,14 +5,14 @@
 
 #include "report/terminal.h"
 
-enum { SUMMARY_FUNCTIONS = 5, SUMMARY_FINDINGS = 3, SUMMARY_FILES = 4, SUMMARY_WIDTH_MAX = 80 };
+enum { SUMMARY_FUNCTIONS = 5, SUMMARY_FINDINGS = 3, SUMMARY_FILE_LINES = 3, SUMMARY_WIDTH_MAX = 80 };
 
 static void newline(struct terminal *t)
 {
 	text_add(&t->text, "\n", 1);
 }
 
-/* 4 lines at most. */
+/* 5 lines at most. */
 static void add_verdict(struct terminal *t, const struct report *report)
 {
 	newline(t);
@@ -22,7 +22,7 @@ static void add_verdict(struct terminal *t, const struct report *report)
 		terminal_name(t, SGR_BOLD, report->reason, 28, NAME_HEAD, false);
 	}
 	text_printf(&t->text, "  (confidence %s)\n", quantity_confidence(report->analysis->verdict.confidence).text);
-	terminal_wrap(t, 0, report->sentence, 0, 2);
+	terminal_wrap(t, 0, report->sentence, 0, 3);
 }
 
 /* 3 lines at most: the bar, and what its letters mean. */
@@ -60,16 +60,17 @@ static void add_functions(struct terminal *t, const struct report *report)
 {
 	if (!report->function_count)
 		return;
-	terminal_paint(t, SGR_DIM, "   Self %      Self    Calls  Precision  Function");
+	terminal_paint(t, SGR_DIM, report->ranked_by_cpu ? "    CPU %" : "   Self %");
+	terminal_paint(t, SGR_DIM, "      Self    Calls  Precision  Function");
 	newline(t);
 	for (size_t i = 0; i < report->function_count && i < SUMMARY_FUNCTIONS; i++) {
-		const struct function_row *row = &report->functions[i];
+		const struct function_row *row = report->ranked[i];
 		struct text place;
 		size_t room = t->width - 42, name_room = 20, name_columns_;
 
 		text_init(&place);
 		location_string(row->function->file, row->function->line, &place);
-		terminal_right(t, SGR_BOLD, quantity_pct(row->self_pct, row->times_about ? QUANTITY_ABOUT : 0).text, 9);
+		terminal_right(t, SGR_BOLD, row_share(row, report->ranked_by_cpu).text, 9);
 		terminal_right(t, 0, row_ns(row, row->function->self_ns, t->quantity).text, 10);
 		terminal_right(t, 0, row->calls_known ? quantity_short(row->function->calls, t->quantity | (row->calls_about ? QUANTITY_ABOUT : 0)).text : row_calls(row, t->quantity).text, 9);
 		text_add_string(&t->text, "  ");
@@ -137,23 +138,43 @@ static void add_quality(struct terminal *t, const struct report *report)
 	}
 }
 
-/* 4 lines. */
+/* 3 lines, as many names as fit. */
 static void add_files(struct terminal *t, const struct report *report)
 {
 	const char *const *files = report->options.files;
-	size_t count = 0;
+	size_t line = 1, used = 8, at = 0;
 
-	while (files && files[count])
-		count++;
-	for (size_t i = 0; i < count && i < SUMMARY_FILES; i++) {
-		if (i + 1 == SUMMARY_FILES && count > SUMMARY_FILES) {
-			text_printf(&t->text, "        and %zu more files\n", count - i);
-			break;
+	if (!files || !files[0])
+		return;
+	terminal_left(t, SGR_DIM, "Wrote", 8);
+	for (; files[at]; at++) {
+		bool last = !files[at + 1];
+		size_t room = t->width - 8 - !last; /* and a comma */
+		size_t columns;
+		struct text name;
+
+		text_init(&name);
+		name_add(&name, files[at], room, t->name | NAME_PATH);
+		columns = name_columns(name.data ? name.data : "", name.length) + !last;
+		if (used > 8 && used + 1 + columns > t->width) {
+			if (line == SUMMARY_FILE_LINES) {
+				text_done(&name);
+				break;
+			}
+			text_add_string(&t->text, "\n        ");
+			line++;
+			used = 8;
 		}
-		terminal_left(t, SGR_DIM, i ? "" : "Wrote", 8);
-		terminal_name(t, 0, files[i], t->width - 8, NAME_PATH, false);
-		newline(t);
+		if (used > 8) {
+			text_add_string(&t->text, " ");
+			used++;
+		}
+		text_add_string(&t->text, name.data ? name.data : "");
+		text_add_string(&t->text, last ? "" : ",");
+		used += columns;
+		text_done(&name);
 	}
+	newline(t);
 }
 
 int report_summary(const struct report *report, struct sink *sink, struct error *err)

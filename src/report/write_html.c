@@ -269,7 +269,7 @@ static void add_findings(struct text *out, const struct report *report)
 	text_add_string(out, "</section>\n");
 }
 
-static void add_function(struct text *out, const struct function_row *row)
+static void add_function(struct text *out, const struct function_row *row, bool cpu)
 {
 	static const char *const kinds[] = { [FUNCTION_PYTHON] = "", [FUNCTION_C] = "C", [FUNCTION_NATIVE] = "native", [FUNCTION_UNKNOWN] = "unknown" };
 	const struct function *function = row->function;
@@ -283,9 +283,9 @@ static void add_function(struct text *out, const struct function_row *row)
 	html_add_place(out, function->file, function->line, HTML_NAME);
 	text_printf(out, "</td><td class=\"share\"><div class=\"bar\"><i style=\"width:%s%%\"></i><i class=\"wait\" style=\"width:%s%%\"></i></div></td>", quantity_plain(row->self_pct * row->cpu_pct / 100, 2).text,
 		    quantity_plain(row->self_pct * (100 - row->cpu_pct) / 100, 2).text);
-	text_printf(out, "<td class=\"n\"><b>%s</b></td><td class=\"n\">%s</td>", quantity_pct(row->self_pct, row->times_about ? QUANTITY_ABOUT : 0).text, row_ns(row, function->self_ns, 0).text);
+	text_printf(out, "<td class=\"n\"><b>%s</b></td><td class=\"n\">%s</td>", row_share(row, cpu).text, quantity_ns(function->cpu_self_ns, QUANTITY_ABOUT).text);
+	text_printf(out, "<td class=\"n\">%s</td>", row_ns(row, function->self_ns, 0).text);
 	text_printf(out, "<td class=\"n\">%s</td>", row_ns(row, function->total_ns, 0).text);
-	text_printf(out, "<td class=\"n\">%s</td>", quantity_pct(row->cpu_pct, QUANTITY_ABOUT).text);
 	text_printf(out, "<td class=\"n\">%s</td>", row_calls(row, 0).text);
 	text_printf(out, "<td class=\"n\">%s</td>", function->longest_ns ? quantity_ns(function->longest_ns, 0).text : "–");
 	text_printf(out, "<td><span class=\"pr pr-%s\">%s</span>", precision, precision);
@@ -304,23 +304,24 @@ static void add_words(struct text *out, const enum term *terms, size_t count)
 
 static void add_functions(struct text *out, const struct report *report)
 {
-	static const enum term columns[] = { TERM_SELF, TERM_TOTAL, TERM_CPU, TERM_CALLS, TERM_LONGEST, TERM_PRECISION };
+	static const enum term columns[] = { TERM_CPU, TERM_SELF, TERM_TOTAL, TERM_CALLS, TERM_LONGEST, TERM_PRECISION };
 	size_t top = report->options.top ? report->options.top : HTML_FUNCTIONS;
 
 	if (top > HTML_FUNCTIONS_MAX)
 		top = HTML_FUNCTIONS_MAX;
-	text_printf(out, "<section id=\"functions\"><h2>Functions<small>%s seen, by self time</small></h2>", quantity_count(report->timeline->function_count, 0).text);
+	text_printf(out, "<section id=\"functions\"><h2>Functions<small>%s seen, by %s time</small></h2>", quantity_count(report->timeline->function_count, 0).text, report->ranked_by_cpu ? "CPU" : "self");
 	if (!report->function_count) {
 		text_add_string(out, "<p class=\"soft\">None seen.</p></section>\n");
 		return;
 	}
 	text_add_string(out, "<p class=\"keys\"><span><i class=\"key\" style=\"background:#0072b2\"></i>on a CPU</span><span><i class=\"key hatch\" style=\"background-color:#8fb8d4\"></i>waiting</span></p>"
-			"<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Functions\"><table><thead><tr><th scope=\"col\">Function</th><th scope=\"col\" class=\"share\">Share of self time</th><th scope=\"col\" class=\"n\">Self %</th>");
+			"<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Functions\"><table><thead><tr><th scope=\"col\">Function</th><th scope=\"col\" class=\"share\">Share of self time</th>");
+	text_printf(out, "<th scope=\"col\" class=\"n\">%s %%</th>", report->ranked_by_cpu ? "CPU" : "Self");
 	for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
 		add_column(out, columns[i] == TERM_PRECISION ? "" : " class=\"n\"", columns[i]);
 	text_add_string(out, "</tr></thead><tbody>\n");
 	for (size_t i = 0; i < report->function_count && i < top; i++)
-		add_function(out, &report->functions[i]);
+		add_function(out, report->ranked[i], report->ranked_by_cpu);
 	text_add_string(out, "</tbody></table></div>");
 	if (report->timeline->function_count > top)
 		text_printf(out, "<p class=\"soft small\">And %s more: use --top, or the JSON report.</p>", quantity_count(report->timeline->function_count - top, 0).text);

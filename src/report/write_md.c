@@ -170,9 +170,9 @@ static void add_functions(struct text *out, const struct report *report)
 	}
 	if (top > MD_FUNCTIONS_MAX)
 		top = MD_FUNCTIONS_MAX;
-	text_add_string(out, "| Function | Self | Total | Calls | Precision |\n|---|---:|---:|---:|---|\n");
+	text_printf(out, "| Function | %s | Self / total | Calls | Precision |\n|---|---:|---:|---:|---|\n", report->ranked_by_cpu ? "CPU" : "Self");
 	for (size_t i = 0; i < report->function_count && i < top; i++) {
-		const struct function_row *row = &report->functions[i];
+		const struct function_row *row = report->ranked[i];
 
 		text_add_string(out, "| ");
 		add_code(out, row->function->name, MD_NAME, 0);
@@ -180,13 +180,15 @@ static void add_functions(struct text *out, const struct report *report)
 			text_add_string(out, " ");
 			add_place(out, row->function->file, row->function->line);
 		}
-		text_printf(out, " | %s, %s", quantity_pct(row->self_pct, row->times_about ? QUANTITY_ABOUT : 0).text, row_ns(row, row->function->self_ns, 0).text);
-		text_printf(out, " | %s", row_ns(row, row->function->total_ns, 0).text);
+		text_printf(out, " | %s | %s", row_share(row, report->ranked_by_cpu).text, row_ns(row, row->function->self_ns, 0).text);
+		text_printf(out, " / %s", row_ns(row, row->function->total_ns, 0).text);
 		text_printf(out, " | %s | %s |\n", row_calls(row, 0).text, precision_name(row->function->precision));
 	}
 	text_add_string(out, "\n");
 	if (report->timeline->function_count > top)
 		text_printf(out, "And %s more. ", quantity_count(report->timeline->function_count - top, 0).text);
+	if (report->ranked_by_cpu)
+		text_printf(out, "**CPU**: share of the CPU time of all functions; %s. ", TERMS[TERM_CPU].meaning);
 	text_printf(out, "**Self**: %s. **Total**: %s. **Precision**: %s.\n", TERMS[TERM_SELF].meaning, TERMS[TERM_TOTAL].meaning, TERMS[TERM_PRECISION].meaning);
 }
 

@@ -146,7 +146,7 @@ static void add_findings(struct terminal *t, const struct report *report)
 		text_printf(&t->text, "  %zu rule%s not evaluated: data missing (see json)\n", analysis->not_evaluated_count, analysis->not_evaluated_count == 1 ? "" : "s");
 }
 
-static void add_function(struct terminal *t, const struct function_row *row)
+static void add_function(struct terminal *t, const struct function_row *row, bool cpu)
 {
 	const struct function *function = row->function;
 	const char *name = *function->name ? function->name : "(no name)";
@@ -155,7 +155,7 @@ static void add_function(struct terminal *t, const struct function_row *row)
 
 	text_init(&place);
 	location_string(function->file, function->line, &place);
-	terminal_right(t, SGR_BOLD, quantity_pct(row->self_pct, row->times_about ? QUANTITY_ABOUT : 0).text, 9);
+	terminal_right(t, SGR_BOLD, row_share(row, cpu).text, 9);
 	terminal_right(t, 0, row_ns(row, function->self_ns, t->quantity).text, 10);
 	terminal_right(t, 0, row_ns(row, function->total_ns, t->quantity).text, 10);
 	terminal_right(t, 0, row->calls_known ? quantity_short(function->calls, t->quantity | (row->calls_about ? QUANTITY_ABOUT : 0)).text : row_calls(row, t->quantity).text, 9);
@@ -185,15 +185,16 @@ static void add_functions(struct terminal *t, const struct report *report)
 {
 	size_t top = report->options.top ? report->options.top : TEXT_FUNCTIONS;
 
-	heading(t, "Functions, by self time");
+	heading(t, report->ranked_by_cpu ? "Functions, by CPU time" : "Functions, by self time");
 	if (!report->function_count) {
 		text_add_string(&t->text, "  none seen\n");
 		return;
 	}
-	terminal_paint(t, SGR_DIM, "   Self %      Self     Total    Calls  Precision  Function");
+	terminal_paint(t, SGR_DIM, report->ranked_by_cpu ? "    CPU %" : "   Self %");
+	terminal_paint(t, SGR_DIM, "      Self     Total    Calls  Precision  Function");
 	newline(t);
 	for (size_t i = 0; i < report->function_count && i < top; i++)
-		add_function(t, &report->functions[i]);
+		add_function(t, report->ranked[i], report->ranked_by_cpu);
 	if (report->timeline->function_count > top)
 		text_printf(&t->text, "  and %s more\n", quantity_count(report->timeline->function_count - top, 0).text);
 }
