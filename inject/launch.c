@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -66,12 +67,14 @@ static void child_signals(const sigset_t *mask)
 	sigprocmask(SIG_SETMASK, mask, NULL);
 }
 
-static _Noreturn void child_run(char *const argv[], char *const environment[], const sigset_t *mask, int go, int said)
+static _Noreturn void child_run(char *const argv[], char *const environment[], const sigset_t *mask, pid_t launcher, int go, int said)
 {
 	char byte;
 	int cause;
 
 	child_signals(mask);
+	/* Yama 1 lets ancestors trace; an attach is done by a process beside this one. Ends with the launcher. */
+	prctl(PR_SET_PTRACER, (unsigned long)launcher, 0, 0, 0);
 	if (read(go, &byte, 1) != 1) /* the launcher died before it traced us */
 		_exit(127);
 	if (environment)
@@ -297,7 +300,7 @@ static void close_pair(int pair[2])
 static pid_t fork_child(char *const argv[], char *const environment[], int go[2], int said[2])
 {
 	sigset_t all, mask;
-	pid_t pid;
+	pid_t launcher = getpid(), pid;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &mask);
@@ -305,7 +308,7 @@ static pid_t fork_child(char *const argv[], char *const environment[], int go[2]
 	if (pid == 0) {
 		close(go[1]);
 		close(said[0]);
-		child_run(argv, environment, &mask, go[0], said[1]);
+		child_run(argv, environment, &mask, launcher, go[0], said[1]);
 	}
 	pthread_sigmask(SIG_SETMASK, &mask, NULL);
 	return pid;

@@ -2,6 +2,8 @@
 #include <dlfcn.h>
 #include <stddef.h>
 
+__asm__(".symver dlsym,dlsym@GLIBC_2.2.5"); /* loads on older glibc, too */
+
 void launch_payload_entry(void *argument);
 
 void launch_payload_entry(void *argument)
