@@ -24,3 +24,13 @@ bin_PROGRAMS += inferscope
 inferscope_SOURCES = src/cli/main.c
 inferscope_LDADD = libcli.a libsession.a libinject.a libunwindpy.a libreport.a libanalyze.a libtimeline.a libtrace.a libbase.a \
 	$(CJSON_LIBS) $(YAML_LIBS) $(ZSTD_LIBS) $(ZLIB_LIBS) -lm
+
+# Made by `inferscope help --man` and `--completion=SHELL`; tests/live/cli/run says when they are stale.
+dist_man_MANS += docs/man/inferscope.1
+bashcompletiondir = $(datadir)/bash-completion/completions
+zshcompletiondir = $(datadir)/zsh/site-functions
+fishcompletiondir = $(datadir)/fish/vendor_completions.d
+dist_bashcompletion_DATA = contrib/completions/inferscope.bash
+dist_zshcompletion_DATA = contrib/completions/_inferscope
+dist_fishcompletion_DATA = contrib/completions/inferscope.fish
+dist_noinst_SCRIPTS += tests/live/cli/run

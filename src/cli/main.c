@@ -14,6 +14,8 @@
 #include "cli/settings.h"
 #include "config.h"
 
+enum { OUR_FAILURE = 125 };
+
 static const char *environment(const char *name)
 {
 	return getenv(name);
@@ -155,8 +157,11 @@ int main(int argc, char **argv)
 	status = command_execute(&invocation, argv + 1 + taken, &err);
 	json = invocation.options.values[OPT_ERROR_FORMAT].text && options_choice(&invocation.options, OPT_ERROR_FORMAT) == 1;
 out:
-	if (status < 0)
+	if (status < 0) {
 		status = failure_print(&err, json);
+		if (invocation.command && invocation.command->bit == RUN)
+			status = OUR_FAILURE; /* nobody shall take it for the program's */
+	}
 	if (fflush(stdout) != 0 && errno != EPIPE && status == 0)
 		status = error_status(ERR_OUTPUT);
 	options_done(&invocation.options);

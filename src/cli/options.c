@@ -156,7 +156,7 @@ const char *option_suggest(const char *name, size_t length, unsigned commands)
 		distance = value_distance(name, length, candidate, size);
 		if (length >= 3 && size > length && memcmp(name, candidate, length) == 0)
 			distance = 1; /* the beginning of a name */
-		if (distance < closest && distance <= 1 + size / 4) {
+		if (distance < closest && distance <= (size + 2) / 4) {
 			closest = distance;
 			best = candidate;
 		}

@@ -183,7 +183,8 @@ int settings_find(struct options *options, const char *home, struct error *err)
 	if (!found && home && *home == '/') {
 		if (snprintf(path, sizeof path, "%s/.inferscope.yaml", home) >= (int)sizeof path)
 			return 0;
-		if (settings_file(options, path, &found, err) < 0)
+		/* A home that we may not look into is not ours: sudo -u, containers. */
+		if (access(path, R_OK) == 0 && settings_file(options, path, &found, err) < 0)
 			return -1;
 	}
 	if (found) {

@@ -1,0 +1,27 @@
+# bash completion for inferscope; made from its option table
+_inferscope()
+{
+	local word="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" command="${COMP_WORDS[1]}"
+	if [ "$COMP_CWORD" -eq 1 ]; then
+		COMPREPLY=($(compgen -W "attach run analyze dump-trace assemble detach doctor config --help --version" -- "$word"))
+		return
+	fi
+	case "$before" in
+	--hook) COMPREPLY=($(compgen -W "auto none monitoring evaluator setprofile settrace" -- "$word")); return ;;
+	--c-calls) COMPREPLY=($(compgen -W "auto all none" -- "$word")); return ;;
+	--log-level) COMPREPLY=($(compgen -W "debug info warn error" -- "$word")); return ;;
+	--error-format) COMPREPLY=($(compgen -W "text json" -- "$word")); return ;;
+	--color) COMPREPLY=($(compgen -W "auto always never" -- "$word")); return ;;
+	esac
+	case "$command" in
+	attach) COMPREPLY=($(compgen -W "$(pgrep python 2>/dev/null) --pid --duration --output --format --trace --force --max-overhead --hook --c-calls --skip --rate --trace-size-mb --gil-timeout --sync-error-margin-us --top --parameter --fail-on --strict --unverified --dry-run --log-level --error-format --color --help " -- "$word")) ;;
+	run) COMPREPLY=($(compgen -f -W "--output --format --trace --force --max-overhead --hook --c-calls --skip --rate --trace-size-mb --gil-timeout --sync-error-margin-us --top --parameter --fail-on --strict --unverified --python --module --code --enabled --log-level --error-format --color --help " -- "$word")) ;;
+	analyze) COMPREPLY=($(compgen -f -W "--output --format --force --top --parameter --fail-on --strict --list-metrics --explain --log-level --error-format --color --help " -- "$word")) ;;
+	dump-trace) COMPREPLY=($(compgen -f -W "--output --force --log-level --error-format --help " -- "$word")) ;;
+	assemble) COMPREPLY=($(compgen -f -W "--output --force --log-level --error-format --help " -- "$word")) ;;
+	detach) COMPREPLY=($(compgen -W "$(pgrep python 2>/dev/null) --pid --unverified --log-level --error-format --help " -- "$word")) ;;
+	doctor) COMPREPLY=($(compgen -W "$(pgrep python 2>/dev/null) --pid --unverified --json --log-level --error-format --color --help " -- "$word")) ;;
+	config) COMPREPLY=($(compgen -W "show --json --log-level --error-format --help " -- "$word")) ;;
+	esac
+}
+complete -o default -F _inferscope inferscope
