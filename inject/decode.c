@@ -97,7 +97,10 @@ bool decode_version(pid_t pid, uint64_t addr, char *out, size_t out_size)
 							   code[at + 1] == 0x0f))
 			break; /* ret and padding: the next function */
 		where = decode_address(code, size, at, addr);
-		if (where < 4096 || memory_read_string(pid, where, text, sizeof text) < 0 || !looks_like_version(text))
+		if (where < 4096 || memory_read_string(pid, where, text, sizeof text) < 0)
+			continue;
+		text[strcspn(text, " ")] = '\0'; /* or the finished "3.13.5 (main, …)" */
+		if (!looks_like_version(text))
 			continue;
 		snprintf(out, out_size, "%s", text);
 		return true;
@@ -123,6 +126,11 @@ int decode_initialized(pid_t pid, uint64_t addr)
 		if (memory_read(pid, addr + at + 7 + (uint64_t)(int64_t)signed32(code + at + 3), &where, sizeof where) < 0)
 			return -1;
 		where += (uint64_t)(int64_t)(signed char)code[at + 9];
+	} else if (memcmp(code + at, "\x48\x8b\x05", 3) == 0 && code[at + 7] == 0x8b && code[at + 8] == 0x80 && code[at + 13] == 0xc3) {
+		/* the same with a large offset: 3.13 */
+		if (memory_read(pid, addr + at + 7 + (uint64_t)(int64_t)signed32(code + at + 3), &where, sizeof where) < 0)
+			return -1;
+		where += (uint64_t)(int64_t)signed32(code + at + 9);
 	} else {
 		return -1;
 	}

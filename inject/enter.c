@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,8 +28,9 @@
 #define DEFAULT_TOTAL_MS 10000
 #define LOCK_MS 2000
 #define SLOT_REST_MS 1500
-#define RAW_MS 1000            /* for the raw thread to appear; it waits for us longer than we for it */
-#define RAW_LOOPS 20000        /* of 100 us and more */
+#define RAW_MS 1000            /* for the raw thread to appear */
+#define RAW_WAITS_MS 1000
+#define LOOPS_PER_MS 10        /* of 100 us and somewhat more */
 #define CANCEL_MS 20
 #define TRIES_PER_WINDOW 20
 #define MAX_TRIES 1000
@@ -146,7 +148,9 @@ static int write_slot(struct attempt *attempt, struct error *err)
 	data->child_tid = scratch->control + CONTROL_CHILD;
 	data->tcb = scratch->tcb;
 	data->want_memfd = attempt->entry == 0;
-	data->wait_loops = RAW_LOOPS;
+	data->wait_loops = RAW_WAITS_MS * LOOPS_PER_MS;
+	if (attempt->options && attempt->options->raw_wait_ms > 0)
+		data->wait_loops = (uint64_t)attempt->options->raw_wait_ms * LOOPS_PER_MS;
 	data->used_ns = clock_monotonic_ns();
 	snprintf(data->memfd_name, sizeof data->memfd_name, "%s", attempt->payload->memfd_name);
 	slot_build(image, data);
@@ -626,5 +630,10 @@ int entry_wait(struct entry *entry, int timeout_ms, struct error *err)
 
 void entry_close(struct entry *entry)
 {
+	uint64_t one = 1, id;
+
+	/* Its page may be used again from now on. Best effort: after a second it may anyway. */
+	if (entry && memory_read(entry->target->pid, entry->control, &id, sizeof id) == 0 && id == entry->attach_id)
+		memory_write(entry->target->pid, entry->control + offsetof(struct control, released), &one, sizeof one);
 	free(entry);
 }

@@ -42,13 +42,13 @@ static bool is_ancestor(const struct procfs *procfs, pid_t ancestor, pid_t pid)
 	return false;
 }
 
-/* The kernel gives /proc/PID to root when the process is not dumpable, and to its effective user otherwise. */
+/* The kernel gives the files of /proc/PID to root when the process is not dumpable, and to its effective user otherwise. */
 static bool not_dumpable(const struct target *target)
 {
 	char path[512];
 	struct stat info;
 
-	snprintf(path, sizeof path, "%s/%d", target->procfs.root, (int)target->pid);
+	snprintf(path, sizeof path, "%s/%d/stat", target->procfs.root, (int)target->pid);
 	return stat(path, &info) == 0 && info.st_uid == 0 && target->status.uid_effective != 0;
 }
 

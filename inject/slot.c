@@ -44,14 +44,22 @@ bool slot_thread_lives(const struct target *target, pid_t inner_tid)
 	return false;
 }
 
+/* False for another boot's clock, too. */
+static bool is_recent(const struct stub_data *data)
+{
+	uint64_t now_ns = clock_monotonic_ns();
+
+	return now_ns >= data->used_ns && now_ns - data->used_ns <= REST_NS;
+}
+
 /* Was the thread that last used this slot seen outside of it since? */
 static bool has_rested(const struct target *target, const struct slot *slot, const struct stub_data *data)
 {
-	uint64_t now_ns = clock_monotonic_ns(), run_ns, wait_ns, pc;
+	uint64_t run_ns, wait_ns, pc;
 	char name[64], text[256], *last;
 
-	if (now_ns < data->used_ns || now_ns - data->used_ns > REST_NS)
-		return true; /* another boot's clock, or long ago */
+	if (!is_recent(data))
+		return true;
 	if (data->borrowed_tid == 0 || data->borrowed_tid > INT32_MAX)
 		return false;
 	snprintf(name, sizeof name, "task/%d/syscall", (int)data->borrowed_tid);
@@ -81,6 +89,9 @@ static enum slot_state state_of_used(const struct target *target, struct slot *s
 	    slot_thread_lives(target, (pid_t)(uint32_t)control.thread))
 		return SLOT_BUSY;
 	slot->scratch = data->scratch;
+	/* Its attacher may still read there; if it was killed, a second is enough of mourning. */
+	if (!control.released && control.phase >= PHASE_CALLING && is_recent(data))
+		return SLOT_RESTING;
 	return has_rested(target, slot, data) ? SLOT_FINISHED : SLOT_RESTING;
 }
 

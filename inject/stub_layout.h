@@ -117,7 +117,7 @@ struct control {
 	uint64_t give_back, give_back_size;
 	uint64_t ended;
 	uint64_t tls_repeat;
-	uint64_t reserved;
+	uint64_t released; /* attacher's: it will look at nothing here any more */
 	char path[128];
 	char symbol[128];
 	char message[CONTROL_MESSAGE_SIZE];

@@ -1,17 +1,33 @@
-# Entering a process, on targets that notice: a driver, a payload, and programs that check themselves.
+# Entering a process, on targets that notice: a driver, a payload, and programs that check themselves. tests/live/inject/run
+inject_live = tests/live/inject
 noinst_PROGRAMS += tests/live/inject/enter
 tests_live_inject_enter_SOURCES = tests/live/inject/enter.c tests/live/inject/payload.h
 tests_live_inject_enter_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests/live/inject
 tests_live_inject_enter_LDADD = libinject.a libbase.a
 
-# Not through automake: without libtool it knows no shared objects, and a sanitizer must not be loaded into a target.
-inject_payload_command = $(CC) -std=gnu11 -O2 -g -fPIC -shared -Wl,--build-id -I$(srcdir)/tests/live/inject
-tests/live/inject/payload.so: $(srcdir)/tests/live/inject/payload.c $(srcdir)/tests/live/inject/payload.h
-	@$(MKDIR_P) tests/live/inject
-	$(AM_V_CCLD)$(inject_payload_command) -o $@ $(srcdir)/tests/live/inject/payload.c
-tests/live/inject/payload_missing.so: $(srcdir)/tests/live/inject/payload.c $(srcdir)/tests/live/inject/payload.h
-	@$(MKDIR_P) tests/live/inject
-	$(AM_V_CCLD)$(inject_payload_command) -DPAYLOAD_MISSING -o $@ $(srcdir)/tests/live/inject/payload.c
-noinst_DATA = tests/live/inject/payload.so tests/live/inject/payload_missing.so
-CLEANFILES += tests/live/inject/payload.so tests/live/inject/payload_missing.so
-EXTRA_DIST += tests/live/inject/payload.c
+# Not through automake: without libtool it knows no shared objects, and no sanitizer may come into a target.
+inject_tool = $(MKDIR_P) $(inject_live) && $(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g $(WARN_CFLAGS) -Wno-missing-prototypes -o $@
+inject_shared = -fPIC -shared -Wl,--build-id
+inject_tools = $(inject_live)/payload.so $(inject_live)/payload_missing.so $(inject_live)/storm.so $(inject_live)/pretend.so \
+	$(inject_live)/single $(inject_live)/registers $(inject_live)/rseq $(inject_live)/blocked
+$(inject_live)/payload.so: $(srcdir)/$(inject_live)/payload.c $(srcdir)/$(inject_live)/payload.h
+	$(AM_V_CCLD)$(inject_tool) $(inject_shared) $(srcdir)/$(inject_live)/payload.c
+$(inject_live)/payload_missing.so: $(srcdir)/$(inject_live)/payload.c $(srcdir)/$(inject_live)/payload.h
+	$(AM_V_CCLD)$(inject_tool) $(inject_shared) -DPAYLOAD_MISSING $(srcdir)/$(inject_live)/payload.c
+$(inject_live)/storm.so: $(srcdir)/$(inject_live)/storm.c
+	$(AM_V_CCLD)$(inject_tool) $(inject_shared) $(srcdir)/$(inject_live)/storm.c -ldl
+$(inject_live)/pretend.so: $(srcdir)/$(inject_live)/pretend.c
+	$(AM_V_CCLD)$(inject_tool) $(inject_shared) $(srcdir)/$(inject_live)/pretend.c
+$(inject_live)/single: $(srcdir)/$(inject_live)/single.c
+	$(AM_V_CCLD)$(inject_tool) $(srcdir)/$(inject_live)/single.c
+$(inject_live)/registers: $(srcdir)/$(inject_live)/registers.c
+	$(AM_V_CCLD)$(inject_tool) $(srcdir)/$(inject_live)/registers.c
+$(inject_live)/rseq: $(srcdir)/$(inject_live)/rseq.c
+	$(AM_V_CCLD)$(inject_tool) $(srcdir)/$(inject_live)/rseq.c
+$(inject_live)/blocked: $(srcdir)/$(inject_live)/blocked.c
+	$(AM_V_CCLD)$(inject_tool) $(srcdir)/$(inject_live)/blocked.c
+noinst_DATA = $(inject_tools)
+CLEANFILES += $(inject_tools)
+dist_noinst_SCRIPTS += tests/live/inject/run
+EXTRA_DIST += tests/live/inject/common.py tests/live/inject/targets.py tests/live/inject/payload.c tests/live/inject/storm.c \
+	tests/live/inject/pretend.c tests/live/inject/single.c tests/live/inject/registers.c tests/live/inject/rseq.c tests/live/inject/blocked.c

@@ -1,0 +1,204 @@
+"""Programs to be entered that notice: each checks its own results, sleeps, locks and descriptors, and says OK or FAIL at its end (SIGTERM, or
+its time is over). Prints "READY pid" first. Usage: python targets.py KIND SECONDS"""
+import ctypes
+import errno
+import os
+import signal
+import sys
+import threading
+import time
+
+KIND, SECONDS = sys.argv[1], float(sys.argv[2])
+wrong = []
+ended = threading.Event()
+rounds = [0]
+
+
+def fib(n):
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+
+
+def compute():
+    while not ended.is_set():
+        if fib(12) != 144 or sum(range(1000)) != 499500:
+            wrong.append("result")
+        rounds[0] += 1
+
+
+def doze():
+    while not ended.is_set():
+        before = time.monotonic()
+        time.sleep(0.02)
+        if time.monotonic() - before < 0.0199:
+            wrong.append("short sleep")
+        rounds[0] += 1
+
+
+def wait_for_lock():
+    lock = threading.Lock()
+    lock.acquire()
+    while not ended.is_set():
+        before = time.monotonic()
+        if lock.acquire(timeout=0.02):
+            wrong.append("lock")
+        elif time.monotonic() - before < 0.0199:
+            wrong.append("early lock")
+        rounds[0] += 1
+
+
+def churn():
+    while not ended.is_set():
+        thread = threading.Thread(target=lambda: None)
+        thread.start()
+        thread.join()
+        rounds[0] += 1
+
+
+def allocate():
+    """Native malloc and free of all sizes, outside of the GIL's protection for the most part, with patterns checked."""
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype = ctypes.c_void_p
+    libc.malloc.argtypes = [ctypes.c_size_t]
+    libc.free.argtypes = [ctypes.c_void_p]
+    libc.qsort.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_void_p]
+    while not ended.is_set():
+        blocks = [(libc.malloc(size), size) for size in (24, 40, 72, 1100, 5000, 70000, 200000)]
+        for i, (block, size) in enumerate(blocks):
+            ctypes.memset(block, i, size)
+        for i, (block, size) in enumerate(blocks):
+            if ctypes.string_at(block, 24) != bytes([i]) * 24 or ctypes.string_at(block + size - 1, 1) != bytes([i]):
+                wrong.append("heap")
+            libc.free(block)
+        rounds[0] += 1
+
+
+def storm(name):
+    """The C helper beside us: tight loops that never take the GIL."""
+    helper = ctypes.CDLL(os.environ["STORM"])
+    helper[name].restype = ctypes.c_long
+    flag = ctypes.c_int.in_dll(helper, "storm_end")
+
+    def run():
+        if helper[name]() != 0:
+            wrong.append(name)
+    return run, flag
+
+
+def server(loop_timeout):
+    import asyncio
+
+    async def main():
+        async def echo(reader, writer):
+            while True:
+                line = await reader.readline()
+                if not line:
+                    break
+                writer.write(line)
+                await writer.drain()
+            writer.close()
+        served = await asyncio.start_server(echo, "127.0.0.1", 0)
+        loop = asyncio.get_running_loop()
+        stop = loop.create_future()
+        loop.add_signal_handler(signal.SIGTERM, lambda: stop.cancel() or None)
+        if loop_timeout:
+            async def beat():
+                while True:
+                    before = time.monotonic()
+                    await asyncio.sleep(loop_timeout)
+                    if time.monotonic() - before < loop_timeout - 0.002:
+                        wrong.append("early timer")
+                    late.append(time.monotonic() - before - loop_timeout)
+                    rounds[0] += 1
+            asyncio.ensure_future(beat())
+        else:
+            rounds[0] = 1
+        try:
+            await asyncio.wait_for(stop, SECONDS) if loop_timeout else await stop
+        except (asyncio.CancelledError, asyncio.TimeoutError):
+            pass
+        served.close()
+    late = []
+    asyncio.run(main())
+    if late and max(late) > float(os.environ.get("MAX_LATE", "1")):
+        wrong.append("late timer %.3f" % max(late))
+
+
+def epoll(milliseconds):
+    """C code that takes EINTR for an error, as many servers do."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    fd, buffer = libc.epoll_create1(0x80000), ctypes.create_string_buffer(64)
+    while not ended.is_set():
+        before = time.monotonic()
+        got = libc.epoll_wait(fd, buffer, 4, milliseconds)
+        took = time.monotonic() - before
+        if got < 0 and ctypes.get_errno() == errno.EINTR:
+            wrong.append("EINTR")
+        elif got == 0 and took < milliseconds / 1000 - 0.002:
+            wrong.append("early %.3f" % took)
+        rounds[0] += 1
+
+
+def idle():
+    rounds[0] = 1
+    ended.wait(SECONDS)
+
+
+KINDS = {
+    "idle": [],
+    "busy": [compute] * 4 + [doze, wait_for_lock, churn, compute],
+    "single": [],
+    "malloc": [allocate, doze],
+    "epoll": [],
+}
+
+fds = sorted(os.listdir("/proc/self/fd"))
+signal.signal(signal.SIGTERM, lambda *a: ended.set())
+threads, flags = [], []
+if KIND in ("idle", "dlopen"):
+    rounds[0] = 1  # it does nothing, or counts nothing, of its own
+if KIND in ("malloc", "dlopen"):
+    body, flag = storm("storm_" + KIND)
+    flags.append(flag)
+    threads = [threading.Thread(target=body) for _ in range(4 if KIND == "malloc" else 2)]
+threads += [threading.Thread(target=body) for body in KINDS.get(KIND, [])]
+for thread in threads:
+    thread.start()
+print("READY", os.getpid(), flush=True)
+until = time.monotonic() + SECONDS
+if KIND == "server":
+    server(0)
+elif KIND == "beat":
+    server(0.3)
+elif KIND.startswith("epoll"):
+    milliseconds = int(KIND[5:] or "200")
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    deadline = time.monotonic() + SECONDS
+    ended.is_set = lambda: time.monotonic() > deadline
+    epoll(milliseconds)
+elif KIND == "single":
+    while not ended.is_set() and time.monotonic() < until:
+        if fib(12) != 144 or sorted([3, 1, 2] * 50)[0] != 1 or sum(range(1000)) != 499500:
+            wrong.append("result")
+        rounds[0] += 1
+else:
+    ended.wait(SECONDS)
+ended.set()
+for flag in flags:
+    flag.value = 1
+for thread in threads:
+    thread.join(20)
+    if thread.is_alive():
+        wrong.append("a thread hangs")
+if sorted(os.listdir("/proc/self/fd")) != fds and KIND not in ("server", "beat") and not KIND.startswith("epoll"):
+    wrong.append("descriptors")
+if len(os.listdir("/proc/self/task")) != 1:
+    time.sleep(0.5)
+    if len(os.listdir("/proc/self/task")) != 1:
+        wrong.append("threads left")
+for line in open("/proc/self/status"):
+    if line.startswith("SigBlk") and int(line.split()[1], 16):
+        wrong.append("signals blocked")
+if not rounds[0]:
+    wrong.append("nothing done")
+print("FAIL" if wrong else "OK", KIND, rounds[0], sorted(set(wrong))[:5], flush=True)
+sys.exit(1 if wrong else 0)
