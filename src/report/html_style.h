@@ -31,7 +31,7 @@ static const char HTML_STYLE[] =
 	".verdict .eyebrow{text-transform:uppercase;letter-spacing:.09em;font-size:.74rem;font-weight:600;color:var(--soft);margin:0}"
 	".verdict .sentence{font-size:1.06rem;max-width:62ch}.v-cpu_bound{--mark:#0072b2}.v-gpu_bound{--mark:#009e73}.v-memory_bound{--mark:#cc79a7}.v-balanced{--mark:#56b4e9}"
 	".tiles{display:grid;grid-template-columns:1fr 1fr;gap:.6rem;margin:0}.tiles p{margin:0;border:1px solid var(--line);border-radius:9px;padding:.5rem .75rem}"
-	".tiles p>span{color:var(--soft);font-size:.8rem}.tiles p>b{display:block;font-size:1.28rem;font-weight:650;letter-spacing:-.015em;line-height:1.25}.tiles small{font-size:.78rem;font-weight:400;color:var(--soft);letter-spacing:0;margin-left:.15rem}"
+	".tiles p>span{color:var(--soft);font-size:.8rem}.tiles p>b{display:block;font-size:1.28rem;font-weight:650;letter-spacing:-.015em;line-height:1.25}.tiles small{display:inline-block;white-space:nowrap;font-size:.78rem;font-weight:400;color:var(--soft);letter-spacing:0;margin-left:.15rem}"
 	".meter{display:block;height:5px;border-radius:3px;background:var(--track);margin-top:.3rem;overflow:hidden}.meter i{display:block;height:100%;background:var(--mark,#0072b2)}"
 	/* stacked bars: a gap of the card's colour separates neighbours for every eye */
 	".stack{display:flex;height:2.4rem;border-radius:7px;overflow:hidden;background:var(--track);gap:2px}.stack span{min-width:2px;display:flex;align-items:center;justify-content:center;font-size:.82rem;font-weight:600;white-space:nowrap;overflow:hidden;color:#10161d}"

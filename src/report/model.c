@@ -205,7 +205,7 @@ static int build_functions(struct report *report, struct error *err)
 {
 	const struct timeline *timeline = report->timeline;
 	size_t count = timeline->function_count < FUNCTIONS_MAX ? timeline->function_count : FUNCTIONS_MAX;
-	uint64_t cpu_sum_ns = 0;
+	uint64_t cpu_sum_ns = 0, self_max_ns = 0;
 
 	report->functions = arena_alloc(&report->arena, (count + 1) * sizeof *report->functions);
 	report->ranked = arena_alloc(&report->arena, (count + 1) * sizeof *report->ranked);
@@ -213,6 +213,7 @@ static int build_functions(struct report *report, struct error *err)
 		return fail(err, ERR_MEMORY, "building the report");
 	for (size_t i = 0; i < timeline->function_count; i++) {
 		report->self_sum_ns += timeline->functions[i].self_ns;
+		self_max_ns = timeline->functions[i].self_ns > self_max_ns ? timeline->functions[i].self_ns : self_max_ns;
 		report->calls += timeline->functions[i].seen_calls;
 		cpu_sum_ns += timeline->functions[i].cpu_self_ns;
 	}
@@ -224,6 +225,7 @@ static int build_functions(struct report *report, struct error *err)
 		row->self_pct = share_pct(function->self_ns, report->self_sum_ns);
 		row->total_pct = share_pct(function->total_ns, report->self_sum_ns);
 		row->cpu_pct = share_pct(function->cpu_self_ns < function->self_ns ? function->cpu_self_ns : function->self_ns, function->self_ns);
+		row->bar_pct = share_pct(function->self_ns, self_max_ns);
 		row->cpu_share_pct = share_pct(function->cpu_self_ns, cpu_sum_ns);
 		row->calls_known = function->precision != PRECISION_SAMPLED || function->calls > 0;
 		row->calls_about = function->precision == PRECISION_ESTIMATED || function->precision == PRECISION_SAMPLED;

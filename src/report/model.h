@@ -35,6 +35,7 @@ struct function_row {
 	double self_pct, total_pct; /* of the self time of all functions, all threads */
 	double cpu_pct;             /* of its self time: how much was on a CPU */
 	double cpu_share_pct;       /* of the CPU time of all functions */
+	double bar_pct;             /* self time of the largest one is 100 */
 	bool calls_known;           /* samples know no calls */
 	bool calls_about, times_about; /* estimates: shown with ~ */
 };

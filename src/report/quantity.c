@@ -101,7 +101,7 @@ struct quantity quantity_pct(double pct, unsigned flags)
 		return unknown(flags);
 	tenths = llround(fabs(pct) * 10);
 	if (pct != 0 && tenths == 0)
-		snprintf(out.text, sizeof out.text, "%s<0.1 %%", about);
+		snprintf(out.text, sizeof out.text, "<0.1 %%");
 	else
 		snprintf(out.text, sizeof out.text, "%s%s%lld.%lld %%", about, pct < 0 ? "-" : "", tenths / 10, tenths % 10);
 	return out;

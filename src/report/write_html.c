@@ -9,7 +9,7 @@
 #include "report/html.h"
 #include "report/html_style.h"
 
-enum { HTML_FUNCTIONS = 50, HTML_FUNCTIONS_MAX = 2000, HTML_THREADS = 60, HTML_FINDINGS = 50, HTML_NAME = 90, HTML_TITLE = 400 };
+enum { HTML_FUNCTIONS = 50, HTML_FUNCTIONS_MAX = 2000, HTML_THREADS = 60, HTML_FINDINGS = 50, HTML_FUNCTIONS_FEW = 20, HTML_NAME = 90, HTML_PLACE = 46, HTML_TITLE = 400 };
 
 void html_add(struct text *out, const char *bytes, size_t columns, unsigned flags)
 {
@@ -92,7 +92,7 @@ static void add_head(struct text *out, const struct report *report)
 		text_add_string(out, " &nbsp;<code title=\"");
 		html_add(out, report->command, HTML_TITLE, NAME_HEAD);
 		text_add_string(out, "\">");
-		html_add(out, report->command, 48, NAME_HEAD);
+		html_add(out, report->command, 36, 0);
 		text_add_string(out, "</code>");
 	}
 	text_add_string(out, "</span>\n<nav aria-label=\"Sections\"><a href=\"#findings\">Findings</a><a href=\"#functions\">Functions</a><a href=\"#threads\">Threads</a>");
@@ -280,9 +280,9 @@ static void add_function(struct text *out, const struct function_row *row, bool 
 	html_add_name(out, function->name, HTML_NAME);
 	if (*kind)
 		text_printf(out, "<span class=\"kind\">%s</span>", kind);
-	html_add_place(out, function->file, function->line, HTML_NAME);
-	text_printf(out, "</td><td class=\"share\"><div class=\"bar\"><i style=\"width:%s%%\"></i><i class=\"wait\" style=\"width:%s%%\"></i></div></td>", quantity_plain(row->self_pct * row->cpu_pct / 100, 2).text,
-		    quantity_plain(row->self_pct * (100 - row->cpu_pct) / 100, 2).text);
+	html_add_place(out, function->file, function->line, HTML_PLACE);
+	text_printf(out, "</td><td class=\"share\"><div class=\"bar\"><i style=\"width:%s%%\"></i><i class=\"wait\" style=\"width:%s%%\"></i></div></td>", quantity_plain(row->bar_pct * row->cpu_pct / 100, 2).text,
+		    quantity_plain(row->bar_pct * (100 - row->cpu_pct) / 100, 2).text);
 	text_printf(out, "<td class=\"n\"><b>%s</b></td><td class=\"n\">%s</td>", row_share(row, cpu).text, quantity_ns(function->cpu_self_ns, QUANTITY_ABOUT).text);
 	text_printf(out, "<td class=\"n\">%s</td>", row_ns(row, function->self_ns, 0).text);
 	text_printf(out, "<td class=\"n\">%s</td>", row_ns(row, function->total_ns, 0).text);
@@ -305,7 +305,7 @@ static void add_words(struct text *out, const enum term *terms, size_t count)
 static void add_functions(struct text *out, const struct report *report)
 {
 	static const enum term columns[] = { TERM_CPU, TERM_SELF, TERM_TOTAL, TERM_CALLS, TERM_LONGEST, TERM_PRECISION };
-	size_t top = report->options.top ? report->options.top : HTML_FUNCTIONS;
+	size_t top = report->options.top ? report->options.top : HTML_FUNCTIONS, shown = 0;
 
 	if (top > HTML_FUNCTIONS_MAX)
 		top = HTML_FUNCTIONS_MAX;
@@ -320,11 +320,16 @@ static void add_functions(struct text *out, const struct report *report)
 	for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
 		add_column(out, columns[i] == TERM_PRECISION ? "" : " class=\"n\"", columns[i]);
 	text_add_string(out, "</tr></thead><tbody>\n");
-	for (size_t i = 0; i < report->function_count && i < top; i++)
-		add_function(out, report->ranked[i], report->ranked_by_cpu);
+	for (; shown < report->function_count && shown < top; shown++) {
+		const struct function_row *row = report->ranked[shown];
+
+		if (!report->options.top && shown >= HTML_FUNCTIONS_FEW && row->self_pct < 0.05 && row->cpu_share_pct < 0.05)
+			break;
+		add_function(out, row, report->ranked_by_cpu);
+	}
 	text_add_string(out, "</tbody></table></div>");
-	if (report->timeline->function_count > top)
-		text_printf(out, "<p class=\"soft small\">And %s more: use --top, or the JSON report.</p>", quantity_count(report->timeline->function_count - top, 0).text);
+	if (report->timeline->function_count > shown)
+		text_printf(out, "<p class=\"soft small\">And %s more, smaller ones: ask for them with --top, or take the JSON report.</p>", quantity_count(report->timeline->function_count - shown, 0).text);
 	add_words(out, columns, sizeof columns / sizeof *columns);
 	text_add_string(out, "</section>\n");
 }
