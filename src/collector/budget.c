@@ -98,15 +98,7 @@ static void cycle_begin(uint64_t now)
 
 static void write_window(uint64_t now, uint8_t kind, uint32_t reason)
 {
-	const size_t size = sizeof(struct event) + 8;
-	struct event *event = lane_reserve(lane_meta(), size, now);
-	uint32_t payload[2] = {reason, 0};
-
-	if (!event)
-		return;
-	*event = (struct event){now, 0, (uint16_t)size, kind, 0};
-	memcpy(event + 1, payload, sizeof payload);
-	lane_commit(lane_meta(), size);
+	lane_put_u32(lane_meta(), now, 0, kind, reason);
 }
 
 void window_open(uint64_t now, enum window_reason reason)

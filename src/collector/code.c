@@ -143,3 +143,84 @@ struct code *code_add(PyObject *object, uint64_t key)
 	write_code(code->ref, key, line, flags, cut);
 	return code;
 }
+
+/* A C function, by its PyMethodDef: bound methods are new objects at every call. Nothing is kept alive for it: holding the
+ * function would hold what it is bound to, and its definition lies in its module. */
+struct c_name {
+	uint64_t key;
+	const char *name;     /* C strings of the definition or type … */
+	const char *module;
+	const PyObject *name_str, *module_str; /* … or str objects */
+};
+
+static const char *type_name(const void *type)
+{
+	return at_pointer(type, the.python.layout->type_name);
+}
+
+static void describe(PyObject *callable, struct c_name *out)
+{
+	const struct cpython_layout *layout = the.python.layout;
+	const void *type = at_pointer(callable, layout->object_type);
+
+	memset(out, 0, sizeof *out);
+	if (type == the.python.cfunction_type || type == the.python.cmethod_type) {
+		const void *definition = at_pointer(callable, layout->cfunction_def), *self = at_pointer(callable, layout->cfunction_self);
+
+		out->key = (uint64_t)(uintptr_t)definition | 1;
+		out->name = at_pointer(definition, 0);
+		out->module_str = at_pointer(callable, layout->cfunction_module);
+		if (!out->module_str && self)
+			out->module = type_name(at_pointer(self, layout->object_type));
+	} else if (type == the.python.method_descriptor_type) {
+		out->key = (uint64_t)(uintptr_t)callable | 1;
+		out->name_str = at_pointer(callable, layout->descriptor_name);
+		out->module = type_name(at_pointer(callable, layout->descriptor_type));
+	} else {
+		bool is_type = *(const uint64_t *)((const char *)type + layout->type_flags) >> 31 & 1; /* Py_TPFLAGS_TYPE_SUBCLASS */
+
+		out->key = is_type ? (uint64_t)(uintptr_t)callable | 1 : (uint64_t)(uintptr_t)type | 2;
+		out->name = type_name(is_type ? (const void *)callable : type);
+	}
+}
+
+static bool is_str(const PyObject *object)
+{
+	return object && at_pointer(object, the.python.layout->object_type) == the.python.unicode_type;
+}
+
+static struct code *add_c_function(const struct c_name *c)
+{
+	const char *const strings[] = {the.codes.name, the.codes.file};
+	struct code *code = take(c->key);
+	uint64_t address = c->key & ~(uint64_t)3;
+	bool cut = false;
+
+	if (!code)
+		return code_overflow();
+	if (is_str(c->name_str))
+		text_from_str(&the.python, c->name_str, the.codes.name, sizeof the.codes.name, &cut);
+	else
+		text_from_c(c->name, the.codes.name, sizeof the.codes.name, &cut);
+	if (is_str(c->module_str))
+		text_from_str(&the.python, c->module_str, the.codes.file, sizeof the.codes.file, &cut);
+	else
+		text_from_c(c->module, the.codes.file, sizeof the.codes.file, &cut);
+	if (skip_matches(the.page, the.codes.name, "", the.codes.file))
+		return code;
+	code->ref = the.codes.next_ref++;
+	write_names(code->ref, EVENT_C_FUNCTION, &address, sizeof address, strings, 2, cut);
+	return code;
+}
+
+struct code *code_c_function(PyObject *callable)
+{
+	struct c_name c;
+	uint32_t i;
+
+	describe(callable, &c);
+	for (i = code_slot(c.key); the.codes.slots[i].key; i = (i + 1) & (CODES_SLOTS - 1))
+		if (the.codes.slots[i].key == c.key)
+			return &the.codes.slots[i];
+	return add_c_function(&c);
+}

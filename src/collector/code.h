@@ -15,7 +15,7 @@ enum { CODES_BITS = 18, CODES_SLOTS = 1 << CODES_BITS, CODES_MAX = CODES_SLOTS /
 enum { CODE_GENERATOR = 1, CODE_OWNED = 2 /* we hold a reference */, CODE_CHEAP = 4 /* C function: not worth an event */ };
 
 struct code {
-	uint64_t key;   /* the object; C functions: their PyMethodDef or type, plus 1 */
+	uint64_t key;   /* the object; C functions: their PyMethodDef or type, plus 1 or 2 */
 	uint32_t ref;   /* 0: left out by --skip */
 	uint32_t flags;
 	uint64_t ticks; /* C functions: time seen in them … */

@@ -3,7 +3,7 @@
  * what says otherwise.
  *
  *   entry     takes the attacher's commands; lane, code, seed write; budget opens and closes windows;
- *   monitoring, evaluator, setprofile, settrace are backends: they call record_* from the interpreter's hooks.
+ *   monitoring, evaluator, setprofile, settrace are the ways to hook: they write lanes from the interpreter's hooks.
  */
 #ifndef INFERSCOPE_COLLECTOR_COLLECTOR_H
 #define INFERSCOPE_COLLECTOR_COLLECTOR_H
@@ -31,10 +31,11 @@ struct hooks {
 	void (*forked)(void);                    /* in a forked child, perhaps without the GIL: plain stores only. May be NULL */
 	uint32_t cost_factor[16]; /* per minor version: cost of one event in a real program, in percent of our own part of it */
 };
-extern const struct hooks hooks_monitoring, hooks_evaluator, hooks_setprofile, hooks_settrace;
+extern const struct hooks hooks_monitoring, hooks_evaluator, hooks_setprofile, hooks_settrace,
+	hooks_monitoring_lines; /* settrace's place from 3.12 on */
 
 /* monitoring.c: what it holds of the interpreter. */
-enum { MONITORED_EVENTS = 9, MONITORING_TOOLS = 2 };
+enum { MONITORED_EVENTS = 12, MONITORING_TOOLS = 2 };
 struct monitoring {
 	PyObject *set_events, *register_callback, *free_tool_id, *disable;
 	PyObject *no_events, *all_events;     /* int objects */
@@ -42,6 +43,13 @@ struct monitoring {
 	PyObject *events[MONITORED_EVENTS], *callbacks[MONITORED_EVENTS];
 	int tool_count, tool;                 /* tool: the one in turn */
 };
+
+/* A trace function that was there before ours. */
+struct chained {
+	char *tstate;
+	trace_function function;
+};
+enum { CHAINED_MAX = 64 };
 
 struct collector {
 	struct page *page;  /* NULL: not armed */
@@ -65,6 +73,12 @@ struct collector {
 	uint64_t random;
 	uint64_t cost_ps;   /* of one event */
 	struct monitoring monitoring;
+	struct {
+		int offset;
+		void (*hook)(char *tstate);
+	} detector;            /* traced.c */
+	struct chained chained[CHAINED_MAX]; /* settrace.c */
+	uint32_t chained_count;
 	struct {
 		int block_word;  /* of struct pthread: the stack's address, then its size; -1 not found */
 		uintptr_t main_top, main_size;
@@ -106,6 +120,9 @@ void seed_all(uint64_t now);
 /* The stack of this thread from FRAME outwards becomes what the lane knows. */
 void seed_lane(struct lane *lane, char *frame, uint64_t now);
 
+/* The tid of a thread state's thread; 0 = cannot be told. */
+uint32_t thread_tid(char *tstate, uint64_t pthread);
+
 /* The lane of this thread in this window, with its stack known from FRAME outwards; NULL when there is none to be had. */
 struct lane *lane_enter_window(char *frame, uint64_t now);
 
@@ -116,6 +133,28 @@ static inline void text_set(char *text, size_t size, const char *string)
 
 /* fork.c */
 int fork_watch(void);
+
+/* C functions, in the lane of the Python function that calls them. What ends without having begun here is left out. */
+static inline void c_call_begins(struct lane *lane, uint64_t now, const struct code *code)
+{
+	if (code->ref)
+		lane_push(lane, now, code->ref, EVENT_C_ENTER);
+}
+
+static inline void c_call_ends(struct lane *lane, uint64_t now, struct code *code, bool raised)
+{
+	const struct event *last = lane->cursor - 1;
+
+	if (!code->ref || !lane->depth || lane->depth > DEPTH_KNOWN || lane->refs[lane->depth - 1] != code->ref)
+		return;
+	/* A call that nothing was seen in: its time says whether this function is worth its events. */
+	if (lane->written && last->kind == EVENT_C_ENTER && last->ref == code->ref)
+		code->ticks += now - last->ticks;
+	else
+		code->ticks += the.page->ticks_per_second / 10000;
+	code->calls++;
+	lane_pop(lane, now, code->ref, EVENT_C_LEAVE, raised ? EVENT_FLAG_EXCEPTION : 0);
+}
 
 /* skip.c */
 bool skip_matches(const struct page *page, const char *name, const char *qualname, const char *file);

@@ -119,13 +119,13 @@ static const struct hooks *choose(const struct page *page, int minor)
 	case BACKEND_EVALUATOR:
 		return &hooks_evaluator;
 	case BACKEND_SETPROFILE:
-		return NULL;
+		return &hooks_setprofile;
 	case BACKEND_SETTRACE:
-		return NULL;
+		return minor >= 12 ? &hooks_monitoring_lines : &hooks_settrace;
 	default:
 		if (minor >= 12)
 			return &hooks_monitoring;
-		return page->c_calls == C_CALLS_ALL ? NULL : &hooks_evaluator;
+		return page->c_calls == C_CALLS_ALL ? &hooks_setprofile : &hooks_evaluator;
 	}
 }
 
@@ -171,7 +171,7 @@ static int install(struct page *page)
 		return reason;
 	reason = the.hooks->install(page->reason_text, PAGE_TEXT_BYTES);
 	if (reason == REASON_HOOK_TAKEN && page->backend == BACKEND_AUTO && the.hooks == &hooks_evaluator) {
-		return reason;
+		the.hooks = &hooks_setprofile;
 		budget_init();
 		reason = the.hooks->install(page->reason_text, PAGE_TEXT_BYTES);
 	}

@@ -5,7 +5,7 @@
  * It uses C stack where 3.11 would use none (measured: 8 MiB hold 20 000 calls with it, 100 000 without), so below half of a
  * thread's stack it takes itself off; 3.8-3.10 recurse in C anyway, and get 100 bytes per call more.
  */
-#include "collector/collector.h"
+#include "collector/evaluator.h"
 
 #include "abi/cpython.h"
 #include "collector/libc.h"
@@ -14,21 +14,6 @@
 enum { OPCODE_RETURN_GENERATOR_311 = 75 };
 
 static void *evaluator_ours(void);
-
-static void *evaluator_now(void)
-{
-	if (the.python.minor == 8)
-		return at_pointer(the.python.interp, the.python.layout->interp_eval_frame);
-	return the.python._PyInterpreterState_GetEvalFrameFunc(the.python.interp);
-}
-
-static void evaluator_set(void *function)
-{
-	if (the.python.minor == 8)
-		*(void **)(the.python.interp + the.python.layout->interp_eval_frame) = function;
-	else
-		the.python._PyInterpreterState_SetEvalFrameFunc(the.python.interp, function);
-}
 
 /* Somebody saved our pointer and put it back after we had left, or the hooks are off for good. */
 static __attribute__((noinline)) void take_off_if_ours(void)
@@ -99,17 +84,6 @@ static inline uint8_t generator_begins(const char *frame)
 	if (at_char(frame, layout->frame_owner) != FRAME_OWNER_GENERATOR)
 		return 0;
 	return *(const uint8_t *)at_pointer(frame, layout->frame_instr) == OPCODE_RETURN_GENERATOR_311 ? EVENT_PY_ENTER : EVENT_PY_RESUME;
-}
-
-static inline bool generator_suspended(const char *frame)
-{
-	const struct cpython_layout *layout = the.python.layout;
-
-	if (the.python.minor <= 9)
-		return at_pointer(frame, layout->frame_stacktop);
-	if (the.python.minor == 10)
-		return at_char(frame, layout->frame_state) == -1;
-	return at_char(frame - layout->generator_frame, layout->generator_state) == -1;
 }
 
 static inline PyObject *run_default(void *tstate, char *frame, int throws)

@@ -173,6 +173,19 @@ void lane_commit(struct lane *lane, size_t size)
 	__atomic_store_n(&lane->subbuf->used, (uint32_t)((char *)lane->cursor - (char *)lane->subbuf), __ATOMIC_RELEASE);
 }
 
+void lane_put_u32(struct lane *lane, uint64_t now, uint32_t ref, uint8_t kind, uint32_t value)
+{
+	const size_t size = sizeof(struct event) + 8;
+	struct event *event = lane_reserve(lane, size, now);
+	uint32_t payload[2] = {value, 0};
+
+	if (!event)
+		return;
+	*event = (struct event){now, ref, (uint16_t)size, kind, 0};
+	memcpy(event + 1, payload, sizeof payload);
+	lane_commit(lane, size);
+}
+
 struct lane *lane_meta(void)
 {
 	return &the.lanes.table[LANE_META_SLOT];

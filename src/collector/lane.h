@@ -72,6 +72,8 @@ bool lane_rotate(struct lane *lane, uint64_t now);
 struct event *lane_reserve(struct lane *lane, size_t size, uint64_t now);
 void lane_commit(struct lane *lane, size_t size);
 struct lane *lane_meta(void);
+/* An event whose payload is one u32. */
+void lane_put_u32(struct lane *lane, uint64_t now, uint32_t ref, uint8_t kind, uint32_t value);
 
 static inline void lane_put(struct lane *lane, uint64_t now, uint32_t ref, uint8_t kind, uint8_t flags)
 {
@@ -108,7 +110,7 @@ static inline void lane_pop(struct lane *lane, uint64_t now, uint32_t ref, uint8
 {
 	if (__builtin_expect(!lane->depth, 0))
 		lane_unmatched();
-	else if (--lane->depth < DEPTH_KNOWN && __builtin_expect(lane->refs[lane->depth] != ref, 0))
+	else if (--lane->depth < DEPTH_KNOWN && __builtin_expect(lane->refs[lane->depth] != ref, 0) && lane->refs[lane->depth])
 		lane_unmatched();
 	lane_put(lane, now, ref, kind, flags);
 }

@@ -13,10 +13,34 @@
 
 #include "abi/cpython.h"
 
-/* Numbers are looked up by name in sys.monitoring.events: some moved in 3.14. */
+/* Numbers are looked up by name in sys.monitoring.events: some moved in 3.14. The last one says whether it is asked for. */
 #define EVENTS(ROW) \
-	ROW(START, "PY_START", on_start) ROW(RESUME, "PY_RESUME", on_resume) ROW(RETURN, "PY_RETURN", on_return) \
-	ROW(YIELD, "PY_YIELD", on_yield) ROW(UNWIND, "PY_UNWIND", on_unwind) ROW(THROW, "PY_THROW", on_throw)
+	ROW("PY_START", on_start, wants_calls) ROW("PY_RESUME", on_resume, wants_calls) ROW("PY_RETURN", on_return, wants_calls) \
+	ROW("PY_YIELD", on_yield, wants_calls) ROW("PY_UNWIND", on_unwind, wants_calls) ROW("PY_THROW", on_throw, wants_calls) \
+	ROW("CALL", on_call, wants_c_calls) ROW("C_RETURN", on_c_return, wants_c_calls) ROW("C_RAISE", on_c_raise, wants_c_calls) \
+	ROW("RAISE", on_raise, wants_raises) ROW("LINE", on_line, wants_lines)
+
+enum { CHEAP_CALLS = 64, CHEAP_PER_SECOND = 500000 /* calls that fit one second: 2 µs each */ };
+
+static bool wants_calls(void)
+{
+	return true;
+}
+
+static bool wants_c_calls(void)
+{
+	return the.page->c_calls != C_CALLS_NONE;
+}
+
+static bool wants_raises(void)
+{
+	return the.hooks == &hooks_monitoring_lines;
+}
+
+static bool wants_lines(void)
+{
+	return wants_raises() && the.page->lines;
+}
 
 static void remove_all(void);
 
@@ -40,7 +64,7 @@ static __attribute__((noinline)) PyObject *refuse(bool may_disable)
 	if (the.child && the.monitoring.set_events)
 		remove_all();
 	errno = saved;
-	return may_disable && the.armed && the.monitoring.disable ? disable() : none();
+	return may_disable && the.armed && !the.switcher_made && the.monitoring.disable ? disable() : none();
 }
 
 /* First event of this thread in this window: its stack is said, without a frame that is only about to begin. */
@@ -55,26 +79,33 @@ static __attribute__((noinline)) struct lane *enter_window(PyObject *code, bool 
 	return lane_enter_window(frame, now);
 }
 
+/* The lane to write to, or NULL; WINDOW is the one the callback began in. */
+static inline __attribute__((always_inline)) struct lane *lane_here(PyObject *object, bool begins, uint64_t now, uint64_t window)
+{
+	struct lane *lane = lane_mine;
+
+	if (__builtin_expect(window != the.window, 0) && lane_is_mine(lane))
+		lane->window = 0; /* a window opened right here: its seeds hold the frame of this event, say them anew */
+	if (__builtin_expect(!lane_is_mine(lane) || lane->window != the.window, 0))
+		lane = enter_window(object, begins, now);
+	return lane;
+}
+
 static inline __attribute__((always_inline)) PyObject *record(PyObject *object, uint8_t kind, uint8_t flags, bool begins, bool may_disable)
 {
 	uint64_t now = ticks_now(), window = the.window;
-	struct lane *lane = lane_mine;
+	struct lane *lane;
 	uint32_t ref;
 
 	if (!hook_may_record(now))
 		return refuse(may_disable);
-	if (__builtin_expect(window != the.window, 0) && lane_is_mine(lane))
-		lane->window = 0; /* a window opened right here: its seeds hold the frame of this event, say them anew */
 	ref = code_find_in(&the.codes, object)->ref;
+	lane = lane_here(object, begins, now, window);
+	if (!lane)
+		return none();
 	if (__builtin_expect(!ref, 0)) {
-		if (lane_is_mine(lane))
-			the.page->lanes[lane->slot].skipped += begins;
+		the.page->lanes[lane->slot].skipped += begins;
 		return may_disable ? disable() : none();
-	}
-	if (__builtin_expect(!lane_is_mine(lane) || lane->window != the.window, 0)) {
-		lane = enter_window(object, begins, now);
-		if (!lane)
-			return none();
 	}
 	if (begins)
 		lane_push(lane, now, ref, kind);
@@ -95,11 +126,96 @@ CALLBACK(on_yield, EVENT_PY_YIELD, 0, false, true)
 CALLBACK(on_unwind, EVENT_PY_LEAVE, EVENT_FLAG_EXCEPTION, false, false)
 CALLBACK(on_throw, EVENT_PY_RESUME, 0, true, false)
 
+/* C calls. AUTO leaves a place alone once what it calls proves to be cheap, or is Python and seen anyway. */
+static PyObject *on_call(PyObject *self, PyObject *const *args, size_t count, PyObject *names)
+{
+	uint64_t now = ticks_now(), window = the.window;
+	bool all = the.page && the.page->c_calls == C_CALLS_ALL;
+	const PyObject *type = at_pointer(args[2], the.python.layout->object_type);
+	struct lane *lane;
+	struct code *code;
+
+	if (!hook_may_record(now))
+		return refuse(true);
+	if (type == the.python.function_type || type == the.python.method_type)
+		return all ? none() : disable();
+	if (!code_find_in(&the.codes, args[0])->ref)
+		return disable();
+	code = code_c_function(args[2]);
+	if (!code->ref || (!all && code->flags & CODE_CHEAP))
+		return all ? none() : disable();
+	lane = lane_here(args[0], false, now, window);
+	if (lane)
+		c_call_begins(lane, now, code);
+	return none();
+}
+
+static PyObject *c_call_back(PyObject *const *args, bool raised)
+{
+	uint64_t now = ticks_now(), window = the.window;
+	struct lane *lane;
+	struct code *code;
+
+	if (!hook_may_record(now))
+		return refuse(false);
+	lane = lane_here(args[0], false, now, window);
+	if (!lane)
+		return none();
+	code = code_c_function(args[2]);
+	c_call_ends(lane, now, code, raised);
+	if (code->calls == CHEAP_CALLS && code->ticks * CHEAP_PER_SECOND < CHEAP_CALLS * the.page->ticks_per_second)
+		code->flags |= CODE_CHEAP;
+	return none();
+}
+
+static PyObject *on_c_return(PyObject *self, PyObject *const *args, size_t count, PyObject *names)
+{
+	return c_call_back(args, false);
+}
+
+static PyObject *on_c_raise(PyObject *self, PyObject *const *args, size_t count, PyObject *names)
+{
+	return c_call_back(args, true);
+}
+
+static PyObject *on_raise(PyObject *self, PyObject *const *args, size_t count, PyObject *names)
+{
+	uint64_t now = ticks_now(), window = the.window;
+	struct lane *lane;
+	uint32_t ref;
+
+	if (!hook_may_record(now))
+		return refuse(false);
+	ref = code_find_in(&the.codes, args[0])->ref;
+	lane = ref ? lane_here(args[0], false, now, window) : NULL;
+	if (lane)
+		lane_put(lane, now, ref, EVENT_RAISE, 0);
+	return none();
+}
+
+static PyObject *on_line(PyObject *self, PyObject *const *args, size_t count, PyObject *names)
+{
+	uint64_t now = ticks_now(), window = the.window;
+	struct lane *lane;
+	uint32_t ref;
+
+	if (!hook_may_record(now))
+		return refuse(true);
+	ref = code_find_in(&the.codes, args[0])->ref;
+	if (!ref)
+		return disable();
+	lane = lane_here(args[0], false, now, window);
+	if (lane)
+		lane_put_u32(lane, now, ref, EVENT_LINE, (uint32_t)the.python.PyLong_AsLong(args[1]));
+	return none();
+}
+
 static const struct {
 	const char *name;
 	struct method method; /* what the builtin says it is; it is never called by way of it */
+	bool (*wanted)(void);
 } rows[] = {
-#define ROW(id, name, function) {name, {"inferscope", function, METHOD_FASTCALL, NULL}},
+#define ROW(name, function, wanted) {name, {"inferscope", function, METHOD_FASTCALL, NULL}, wanted},
 	EVENTS(ROW)
 #undef ROW
 };
@@ -132,6 +248,8 @@ static bool make_callbacks(PyObject *events)
 	long all = 0;
 
 	for (int i = 0; i < ROWS; i++) {
+		if (!rows[i].wanted())
+			continue;
 		m->events[i] = the.python.PyObject_GetAttrString(events, rows[i].name);
 		m->callbacks[i] = the.python.PyCFunction_NewEx(&rows[i].method, NULL, NULL);
 		if (!m->events[i] || !m->callbacks[i])
@@ -172,7 +290,7 @@ static bool register_callbacks(void)
 
 	for (int t = 0; t < m->tool_count; t++)
 		for (int i = 0; i < ROWS; i++)
-			if (!call(m->register_callback, m->tools[t], m->events[i], m->callbacks[i]))
+			if (m->events[i] && !call(m->register_callback, m->tools[t], m->events[i], m->callbacks[i]))
 				return false;
 	return true;
 }
@@ -241,7 +359,8 @@ static void remove_all(void)
 	for (int t = 0; t < m->tool_count; t++) {
 		call(m->set_events, m->tools[t], m->no_events, NULL);
 		for (int i = 0; i < ROWS; i++)
-			call(m->register_callback, m->tools[t], m->events[i], the.python.none);
+			if (m->events[i])
+				call(m->register_callback, m->tools[t], m->events[i], the.python.none);
 		call(m->free_tool_id, m->tools[t], NULL, NULL);
 		drop(&m->tools[t]);
 	}
@@ -264,5 +383,14 @@ const struct hooks hooks_monitoring = {
 	.open = hook_open,
 	.close = hook_close,
 	.remove = remove_all,
-	.cost_factor = {[12] = 1000, [13] = 1000, [14] = 1000, [15] = 1000},
+	.cost_factor = {[12] = 2000, [13] = 2000, [14] = 2000, [15] = 2000},
+};
+
+const struct hooks hooks_monitoring_lines = {
+	.kind = BACKEND_SETTRACE,
+	.install = install,
+	.open = hook_open,
+	.close = hook_close,
+	.remove = remove_all,
+	.cost_factor = {[12] = 2000, [13] = 2000, [14] = 2000, [15] = 2000},
 };

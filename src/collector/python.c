@@ -50,11 +50,17 @@ static int find_symbols(struct python *python, char *text, size_t size)
 #undef PYTHON_FIND
 	python->runtime = dlsym(RTLD_DEFAULT, "_PyRuntime");
 	python->none = dlsym(RTLD_DEFAULT, "_Py_NoneStruct");
+	python->eval_default = dlsym(RTLD_DEFAULT, "_PyEval_EvalFrameDefault");
+	python->cmethod_type = dlsym(RTLD_DEFAULT, "PyCMethod_Type");
+	python->method_descriptor_type = dlsym(RTLD_DEFAULT, "PyMethodDescr_Type");
 	python->code_type = dlsym(RTLD_DEFAULT, "PyCode_Type");
 	python->cfunction_type = dlsym(RTLD_DEFAULT, "PyCFunction_Type");
-	python->eval_default = dlsym(RTLD_DEFAULT, "_PyEval_EvalFrameDefault");
-	if (!python->runtime || !python->none || !python->code_type || !python->cfunction_type)
-		return refuse(text, size, REASON_SYMBOLS, "the interpreter does not export %s", "_PyRuntime, _Py_NoneStruct or PyCode_Type");
+	python->unicode_type = dlsym(RTLD_DEFAULT, "PyUnicode_Type");
+	python->function_type = dlsym(RTLD_DEFAULT, "PyFunction_Type");
+	python->method_type = dlsym(RTLD_DEFAULT, "PyMethod_Type");
+	if (!python->runtime || !python->none || !python->code_type || !python->cfunction_type || !python->unicode_type ||
+	    !python->function_type || !python->method_type)
+		return refuse(text, size, REASON_SYMBOLS, "the interpreter does not export %s", "_PyRuntime, _Py_NoneStruct or its types");
 	if (!python->eval_default && python->minor <= 11)
 		return refuse(text, size, REASON_SYMBOLS, "the interpreter does not export %s", "_PyEval_EvalFrameDefault");
 	return 0;

@@ -59,7 +59,9 @@ struct python {
 	char *interp;          /* the main interpreter */
 	void *eval_default;    /* _PyEval_EvalFrameDefault, up to 3.11 */
 	PyObject *none;        /* _Py_NoneStruct */
-	PyObject *code_type, *cfunction_type;
+	PyObject *code_type, *cfunction_type, *unicode_type, *function_type, *method_type;
+	PyObject *cmethod_type;           /* from 3.9 */
+	PyObject *method_descriptor_type;
 #define PYTHON_FIELD(from, to, result, name, args) result (*name) args;
 	PYTHON_SYMBOLS(PYTHON_FIELD)
 #undef PYTHON_FIELD

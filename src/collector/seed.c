@@ -49,21 +49,12 @@ static uint32_t walk(struct lane *lane, char *frame)
 void seed_lane(struct lane *lane, char *frame, uint64_t now)
 {
 	uint32_t omitted = walk(lane, frame);
-	const size_t size = sizeof(struct event) + 8;
-	struct event *event = lane_reserve(lane, size, now);
 
 	lane->above = 0;
-	lane->depth = omitted < DEPTH_KNOWN ? omitted : DEPTH_KNOWN;
-	memset(lane->refs, 0, lane->depth * sizeof *lane->refs);
 	lane->depth = omitted;
+	memset(lane->refs, 0, (omitted < DEPTH_KNOWN ? omitted : DEPTH_KNOWN) * sizeof *lane->refs); /* 0 matches any */
 	lane->window = the.window;
-	if (event) {
-		uint32_t payload[2] = {omitted, 0};
-
-		*event = (struct event){now, 0, (uint16_t)size, EVENT_STACK_BEGIN, 0};
-		memcpy(event + 1, payload, sizeof payload);
-		lane_commit(lane, size);
-	}
+	lane_put_u32(lane, now, 0, EVENT_STACK_BEGIN, omitted);
 	for (uint32_t i = 0; i < lane->seed_count; i++)
 		if (lane->seeds[i].ref)
 			lane_push(lane, now, lane->seeds[i].ref, EVENT_SEED);
@@ -83,24 +74,33 @@ struct lane *lane_enter_window(char *frame, uint64_t now)
 }
 
 /* Up to 3.10 a thread state knows its pthread_t only. That memory may be gone with its thread, so the kernel reads it for us. */
-static uint32_t tid_of(uint64_t pthread, int *memory)
+static uint32_t tid_of(uint64_t pthread)
 {
 	uint32_t offset = the.page->thread_tid_offset, tid = 0;
+	int memory;
 
 	if (!offset || offset > 4096)
 		return 0;
-	if (*memory == -1)
-		*memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
-	if (*memory < 0 || pread(*memory, &tid, sizeof tid, (off_t)(pthread + offset)) != sizeof tid)
+	memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+	if (memory < 0)
 		return 0;
+	if (pread(memory, &tid, sizeof tid, (off_t)(pthread + offset)) != sizeof tid)
+		tid = 0;
+	close(memory);
 	return tid;
+}
+
+uint32_t thread_tid(char *tstate, uint64_t pthread)
+{
+	int offset = the.python.layout->tstate_native_id;
+
+	return offset >= 0 ? (uint32_t)(uint64_t)at_pointer(tstate, offset) : tid_of(pthread);
 }
 
 void seed_all(uint64_t now)
 {
 	const struct cpython_layout *layout = the.python.layout;
 	uint32_t room = the.page->pool_count / 2; /* idle threads must not take what busy ones will need */
-	int memory = -1;
 
 	for (char *tstate = python_first_thread(&the.python); tstate; tstate = python_next_thread(&the.python, tstate)) {
 		uint64_t pthread = (uint64_t)at_pointer(tstate, layout->tstate_thread_id);
@@ -114,13 +114,9 @@ void seed_all(uint64_t now)
 			tid = (uint32_t)(uint64_t)at_pointer(tstate, layout->tstate_native_id);
 		lane = lane_of_thread(pthread, tid, false);
 		if (!lane && the.lanes.busy < room) {
-			if (!tid)
-				tid = tid_of(pthread, &memory);
-			lane = lane_of_thread(pthread, tid, true);
+			lane = lane_of_thread(pthread, thread_tid(tstate, pthread), true);
 		}
 		if (lane && lane->window != the.window && (lane->subbuf || the.lanes.busy < room))
 			seed_lane(lane, frame, now);
 	}
-	if (memory >= 0)
-		close(memory);
 }

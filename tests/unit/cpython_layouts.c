@@ -373,6 +373,8 @@ static const struct probe {
 	PROBE(cfunction_self, AT(PyCFunctionObject, m_self));
 	PROBE(cfunction_module, AT(PyCFunctionObject, m_module));
 	PROBE(cfunction_vectorcall, AT(PyCFunctionObject, vectorcall));
+	PROBE(descriptor_type, AT(PyDescrObject, d_type));
+	PROBE(descriptor_name, AT(PyDescrObject, d_name));
 	PROBE(frame_code, frame_code());
 	PROBE(frame_previous, frame_previous());
 	PROBE(frame_instr, frame_instr());

@@ -11,6 +11,12 @@ from session import *
 MINOR = sys.version_info[1]
 
 
+def needs(true, what):
+    if not true:
+        print('only %s' % what)
+        sys.exit(77)
+
+
 def leaf(x):
     return x + 1
 
@@ -216,8 +222,7 @@ def case_recursion():
 
 def case_small_stack():
     """Pure Python recursion needs no C stack on 3.11 and later; with our evaluator it would."""
-    if MINOR < 11:
-        return
+    needs(MINOR >= 11, 'from 3.11 on')
     threading.stack_size(64 << 10)
     sys.setrecursionlimit(5000)
     result = []
@@ -415,8 +420,7 @@ def case_budget():
 
 def case_single_budget():
     """The same without a thread of ours, 3.12 and later: places are disabled one by one."""
-    if MINOR < 12:
-        return
+    needs(MINOR >= 12, 'from 3.12 on')
 
     spin(0.3)
     free = armed = 0
@@ -544,6 +548,187 @@ def case_toggle():
     stop.append(1)
     [t.join() for t in threads]
     assert not wrong and rounds > 5, (wrong, rounds)
+
+
+def case_setprofile():
+    """3.8-3.11: Python and C calls by a profile function per thread, late threads included."""
+    needs(MINOR < 12, 'up to 3.11')
+
+    def late():
+        tree(6)
+        [abs(-1) for _ in range(50)]
+
+    def work():
+        tree(9)
+        for i in range(100):
+            abs(i)
+        [].append(1)
+        try:
+            int('x')
+        except ValueError:
+            pass
+        try:
+            sorted(5)
+        except TypeError:
+            pass
+        assert sum(gen(20)) == 190
+        threads = [threading.Thread(target=late) for _ in range(4)]
+        [t.start() for t in threads]
+        [t.join() for t in threads]
+    s = during(work, backend=SETPROFILE, c_calls=1)
+    assert s.page('backend_used') == SETPROFILE
+    assert s.count('enter', 'tree') == s.count('leave', 'tree') == expected_tree(9) + 4 * expected_tree(6)
+    assert s.count('c_enter', 'abs') == s.count('c_leave', 'abs') == 300, s.count('c_enter', 'abs')
+    assert s.count('c_enter', 'append') >= 1 and ['append', 'list'] in s.names.values()
+    assert ['abs', 'builtins'] in s.names.values()
+    failed = [e for lane in s.threads.values() for e in lane if e[1] == 'c_leave' and e[3] & 1 and s.names[e[2]][0] == 'sorted']
+    assert len(failed) == 1
+    assert s.count('enter', 'gen') == 1 and s.count('yield', 'gen') == s.count('resume', 'gen') == 20
+    assert s.page('unmatched') == 0, s.page('unmatched')
+    s = during(work, backend=AUTO, c_calls=1)
+    assert s.page('backend_used') == SETPROFILE
+
+
+def case_setprofile_budget():
+    needs(MINOR < 12, 'up to 3.11')
+    free, armed = 0, 0
+    for _ in range(3):
+        free += spin(1.0)
+        s = Session(subbufs=64, backend=SETPROFILE, c_calls=1, max_overhead_ppm=50000, clock=1, ticks_per_second=ticks_per_second()).arm()
+        armed += spin(1.0)
+        s.disarm().read()
+    print('    work done %.3f, brakes %d, cost %.1f ns per event' % (armed / free, s.page('brake_count'), s.page('cost_ps_py') / 1000))
+    assert armed / free > 0.9
+
+
+def case_setprofile_taken():
+    """A thread with a profiler of its own is left alone, and said so; the others are watched."""
+    needs(MINOR < 12, 'up to 3.11')
+    seen = []
+    sys.setprofile(lambda frame, what, argument: seen.append(what))
+    s = Session(backend=SETPROFILE)
+    s.arm()
+    tree(5)
+    t = threading.Thread(target=tree, args=(7,))
+    t.start()
+    t.join()
+    s.disarm()
+    count = len(seen)
+    tree(1)
+    assert len(seen) > count, 'the profiler is gone'
+    sys.setprofile(None)
+    s.read().check()
+    assert s.count('enter', 'tree') == expected_tree(7), s.count('enter', 'tree')
+    said = [e for e in s.meta if e[1] == 'unhooked']
+    assert len(said) == 1 and said[0][2] == os.getpid() and b'profile function' in said[0][4], said
+    assert s.page('unhooked_threads') == 1
+
+
+def raiser():
+    raise ValueError
+
+
+def lines(n):
+    a = n
+    b = a + 1
+    try:
+        raiser()
+    except ValueError:
+        b += 1
+    return b
+
+
+def case_settrace():
+    """Lines and exceptions; nobody's trace function is disturbed."""
+    first = lines.__code__.co_firstlineno
+
+    def late():
+        lines(1)
+
+    def work():
+        for i in range(10):
+            lines(i)
+        t = threading.Thread(target=late)
+        t.start()
+        t.join()
+    s = during(work, backend=SETTRACE, lines=1)
+    assert s.page('backend_used') == SETTRACE
+    assert s.count('enter', 'lines') == s.count('leave', 'lines') == 11
+    seen = [struct.unpack_from('<I', e[4])[0] for lane in s.threads.values() for e in lane if e[1] == 'line' and s.names[e[2]][0] == 'lines']
+    assert seen.count(first + 1) == seen.count(first + 2) == seen.count(first + 6) == 11, sorted(seen)
+    assert s.count('raise', 'raiser') == 11, s.count('raise', 'raiser')
+    s = during(work, backend=SETTRACE)
+    assert not s.count('line', 'lines') and s.count('enter', 'lines') == 11
+
+
+def case_settrace_chain():
+    seen = []
+
+    def tracer(frame, what, argument):
+        seen.append((frame.f_code.co_name, what))
+        return tracer
+    s = Session(backend=SETTRACE, lines=1)
+    sys.settrace(tracer)
+    s.arm()
+    during_get = sys.gettrace()
+    tree(8)
+    s.disarm()
+    after = sys.gettrace()
+    tree(3)
+    sys.settrace(None)
+    assert during_get is tracer and after is tracer
+    s.read().check()
+    assert s.count('enter', 'tree') == expected_tree(8), s.count('enter', 'tree')
+    assert seen.count(('tree', 'call')) == seen.count(('tree', 'return')) == expected_tree(8) + expected_tree(3)
+
+
+def case_settrace_audit():
+    needs(MINOR < 12, 'up to 3.11')
+    sys.addaudithook(lambda name, arguments: None)
+    try:
+        Session(backend=SETTRACE).arm()
+    except Refused as refusal:
+        assert 'audit hook' in str(refusal)
+    else:
+        raise AssertionError('not refused')
+
+
+def case_c_calls():
+    """3.12 and later, all: every C call, balanced."""
+    needs(MINOR >= 12, 'from 3.12 on')
+
+    def work():
+        for i in range(200):
+            abs(i)
+        [].append(1)
+        'a'.upper()
+        try:
+            sorted(5)
+        except TypeError:
+            pass
+        sorted([3, 1, 2], key=leaf)
+        threading.Lock()
+    s = during(work, c_calls=1)
+    assert s.count('c_enter', 'abs') == s.count('c_leave', 'abs') == 200, s.count('c_enter', 'abs')
+    assert ['abs', 'builtins'] in s.names.values()
+    assert ['append', 'list'] in s.names.values() and ['upper', 'str'] in s.names.values(), sorted(s.names.values())
+    failed = [e for lane in s.threads.values() for e in lane if e[1] == 'c_leave' and e[3] & 1 and s.names[e[2]][0] == 'sorted']
+    assert len(failed) == 1 and s.count('enter', 'leaf') == 3
+    assert s.page('unmatched') == 0
+
+
+def case_c_calls_auto():
+    """3.12 and later, auto: what proves cheap is left alone, what takes time stays."""
+    needs(MINOR >= 12, 'from 3.12 on')
+
+    def work():
+        for i in range(5000):
+            abs(i)
+        for _ in range(100):
+            time.sleep(0.0001)
+    s = during(work, c_calls=0)
+    assert 60 <= s.count('c_enter', 'abs') <= 70, s.count('c_enter', 'abs')
+    assert s.count('c_enter', 'sleep') == s.count('c_leave', 'sleep') == 100, s.count('c_enter', 'sleep')
 
 
 if __name__ == '__main__':

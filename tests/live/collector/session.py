@@ -175,7 +175,7 @@ class Session:
                     assert ref in self.names, 'no name for ref %d' % ref
                     stack.append(ref)
                 elif kind in ends:
-                    if not stack or stack.pop() != ref:
+                    if not stack or stack.pop() not in (ref, 0):
                         bad += 1
         assert bad <= mismatches, '%d leaves without their enter' % bad
         return self
