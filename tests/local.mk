@@ -17,3 +17,4 @@ include tests/unit/report.mk
 include tests/unit/cli.mk
 include tests/live/local.mk
 include tests/fuzz/local.mk
+include tests/bench/local.mk

@@ -20,9 +20,16 @@ struct intervals {
 
 enum { SCOPES_LIMIT = 65536 };
 
-static void give(struct intervals *all, const struct interval *interval)
+/* Nothing ends before it begins or lies outside the measurement, whatever the trace claims. */
+static void give(struct intervals *all, struct interval interval)
 {
-	if (!all->ended && !all->each(all->context, interval))
+	uint64_t duration = all->p->timeline.duration_ns;
+
+	interval.start_ns = interval.start_ns < duration ? interval.start_ns : duration;
+	interval.end_ns = interval.end_ns < duration ? interval.end_ns : duration;
+	if (interval.end_ns < interval.start_ns)
+		interval.end_ns = interval.start_ns;
+	if (!all->ended && !all->each(all->context, &interval))
 		all->ended = true;
 }
 
@@ -46,7 +53,7 @@ static void on_close(void *context, const struct replay *replay, const struct fr
 		.thread = lane->thread, .function = exported(replay->p, frame->function), .depth = (uint32_t)replay->frames.count - 1,
 		.open_start = frame->open_start, .open_end = open_end, .exception = exception, .name = "", .metadata = "" };
 
-	give(lane->all, &interval);
+	give(lane->all, interval);
 }
 
 static const struct replay_hooks hooks = { on_run, on_open, on_close };
@@ -76,11 +83,11 @@ static void close_scope(struct lane_intervals *lane, size_t index, uint64_t at_n
 	struct interval interval = { .kind = EVENT_SCOPE_ENTER, .start_ns = scope->start_ns, .end_ns = at_ns, .thread = lane->thread, .function = NONE,
 		.open_end = open_end, .name = scope->name ? scope->name : "", .metadata = scope->metadata ? scope->metadata : "" };
 
-	give(lane->all, &interval);
+	give(lane->all, interval);
 	interval.kind = EVENT_SCOPE_EXIT;
 	interval.start_ns = at_ns;
 	if (!open_end)
-		give(lane->all, &interval);
+		give(lane->all, interval);
 	free(scope->name);
 	free(scope->metadata);
 	memmove(scope, scope + 1, (lane->scopes.count - index - 1) * sizeof *scope);
@@ -135,12 +142,10 @@ static void give_single(struct intervals *all, uint32_t thread, const struct eve
 			interval.bytes = event_u64(c, 4);
 		break;
 	}
-	if (interval.end_ns < at_ns)
-		interval.end_ns = at_ns; /* a forged duration */
 	interval.name = name ? name : "";
 	if (metadata)
 		interval.metadata = metadata;
-	give(all, &interval);
+	give(all, interval);
 	free(name);
 	free(metadata);
 }

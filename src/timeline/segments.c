@@ -10,6 +10,7 @@
 enum {
 	NEAR_EDGE_NS = 300000000, /* readings come at 10 Hz: a thread first read so soon was there from the start */
 };
+#define DURATION_LIMIT_NS 10000000000000000u /* a hundred days: times beyond are forged, and sums must not overflow */
 #define FULL_COVERAGE 0.9995 /* the sliver before the first event of a capture does not make its numbers estimates */
 
 static uint64_t max64(uint64_t a, uint64_t b)
@@ -38,7 +39,7 @@ static void find_duration(struct timeline_private *p)
 	else
 		end = max64(p->last_window, max64(p->last_reading, p->last_event));
 	timeline->start_ns = start;
-	timeline->duration_ns = end > start ? end - start : 0;
+	timeline->duration_ns = end > start ? min64(end - start, DURATION_LIMIT_NS) : 0;
 }
 
 static uint64_t relative(const struct timeline_private *p, uint64_t absolute_ns)

@@ -187,7 +187,7 @@ static void add_node(struct totals *totals, uint32_t index)
 
 static uint64_t rounded(double value)
 {
-	return value > 0 ? (uint64_t)(value + 0.5) : 0;
+	return value > 0 ? value < 9e18 ? (uint64_t)(value + 0.5) : 9000000000000000000u : 0;
 }
 
 static void finish_function(struct timeline_private *p, struct function_build *function, const struct name *name)

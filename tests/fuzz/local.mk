@@ -13,3 +13,7 @@ tests_fuzz_replay_assemble_LDADD = $(FUZZ_LDADD)
 check-fuzz:
 	$(srcdir)/tests/fuzz/run $${FUZZ_SECONDS:-30}
 .PHONY: check-fuzz
+
+check_PROGRAMS += tests/fuzz/replay_timeline
+tests_fuzz_replay_timeline_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_timeline.c
+tests_fuzz_replay_timeline_LDADD = libanalyze.a libtimeline.a $(FUZZ_LDADD) -lm

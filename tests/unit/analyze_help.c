@@ -1,4 +1,4 @@
-/* What it leaks dies with the test's process. */
+/* Analyses of texts and files; freed when the test's process ends. */
 #include "analyze_help.h"
 
 #include <criterion/criterion.h>
@@ -23,7 +23,13 @@ char *read_text(const char *folder, const char *name)
 	text = calloc(1, (size_t)size + 1);
 	cr_assert_eq(fread(text, 1, (size_t)size, file), (size_t)size);
 	fclose(file);
+	keep_until_end(text, free);
 	return text;
+}
+
+static void free_analysis(void *analysis)
+{
+	analysis_free(analysis);
 }
 
 const struct analysis *analysis_of_text(const char *text, const struct parameter *parameters, size_t count)
@@ -32,6 +38,7 @@ const struct analysis *analysis_of_text(const char *text, const struct parameter
 	struct error err;
 
 	cr_assert_eq(analysis_build(timeline_from_text(text), parameters, count, &analysis, &err), 0);
+	keep_until_end(analysis, free_analysis);
 	return analysis;
 }
 

@@ -16,7 +16,6 @@ Test(timeline_calls, charge_a_call_to_callee_and_total_to_caller)
 	cr_assert_eq(function_named(t, "work")->precision, PRECISION_EXACT);
 	cr_assert_eq(node_at(t, "main;work")->total_ns, 300);
 	cr_assert_eq(t->nodes[0].total_ns, 1000);
-	timeline_free(t);
 }
 
 Test(timeline_calls, count_recursion_once_in_totals)
@@ -30,7 +29,6 @@ Test(timeline_calls, count_recursion_once_in_totals)
 	cr_assert_eq(work->total_ns, 1000);
 	cr_assert_eq(work->longest_ns, 1000);
 	cr_assert_eq(node_at(t, "work;work;App.step;work")->calls, 1);
-	timeline_free(t);
 }
 
 Test(timeline_calls, give_suspended_time_to_nobody)
@@ -44,7 +42,6 @@ Test(timeline_calls, give_suspended_time_to_nobody)
 	cr_assert_eq(work->calls, 1, "a resume is no call");
 	cr_assert_eq(node_at(t, "main;App.step;work")->total_ns, 100, "a generator runs under who resumes it");
 	cr_assert_eq(function_named(t, "main")->self_ns, 600);
-	timeline_free(t);
 }
 
 Test(timeline_calls, count_exceptions_and_close_what_they_left)
@@ -55,7 +52,6 @@ Test(timeline_calls, count_exceptions_and_close_what_they_left)
 	cr_assert_eq(function_named(t, "work")->exceptions, 1);
 	cr_assert_eq(function_named(t, "App.step")->self_ns, 100, "its own leave was missed: it ends with its caller");
 	cr_assert_eq(t->quality.unmatched, 1);
-	timeline_free(t);
 }
 
 Test(timeline_calls, count_a_leave_without_enter_and_go_on)
@@ -65,7 +61,6 @@ Test(timeline_calls, count_a_leave_without_enter_and_go_on)
 
 	cr_assert_eq(t->quality.unmatched, 2);
 	cr_assert_eq(function_named(t, "main")->self_ns, 900);
-	timeline_free(t);
 }
 
 Test(timeline_calls, take_seeds_as_running_since_the_window_began)
@@ -76,7 +71,6 @@ Test(timeline_calls, take_seeds_as_running_since_the_window_began)
 	cr_assert_eq(function_named(t, "work")->self_ns, 700);
 	cr_assert_eq(function_named(t, "work")->calls, 0, "it was not called while watched");
 	cr_assert_eq(function_named(t, "main")->self_ns, 100);
-	timeline_free(t);
 }
 
 Test(timeline_calls, keep_frames_open_that_a_second_stack_confirms)
@@ -87,7 +81,6 @@ Test(timeline_calls, keep_frames_open_that_a_second_stack_confirms)
 	cr_assert_eq(function_named(t, "work")->self_ns, 400, "not on the true stack: ended");
 	cr_assert_eq(function_named(t, "App.step")->self_ns, 500);
 	cr_assert_eq(function_named(t, "main")->longest_ns, 1000, "the same call all along");
-	timeline_free(t);
 }
 
 Test(timeline_calls, close_at_the_end_of_a_window)
@@ -96,7 +89,6 @@ Test(timeline_calls, close_at_the_end_of_a_window)
 
 	cr_assert_eq(function_named(t, "work")->self_ns, 400);
 	cr_assert_eq(function_named(t, "main")->total_ns, 500);
-	timeline_free(t);
 }
 
 Test(timeline_calls, take_over_depth_and_refs_after_a_loss)
@@ -111,7 +103,6 @@ Test(timeline_calls, take_over_depth_and_refs_after_a_loss)
 	cr_assert_eq(function_named(t, "work")->seen_self_ns, 300, "nothing from 500 to 1000, when events were lost");
 	cr_assert_not_null(node_at(t, "(unknown);main;work;App.step"), "deeper frames are unknown until seen");
 	cr_assert_eq(t->threads[0].covered_ns, 1500);
-	timeline_free(t);
 }
 
 Test(timeline_calls, do_not_run_backwards)
@@ -121,7 +112,6 @@ Test(timeline_calls, do_not_run_backwards)
 
 	cr_assert_eq(function_named(t, "work")->self_ns, 0);
 	cr_assert_eq(function_named(t, "main")->self_ns, 100);
-	timeline_free(t);
 }
 
 Test(timeline_calls, see_a_forged_ref_as_unknown)
@@ -130,7 +120,6 @@ Test(timeline_calls, see_a_forged_ref_as_unknown)
 
 	cr_assert_eq(function_named(t, "(unknown)")->self_ns, 1000);
 	cr_assert_eq(t->quality.unresolved_names, 1);
-	timeline_free(t);
 }
 
 Test(timeline_calls, call_the_same_code_by_one_name)
@@ -142,7 +131,6 @@ Test(timeline_calls, call_the_same_code_by_one_name)
 
 	cr_assert_eq(t->function_count, 1);
 	cr_assert_eq(function_named(t, "work")->calls, 2);
-	timeline_free(t);
 }
 
 Test(timeline_calls, convert_ticks_of_any_clock_exactly)
@@ -156,5 +144,4 @@ Test(timeline_calls, convert_ticks_of_any_clock_exactly)
 	cr_assert_eq(t->start_ns, 1000000);
 	cr_assert_eq(t->duration_ns, 1000);
 	cr_assert_eq(function_named(t, "main")->self_ns, 200, "rounded down from 200.67");
-	timeline_free(t);
 }

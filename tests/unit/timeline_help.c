@@ -1,4 +1,4 @@
-/* Timelines from the text of a trace; what it leaks dies with the test's process. */
+/* Timelines from the text of a trace. What it hands out is freed when the test's process ends. */
 #include "timeline_help.h"
 
 #include <criterion/criterion.h>
@@ -6,6 +6,33 @@
 #include <string.h>
 
 #include "trace/dump.h"
+
+static struct kept { void *object; void (*free)(void *object); } kept[256];
+static size_t kept_count;
+
+static void free_kept(void)
+{
+	while (kept_count--)
+		kept[kept_count].free(kept[kept_count].object);
+}
+
+void keep_until_end(void *object, void (*free_object)(void *object))
+{
+	if (!kept_count)
+		atexit(free_kept);
+	cr_assert_lt(kept_count, sizeof kept / sizeof *kept);
+	kept[kept_count++] = (struct kept){ object, free_object };
+}
+
+static void free_trace(void *trace)
+{
+	trace_close(trace);
+}
+
+static void free_timeline(void *timeline)
+{
+	timeline_free(timeline);
+}
 
 struct trace *trace_from_text(const char *text)
 {
@@ -15,7 +42,9 @@ struct trace *trace_from_text(const char *text)
 	size_t size;
 
 	cr_assert_eq(trace_assemble_memory(text, &bytes, &size, &err), 0, "%s", err.text);
+	keep_until_end(bytes, free);
 	cr_assert_eq(trace_open_memory(bytes, size, &trace, &err), 0, "%s", err.text);
+	keep_until_end(trace, free_trace);
 	return trace;
 }
 
@@ -25,6 +54,7 @@ struct timeline *timeline_from_text(const char *text)
 	struct timeline *timeline;
 
 	cr_assert_eq(timeline_build(trace_from_text(text), &timeline, &err), 0, "%s", err.text);
+	keep_until_end(timeline, free_timeline);
 	return timeline;
 }
 

@@ -4,7 +4,7 @@
 
 #include "timeline/timeline.h"
 
-/* A trace of TEXT, which the helper keeps; ends the test when it cannot be assembled. Ticks are ns where a chunk says CLOCK. */
+/* Ticks are ns where a chunk says CLOCK. */
 #define CLOCK " clock=1000000000/0/0\n"
 #define META "chunk process=0 lane=1 tid=0 kind=meta sequence=1 lost=0 depth=0 refs=" CLOCK
 #define SESSION "chunk process=0 lane=2 tid=0 kind=session sequence=1 lost=0 depth=0 refs=" CLOCK
@@ -20,8 +20,10 @@
 #define BRAKE(at) #at " window_off reason=2\n"
 #define RELEASE(at) #at " window_on reason=2\n"
 
+/* Both end the test when it cannot be; what they hand out is freed when the test ends. */
 struct trace *trace_from_text(const char *text);
 struct timeline *timeline_from_text(const char *text);
+void keep_until_end(void *object, void (*free_object)(void *object));
 const struct function *function_named(const struct timeline *timeline, const char *name);
 /* The node of a path like "main;work", of any thread; NULL when there is none. */
 const struct tree_node *node_at(const struct timeline *timeline, const char *path);

@@ -29,6 +29,7 @@ static struct seen intervals_of(const char *text, size_t stop_after)
 
 	cr_assert_eq(timeline_build(trace, &timeline, &err), 0);
 	cr_assert_eq(timeline_intervals(timeline, trace, keep, &seen, &err), 0);
+	timeline_free(timeline);
 	return seen;
 }
 

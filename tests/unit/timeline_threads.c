@@ -22,7 +22,6 @@ Test(timeline_threads, split_time_by_the_kernels_clocks)
 	cr_assert_eq(thread->gil_wait_ns, 300000000);
 	cr_assert_eq(thread->involuntary, 2);
 	cr_assert_eq(sum_of_parts(thread), thread->wall_ns);
-	timeline_free(t);
 }
 
 #define WAITS(wait) \
@@ -71,7 +70,6 @@ Test(timeline_threads, charge_a_thread_that_came_late_only_for_its_life)
 	cr_assert_eq(t->threads[1].wall_ns, 1000000000);
 	cr_assert_eq(t->threads[1].io_wait_ns, 500000000);
 	cr_assert_eq(function_named(t, "work")->precision, PRECISION_EXACT, "seen all its life");
-	timeline_free(t);
 }
 
 Test(timeline_threads, judge_by_calls_when_nobody_read_the_clocks)
@@ -80,7 +78,6 @@ Test(timeline_threads, judge_by_calls_when_nobody_read_the_clocks)
 
 	cr_assert_eq(t->threads[0].python_ns, 300);
 	cr_assert_eq(t->threads[0].sleep_ns, 700);
-	timeline_free(t);
 }
 
 Test(timeline_threads, fill_slots_with_what_all_threads_did)
@@ -92,7 +89,6 @@ Test(timeline_threads, fill_slots_with_what_all_threads_did)
 	cr_assert_eq(t->slot_count, 10);
 	cr_assert_eq(t->slots[0].state_ns[THREAD_PYTHON], 100000000);
 	cr_assert_eq(t->slots[9].state_ns[THREAD_IDLE], 100000000);
-	timeline_free(t);
 }
 
 Test(timeline_threads, say_why_a_thread_is_not_hooked)
@@ -100,7 +96,6 @@ Test(timeline_threads, say_why_a_thread_is_not_hooked)
 	struct timeline *t = timeline_from_text(META NAMES ON(0) "1 unhooked ref=7 reason=\"a debugger has its hook\"\n" OFF(1000));
 
 	cr_assert_str_eq(t->threads[0].unhooked, "a debugger has its hook");
-	timeline_free(t);
 }
 
 Test(timeline_threads, count_overlapping_kernels_of_two_streams_once)
@@ -114,5 +109,4 @@ Test(timeline_threads, count_overlapping_kernels_of_two_streams_once)
 	cr_assert_eq(t->devices[0].busy_ns, 500);
 	cr_assert_eq(t->devices[0].copy_exposed_ns, 100);
 	cr_assert_eq(t->devices[0].h2d_bytes, 64);
-	timeline_free(t);
 }

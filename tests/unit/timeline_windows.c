@@ -21,7 +21,6 @@ Test(timeline_windows, scale_calls_and_times_of_a_thread_seen_half_of_the_time)
 	cr_assert_eq(work->calls, 4, "%lu", (unsigned long)work->calls);
 	cr_assert_eq(work->self_ns, 1600000);
 	cr_assert_eq(function_named(t, "main")->total_ns, 4000000);
-	timeline_free(t);
 }
 
 Test(timeline_windows, let_a_short_window_stand_for_the_long_time_around_it)
@@ -37,7 +36,6 @@ Test(timeline_windows, let_a_short_window_stand_for_the_long_time_around_it)
 	cr_assert_float_eq((double)function_named(t, "App.step")->calls, 40, 1);
 	cr_assert_float_eq((double)function_named(t, "work")->total_ns, 4.0e6, 0.1e6);
 	cr_assert_float_eq((double)function_named(t, "main")->total_ns, 6.0e6, 0.1e6);
-	timeline_free(t);
 }
 
 Test(timeline_windows, credit_a_quiet_window_to_the_stack_that_did_not_move)
@@ -49,7 +47,6 @@ Test(timeline_windows, credit_a_quiet_window_to_the_stack_that_did_not_move)
 		"4500000 stack_begin omitted=0\n4500000 seed ref=1\n4600000 leave ref=1\n");
 
 	cr_assert_eq(function_named(t, "main")->seen_self_ns, 900000 + 1000000 + 600000);
-	timeline_free(t);
 }
 
 Test(timeline_windows, leave_a_quiet_window_to_nobody_when_the_stack_moved)
@@ -62,7 +59,6 @@ Test(timeline_windows, leave_a_quiet_window_to_nobody_when_the_stack_moved)
 
 	cr_assert_eq(function_named(t, "main")->seen_self_ns, 900000);
 	cr_assert_eq(function_named(t, "work")->seen_self_ns, 600000);
-	timeline_free(t);
 }
 
 Test(timeline_windows, never_scale_a_thread_with_full_coverage)
@@ -76,7 +72,6 @@ Test(timeline_windows, never_scale_a_thread_with_full_coverage)
 	cr_assert_eq(function_named(t, "main")->self_ns, 3000);
 	cr_assert_eq(function_named(t, "work")->precision, PRECISION_ESTIMATED);
 	cr_assert_eq(function_named(t, "work")->self_ns, 3000);
-	timeline_free(t);
 }
 
 Test(timeline_windows, add_counted_calls)
@@ -85,7 +80,6 @@ Test(timeline_windows, add_counted_calls)
 
 	cr_assert_eq(function_named(t, "work")->calls, 42);
 	cr_assert_eq(function_named(t, "work")->precision, PRECISION_COUNTED);
-	timeline_free(t);
 }
 
 Test(timeline_windows, let_samples_tell_shares_when_little_was_covered)
@@ -106,5 +100,4 @@ Test(timeline_windows, let_samples_tell_shares_when_little_was_covered)
 	cr_assert_eq(function_named(t, "App.step")->self_ns, 200000000);
 	cr_assert_eq(function_named(t, "main")->total_ns, 800000000);
 	cr_assert_eq(function_named(t, "App.step")->calls, 10, "calls come from the window");
-	timeline_free(t);
 }
