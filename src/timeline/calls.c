@@ -1,10 +1,14 @@
-/* The second pass: replays every lane into the tree. */
+/*
+ * The second pass: replays every lane into the tree. The CPU time that a thread used between two readings is shared among the functions
+ * that had self time there; those that are known to wait (by samples, or because that is what they are for) get next to nothing.
+ */
 #include "timeline/replay.h"
 
 struct calls {
 	struct timeline_private *p;
 	struct lane *lane;
 	double cpu_share; /* of the thread, between the readings around now */
+	LIST(uint32_t) slice; /* nodes with self time since the last reading */
 };
 
 /* CPU share between reading I-1 and reading I of a thread. */
@@ -24,19 +28,61 @@ static double share_before(const struct thread_build *thread, size_t i)
 	return !wall ? 0 : cpu >= wall ? 1 : (double)cpu / (double)wall;
 }
 
+static double running_share(const struct timeline_private *p, struct name *function)
+{
+	enum { SAMPLES_TELL = 5 };
+	uint64_t samples = function->ran + function->waited;
+
+	if (function->kind == FUNCTION_PYTHON && samples >= SAMPLES_TELL)
+		return ((double)function->ran + 0.1) / (double)samples;
+	return wait_is_waiter(p, function) ? 0.01 : 1;
+}
+
+static void end_slice(struct calls *calls)
+{
+	struct timeline_private *p = calls->p;
+	double self = 0, weights = 0;
+
+	for (size_t i = 0; i < calls->slice.count; i++) {
+		const struct node *node = &p->nodes.items[calls->slice.items[i]];
+
+		self += node->slice_self;
+		weights += node->slice_self * running_share(p, &p->names.list.items[node->function]);
+	}
+	for (size_t i = 0; i < calls->slice.count; i++) {
+		struct node *node = &p->nodes.items[calls->slice.items[i]];
+		double cpu = weights > 0 ? calls->cpu_share * self / weights * running_share(p, &p->names.list.items[node->function]) : 0;
+
+		node->cpu_self += node->slice_estimated * (cpu < 1 ? cpu : 1);
+		node->slice_self = node->slice_estimated = 0;
+	}
+	calls->slice.count = 0;
+}
+
 static void run_node(struct calls *calls, struct thread_build *thread, uint32_t index, double weight, uint64_t from_ns, uint64_t to_ns)
 {
 	struct node *node = &calls->p->nodes.items[index];
 	uint64_t passed = to_ns - from_ns;
 	double estimated = (double)passed * weight;
 
-	if (!passed)
+	if (!passed || node->function == NONE)
 		return;
 	node->self_ns += passed;
 	node->estimated_self += estimated;
-	node->cpu_self += estimated * calls->cpu_share;
-	if (node->function != NONE)
-		thread->leaf_ns[wait_of_leaf(calls->p, &calls->p->names.list.items[node->function])] += estimated;
+	thread->leaf_ns[wait_of_leaf(calls->p, &calls->p->names.list.items[node->function])] += estimated;
+	if (calls->cpu_share <= 0)
+		return;
+	if (node->slice_self <= 0) {
+		uint32_t *slot = list_add(&calls->slice, 4 * (size_t)NODES_LIMIT);
+
+		if (!slot) {
+			calls->p->failed = true;
+			return;
+		}
+		*slot = index;
+	}
+	node->slice_self += (double)passed;
+	node->slice_estimated += estimated;
 }
 
 static void on_run(void *context, const struct replay *replay, uint64_t from_ns, uint64_t to_ns)
@@ -56,6 +102,7 @@ static void on_run(void *context, const struct replay *replay, uint64_t from_ns,
 			point->node = node;
 		}
 		lane->point++;
+		end_slice(calls);
 		calls->cpu_share = share_before(thread, lane->point);
 	}
 	run_node(calls, thread, node, weight, from_ns, to_ns);
@@ -137,6 +184,8 @@ static void end_lane(struct timeline_private *p, struct lane *lane)
 	if (!replay)
 		return;
 	replay_end(replay);
+	end_slice(&((struct lane_calls *)replay)->calls);
+	list_done(&((struct lane_calls *)replay)->calls.slice);
 	quality->unmatched += replay->unmatched;
 	quality->outside += replay->outside;
 	quality->other_calls += replay->too_deep;

@@ -31,6 +31,7 @@ struct name {
 	uint32_t module;           /* of native frames: string id of the path */
 	uint8_t leaf;              /* enum thread_state + 1 of a thread that is in it; 0 = not looked at yet */
 	double lock_wait;          /* ns */
+	uint64_t ran, waited;      /* samples with it as innermost Python function, by what the thread did */
 	uint64_t counted;          /* calls in COUNT events */
 };
 enum { NAME_UNKNOWN = 0, NAME_OTHER = 1 }; /* always there */
@@ -107,6 +108,7 @@ struct node {
 	uint64_t calls, self_ns, longest_ns, exceptions;
 	uint64_t samples_running, samples_blocked;
 	double estimated_calls, estimated_self, cpu_self;
+	double slice_self, slice_estimated; /* self time since the last reading: gets its CPU time at the next one */
 };
 
 struct gpu_span { uint64_t start_ns, end_ns; bool copy; };
@@ -166,6 +168,7 @@ uint32_t tree_child(struct timeline_private *p, uint32_t parent, uint32_t functi
 int calls_read(struct timeline_private *p, struct trace *trace, struct error *err);
 
 /* samples.c */
+void samples_weigh(struct timeline_private *p); /* before the calls: which functions run and which wait */
 void samples_resolve(struct timeline_private *p);
 
 /* waits.c: what a thread waits for that is blocked in system call WAIT with these innermost functions. */
@@ -175,6 +178,8 @@ enum thread_state wait_classify(const struct timeline_private *p, const char *wa
 enum thread_state wait_of_leaf(const struct timeline_private *p, struct name *leaf);
 struct wait_frames wait_frames_of_node(const struct timeline_private *p, uint32_t node);
 struct wait_frames wait_frames_of_stack(const struct timeline_private *p, uint32_t stack);
+/* True for a function of the library that is there to wait, and C functions that block. */
+bool wait_is_waiter(const struct timeline_private *p, struct name *function);
 /* The innermost function that is the program's own, not the library's: who wants the lock. NULL = nobody known. */
 struct name *wait_owner(struct timeline_private *p, const struct wait_frames *frames);
 enum thread_state wait_refine(const struct timeline_private *p, enum thread_state state, const struct wait_frames *frames);

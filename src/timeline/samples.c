@@ -49,3 +49,18 @@ void samples_resolve(struct timeline_private *p)
 	}
 	map_done(&known);
 }
+
+void samples_weigh(struct timeline_private *p)
+{
+	for (size_t i = 0; i < p->samples.count; i++) {
+		const struct sample_row *row = &p->samples.items[i];
+		struct wait_frames frames = wait_frames_of_stack(p, row->stack);
+
+		if (!frames.count)
+			continue;
+		struct name *innermost = &p->names.list.items[frames.frames[0] - p->names.list.items];
+
+		innermost->ran += row->running;
+		innermost->waited += row->blocked;
+	}
+}

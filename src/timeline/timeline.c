@@ -65,6 +65,7 @@ int timeline_build(struct trace *trace, struct timeline **out, struct error *err
 		goto out;
 	info = trace_info(trace);
 	segments_build(p);
+	samples_weigh(p);
 	if (trace_rewind(trace, err) < 0 || calls_read(p, trace, err) < 0)
 		goto out;
 	samples_resolve(p);

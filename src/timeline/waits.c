@@ -173,6 +173,13 @@ enum thread_state wait_of_leaf(const struct timeline_private *p, struct name *le
 	return (enum thread_state)(leaf->leaf - 1);
 }
 
+bool wait_is_waiter(const struct timeline_private *p, struct name *function)
+{
+	enum thread_state state = wait_of_leaf(p, function);
+
+	return (state != THREAD_PYTHON && state != THREAD_NATIVE) || find_rule(p, function) >= 0;
+}
+
 struct wait_frames wait_frames_of_node(const struct timeline_private *p, uint32_t node)
 {
 	struct wait_frames frames = { 0 };

@@ -110,3 +110,13 @@ Test(timeline_threads, count_overlapping_kernels_of_two_streams_once)
 	cr_assert_eq(t->devices[0].copy_exposed_ns, 100);
 	cr_assert_eq(t->devices[0].h2d_bytes, 64);
 }
+
+Test(timeline_threads, give_cpu_time_to_who_ran_not_to_who_waited)
+{
+	struct timeline *t = timeline_from_text(META NAMES LIBRARY ON(0) OFF(1000000000) SESSION
+		"0 thread_time ref=7 cpu_ns=0 state=83 wait=\"futex\"\n1000000000 thread_time ref=7 cpu_ns=300000000 state=83 wait=\"futex\"\n"
+		THREAD(3, 7) "0 enter ref=2\n400000000 leave ref=2\n400000000 enter ref=10\n400000000 enter ref=11\n1000000000 leave ref=11\n");
+
+	cr_assert_float_eq((double)function_named(t, "work")->cpu_self_ns, 296e6, 1e6);
+	cr_assert_lt(function_named(t, "Condition.wait")->cpu_self_ns, 10000000);
+}
