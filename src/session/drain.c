@@ -151,12 +151,13 @@ static bool head_sane(const struct subbuf *head)
 	       head->ref_count <= LANE_DEPTH_REFS && head->depth >= head->ref_count && head->depth <= DEPTH_MAX && head->sequence > 0;
 }
 
+/* NULL for a sub-buffer that is older than what was read. */
 static struct lane *lane_of(struct drain *drain, const struct subbuf *head)
 {
 	struct lane *lane = &drain->lanes[head->lane];
 
-	if (lane->open && lane->kind == head->kind && lane->tid == head->tid && head->sequence >= lane->sequence)
-		return lane;
+	if (lane->open && lane->kind == head->kind && lane->tid == head->tid)
+		return head->sequence >= lane->sequence ? lane : NULL;
 	lane->open = true;
 	lane->number = drain->next_lane++;
 	lane->kind = head->kind;
@@ -171,11 +172,19 @@ static struct lane *lane_of(struct drain *drain, const struct subbuf *head)
 static void chunk_emit(struct drain *drain, const struct subbuf *head, size_t size)
 {
 	struct lane *lane = lane_of(drain, head);
-	bool begins = head->sequence != lane->sequence || lane->offset < SUBBUF_HEAD;
-	struct chunk chunk = { .lane = lane->number, .tid = lane->outer_tid, .lane_kind = lane->kind, .clock = drain->clock, .events = drain->events };
+	struct chunk chunk = { .clock = drain->clock, .events = drain->events };
 	uint64_t count = 0, lost = head->lost_before;
-	bool gap = begins && head->sequence != lane->sequence + 1;
+	bool begins, gap;
 
+	if (!lane) {
+		drain->retired.damaged++;
+		return;
+	}
+	begins = head->sequence != lane->sequence || lane->offset < SUBBUF_HEAD;
+	gap = begins && head->sequence != lane->sequence + 1;
+	chunk.lane = lane->number;
+	chunk.tid = lane->outer_tid;
+	chunk.lane_kind = lane->kind;
 	if (gap) {
 		uint64_t now = __atomic_load_n(&drain->pool->page->lanes[head->lane].lost, __ATOMIC_RELAXED);
 
@@ -236,14 +245,19 @@ static uint32_t subbuf_used(const struct subbuf *subbuf)
 	return __atomic_load_n(&subbuf->used, __ATOMIC_ACQUIRE);
 }
 
-/* A sub-buffer that nobody writes any more: taken, read, given back. */
-static void subbuf_take(struct drain *drain, uint32_t index, uint32_t expected)
+/* A sub-buffer that nobody writes any more: taken, read, given back. ORDER is that of the look that found it. */
+static void subbuf_take(struct drain *drain, uint32_t index, uint32_t expected, uint64_t order)
 {
 	struct subbuf *subbuf = pool_subbuf(drain->pool, index), head;
 	size_t size;
 
 	if (!__atomic_compare_exchange_n(&subbuf->state, &expected, SUBBUF_DRAINING, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		return; /* a writer stole it; it is counted as lost there */
+	/* Stolen, and full again already: it is younger than those that follow now, and has its turn in the next round. */
+	if (expected == SUBBUF_FULL && __atomic_load_n(&subbuf->order, __ATOMIC_RELAXED) != order) {
+		__atomic_store_n(&subbuf->state, SUBBUF_FULL, __ATOMIC_RELEASE);
+		return;
+	}
 	if (subbuf_copy(drain, index, subbuf_used(subbuf), &head, &size))
 		chunk_emit(drain, &head, size);
 	pool_push(drain->pool, index);
@@ -367,7 +381,7 @@ void drain_round(struct drain *drain, bool partial)
 	/* Names first: an event's name was written before the event. */
 	for (uint32_t i = 0; i < count; i++)
 		if (subbuf_is_meta(drain, drain->candidates[i].index))
-			subbuf_take(drain, drain->candidates[i].index, SUBBUF_FULL);
+			subbuf_take(drain, drain->candidates[i].index, SUBBUF_FULL, drain->candidates[i].order);
 	if (partial)
 		filling_view(drain, LANE_THREAD);
 	if (count || partial) {
@@ -375,7 +389,7 @@ void drain_round(struct drain *drain, bool partial)
 		filling_peek(drain, LANE_META, false);
 	}
 	for (uint32_t i = 0; i < count; i++)
-		subbuf_take(drain, drain->candidates[i].index, SUBBUF_FULL);
+		subbuf_take(drain, drain->candidates[i].index, SUBBUF_FULL, drain->candidates[i].order);
 	if (partial)
 		filling_peek(drain, LANE_THREAD, false);
 	for (uint32_t i = 0; i < LANES_MAX; i++)
@@ -389,7 +403,7 @@ static void slot_empty(struct drain *drain, uint32_t slot)
 	uint32_t current = __atomic_load_n(&drain->pool->page->lanes[slot].current, __ATOMIC_ACQUIRE);
 
 	if (current < drain->pool->count && __atomic_load_n(&pool_subbuf(drain->pool, current)->lane, __ATOMIC_RELAXED) == slot)
-		subbuf_take(drain, current, SUBBUF_FILLING);
+		subbuf_take(drain, current, SUBBUF_FILLING, 0);
 }
 
 void drain_last(struct drain *drain)
@@ -401,7 +415,7 @@ void drain_last(struct drain *drain)
 	for (int meta = 1; meta >= 0; meta--) {
 		for (uint32_t i = 0; i < count; i++)
 			if (subbuf_is_meta(drain, drain->candidates[i].index) == meta)
-				subbuf_take(drain, drain->candidates[i].index, SUBBUF_FULL);
+				subbuf_take(drain, drain->candidates[i].index, SUBBUF_FULL, drain->candidates[i].order);
 		filling_peek(drain, meta ? LANE_META : LANE_THREAD, true);
 	}
 }

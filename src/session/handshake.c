@@ -12,7 +12,8 @@
 #include "base/clock.h"
 #include "session/payload.h"
 
-enum { LOAD_TIMEOUT_MS = 10000, MAP_TIMEOUT_MS = 5000, END_TIMEOUT_MS = 5000, ANSWER_WAIT_MS = 8000, POLL_US = 200 };
+enum { LOAD_TIMEOUT_MS = 10000, MAP_TIMEOUT_MS = 5000, END_TIMEOUT_MS = 5000, ANSWER_WAIT_MS = 8000, POLL_US = 200, RETRY_US = 100000,
+       ARM_PATIENCE_MS = 5000, LEAVE_PATIENCE_MS = 15000 };
 
 static uint64_t deadline_after(uint32_t timeout_ms)
 {
@@ -151,14 +152,28 @@ static int arm_wait(const struct handshake *handshake, struct pool *pool, uint32
 	return arm == ARM_ARMED ? 0 : reason_fail(page, err);
 }
 
-static int enter(struct handshake *handshake, uint32_t command, struct entry **out, struct error *err)
+/*
+ * On a machine with more runnable threads than CPUs, or under a target whose threads all sit where they must not be touched, no thread may be
+ * had at the first try. Nothing has happened then, and trying again is harmless.
+ */
+static int enter(struct handshake *handshake, uint32_t command, uint32_t patience_ms, struct entry **out, struct error *err)
 {
 	const struct payload payload = {
 		.bytes = payload_begin, .size = (size_t)(payload_end - payload_begin), .memfd_name = COLLECTOR_MEMFD_NAME, .entry = COLLECTOR_ENTRY,
 	};
 	const struct handover handover = { .magic = HANDOVER_MAGIC, .command = command, .wait_ms = ANSWER_WAIT_MS, .lanes_fd = -1 };
+	uint64_t end_ns = deadline_after(patience_ms);
+	struct error failure = { 0 };
 
-	return inject_enter(handshake->target, &payload, &handover, sizeof handover, handshake->inject, out, &handshake->receipt, err);
+	while (inject_enter(handshake->target, &payload, &handover, sizeof handover, handshake->inject, out, &handshake->receipt, &failure) < 0) {
+		if (failure.code != ERR_NO_THREAD || clock_monotonic_ns() > end_ns || !target_alive(handshake->target)) {
+			if (err)
+				*err = failure;
+			return -1;
+		}
+		pause_us(RETRY_US);
+	}
+	return 0;
 }
 
 int handshake_arm(struct handshake *handshake, const struct page *settings, size_t lanes_bytes, uint32_t first, uint32_t gil_timeout_ms, struct pool *pool, struct error *err)
@@ -168,7 +183,7 @@ int handshake_arm(struct handshake *handshake, const struct page *settings, size
 	struct pool lanes = { 0 };
 	int result = -1;
 
-	if (enter(handshake, HANDOVER_ARM, &entry, err) < 0)
+	if (enter(handshake, HANDOVER_ARM, ARM_PATIENCE_MS, &entry, err) < 0)
 		return -1;
 	if (said_wait(handshake, entry, SAID_HAVE_FD, LOAD_TIMEOUT_MS, &said, err) < 0)
 		goto out;
@@ -209,13 +224,13 @@ out:
 }
 
 /* A command that needs no lanes. */
-static int command_do(struct handshake *handshake, uint32_t command, uint32_t timeout_ms, struct error *err)
+static int command_do(struct handshake *handshake, uint32_t command, uint32_t patience_ms, uint32_t timeout_ms, struct error *err)
 {
 	struct entry *entry;
 	struct handover said;
 	int result;
 
-	if (enter(handshake, command, &entry, err) < 0)
+	if (enter(handshake, command, patience_ms, &entry, err) < 0)
 		return -1;
 	result = said_wait(handshake, entry, SAID_DONE, timeout_ms, &said, err);
 	if (result == 0 || (err && err->code != ERR_TIMEOUT))
@@ -226,7 +241,7 @@ static int command_do(struct handshake *handshake, uint32_t command, uint32_t ti
 
 int handshake_disarm(struct handshake *handshake, uint32_t timeout_ms, struct error *err)
 {
-	if (command_do(handshake, HANDOVER_DISARM, timeout_ms, err) < 0)
+	if (command_do(handshake, HANDOVER_DISARM, LEAVE_PATIENCE_MS, timeout_ms, err) < 0)
 		return -1;
 	handshake->page_addr = 0;
 	return 0;
@@ -234,5 +249,5 @@ int handshake_disarm(struct handshake *handshake, uint32_t timeout_ms, struct er
 
 int handshake_rearm(struct handshake *handshake, uint32_t timeout_ms, struct error *err)
 {
-	return command_do(handshake, HANDOVER_REARM, timeout_ms, err);
+	return command_do(handshake, HANDOVER_REARM, 0, timeout_ms, err);
 }

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,7 +19,7 @@
 #define PROGRESS_NS (100 * MS)
 #define AHEAD_NS (2000 * MS)
 #define REARM_NS (10000 * MS)
-enum { GROW_SUBBUFS = 32, EVENTS_FLUSH_BYTES = 32768, REARM_TIMEOUT_MS = 1500 };
+enum { RECORD_PRIORITY = -10, GROW_LEAST = 32, GROW_MOST = 128, EVENTS_FLUSH_BYTES = 32768, REARM_TIMEOUT_MS = 1500 };
 
 struct loop {
 	uint64_t drain_ns, partial_ns, observe_ns, counters_ns, reclaim_ns, progress_ns, sample_ns; /* when next */
@@ -50,6 +51,12 @@ static bool tid_alive(void *context, uint32_t inner_tid)
 	return access(path, F_OK) == 0 || errno != ENOENT;
 }
 
+/* By half, so that a flood is met soon; not more than takes a few milliseconds to touch. */
+static uint32_t grow_step(uint32_t count)
+{
+	return count / 2 < GROW_LEAST ? GROW_LEAST : count / 2 > GROW_MOST ? GROW_MOST : count / 2;
+}
+
 static void drain_step(struct session *session, struct loop *loop, uint64_t now_ns)
 {
 	bool partial = now_ns >= loop->partial_ns;
@@ -59,7 +66,7 @@ static void drain_step(struct session *session, struct loop *loop, uint64_t now_
 	if (partial)
 		loop->partial_ns = now_ns + PARTIAL_NS;
 	if (drain_totals(session->drain).used * 2 > session->pool.count)
-		pool_grow(&session->pool, GROW_SUBBUFS);
+		pool_grow(&session->pool, grow_step(session->pool.count));
 	session->hooks_seen++;
 	session->hooks_on_seen += __atomic_load_n(&session->pool.page->hooks_on, __ATOMIC_RELAXED) == 1;
 	if (now_ns >= loop->reclaim_ns) {
@@ -231,27 +238,37 @@ static bool ended(struct session *session, struct loop *loop, const volatile int
 	return true;
 }
 
+static void record_loop(struct session *session, struct loop *loop, const volatile int *stop, void (*progress)(void *context, const struct session_progress *), void *context)
+{
+	for (;;) {
+		uint64_t now_ns = clock_monotonic_ns();
+		bool observe = now_ns >= loop->observe_ns;
+
+		if (!loop->gone)
+			loop_step(session, loop, now_ns);
+		if (ended(session, loop, stop, observe))
+			return;
+		if (now_ns >= loop->progress_ns) {
+			if (progress)
+				progress_tell(session, now_ns, progress, context);
+			loop->progress_ns = now_ns + PROGRESS_NS;
+		}
+		if (spool_failed(session->spool))
+			return; /* no room for the trace: what was recorded is told by spool_finish() */
+		loop_wait(session, loop);
+	}
+}
+
 int session_record(struct session *session, const volatile int *stop, void (*progress)(void *context, const struct session_progress *), void *context, struct error *err)
 {
 	struct loop loop;
+	int priority = getpriority(PRIO_PROCESS, 0);
 
+	/* Where it is permitted: a drain that has to wait for a CPU behind the target's threads is what loses events. */
+	setpriority(PRIO_PROCESS, 0, RECORD_PRIORITY);
 	loop_begin(session, &loop);
 	session->sample_every_ns = loop.sample_every_ns;
-	for (;;) {
-		uint64_t now_ns = clock_monotonic_ns();
-		bool observe = now_ns >= loop.observe_ns;
-
-		if (!loop.gone)
-			loop_step(session, &loop, now_ns);
-		if (ended(session, &loop, stop, observe))
-			return 0;
-		if (now_ns >= loop.progress_ns) {
-			if (progress)
-				progress_tell(session, now_ns, progress, context);
-			loop.progress_ns = now_ns + PROGRESS_NS;
-		}
-		if (spool_failed(session->spool))
-			return 0; /* no room for the trace: what was recorded is told by spool_finish() */
-		loop_wait(session, &loop);
-	}
+	record_loop(session, &loop, stop, progress, context);
+	setpriority(PRIO_PROCESS, 0, priority);
+	return 0;
 }

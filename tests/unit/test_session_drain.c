@@ -283,6 +283,63 @@ Test(drain, the_last_round_takes_what_is_being_filled_gaps_or_not)
 	end(&fixture);
 }
 
+Test(drain, drops_what_is_older_than_what_it_has_read)
+{
+	struct fixture fixture;
+	struct subbuf *subbuf;
+
+	begin(&fixture);
+	subbuf = take(&fixture, 0, 0, LANE_THREAD, 1, 5);
+	put(subbuf, EVENT_PY_ENTER, 1);
+	full(&fixture, subbuf);
+	drain_round(fixture.drain, false);
+	subbuf = take(&fixture, 1, 0, LANE_THREAD, 1, 4);
+	put(subbuf, EVENT_PY_ENTER, 1);
+	full(&fixture, subbuf);
+	drain_round(fixture.drain, false);
+	cr_assert_eq(fixture.seen.chunks, 1);
+	cr_assert_eq(drain_totals(fixture.drain).damaged, 1);
+	end(&fixture);
+}
+
+/* What a writer that steals does between the look at all sub-buffers and the taking of one: done here by the chunk before it. */
+static void chunk_steal(void *context, const struct chunk *chunk, uint64_t events)
+{
+	struct fixture *fixture = context;
+
+	chunk_note(&fixture->seen, chunk, events);
+	if (fixture->seen.chunks == 1) {
+		struct subbuf *stolen = take(fixture, 1, 0, LANE_THREAD, 1, 4);
+
+		put(stolen, EVENT_PY_ENTER, 4);
+		full(fixture, stolen);
+	}
+}
+
+Test(drain, one_that_was_stolen_and_filled_again_waits_its_turn)
+{
+	struct fixture fixture;
+	const struct drain_sink sink = { chunk_steal, tid_plus_1000, &fixture };
+	struct clock_map clock = clock_map_monotonic();
+
+	begin(&fixture);
+	drain_close(fixture.drain);
+	cr_assert_eq(drain_open(&fixture.pool, &clock, 1, &sink, &fixture.drain, NULL), 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		struct subbuf *subbuf = take(&fixture, i, 0, LANE_THREAD, 1, i + 1);
+
+		put(subbuf, EVENT_PY_ENTER, i + 1);
+		full(&fixture, subbuf);
+	}
+	drain_round(fixture.drain, false);
+	drain_round(fixture.drain, false);
+	cr_assert_eq(fixture.seen.chunks, 3);
+	cr_assert_eq(fixture.seen.first_ref[1], 3);
+	cr_assert_eq(fixture.seen.first_ref[2], 4);
+	cr_assert_eq(fixture.seen.lane[2], fixture.seen.lane[0]);
+	end(&fixture);
+}
+
 struct lie { char name[24]; uint32_t used, lane, kind, depth, ref_count; uint64_t sequence; };
 
 ParameterizedTestParameters(drain, survives_a_lying_head)
