@@ -108,7 +108,7 @@ void fixture_init(struct fixture *fixture)
 
 const char *const HOSTILE_NAMES[] = {
 	"</script><script>document.title='pwned'</script>", "<img src=x onerror=alert(1)>", "q\"uo'te\\back", "semi;colon 12", "new\nline\ttab", "ctl\x01\x1b[31mred",
-	"caf\xc3\xa9_\xe6\xbc\xa2\xe5\xad\x97", "emoji_\xf0\x9f\x94\xa5", "lone_\xed\xb2\x80_surrogate", "rtl_\xe2\x80\xae" "abc", "amp&amp;&lt;", "", "| pipe | table \\| |",
+	"caf\xc3\xa9_\xe6\xbc\xa2\xe5\xad\x97", "emoji_\xf0\x9f\x94\xa5", "lone_\xed\xb2\x80_surrogate", ("rtl_\xe2\x80\xae" "abc"), "amp&amp;&lt;", "", "| pipe | table \\| |",
 	"`code` **bold** [x](javascript:alert(1)) ``", " ", "-->", "@everyone #1", "\xff\xfe\x80", "u\xe2\x80\xa8line\xe2\x80\xa9para", "x\n\n    # InferScope report\n",
 };
 const unsigned HOSTILE_COUNT = sizeof HOSTILE_NAMES / sizeof *HOSTILE_NAMES;

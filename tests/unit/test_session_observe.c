@@ -13,6 +13,7 @@
 
 static char folder[64];
 
+__attribute__((format(printf, 2, 3)))
 static void file_put(const char *name, const char *format, ...)
 {
 	char path[256];
