@@ -57,6 +57,8 @@ void load_build(struct analysis_private *p)
 		add_slot(&p->load, &timeline->slots[i]);
 	for (size_t i = 0; i < timeline->thread_count; i++)
 		add_thread(&p->load, timeline, (uint32_t)i);
+	if (timeline->duration_ns)
+		p->load.wanted_cores = (p->load.state_ns[THREAD_PYTHON] + p->load.state_ns[THREAD_NATIVE] + p->load.state_ns[THREAD_RUNNABLE]) / (double)timeline->duration_ns;
 	for (size_t i = 0; i < timeline->device_count; i++)
 		if (!p->device || timeline->devices[i].busy_ns > p->device->busy_ns)
 			p->device = &timeline->devices[i];

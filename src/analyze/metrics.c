@@ -88,6 +88,13 @@ static double metric_cpu_busiest_thread(const struct analysis_private *p, const 
 	return p->load.read ? pct_of(p->load.busiest_ns, duration(p), why) : unknown(why, "the threads' CPU clocks were not read");
 }
 
+static double metric_cpu_busiest_wants(const struct analysis_private *p, const char **why)
+{
+	if (!p->load.read)
+		return unknown(why, "the threads' CPU clocks were not read");
+	return p->load.busiest == UINT32_MAX ? 0 : pct_of(p->load.busiest_ns + (double)p->timeline->threads[p->load.busiest].runnable_ns, duration(p), why);
+}
+
 static double metric_cpu_cores(const struct analysis_private *p, const char **why)
 {
 	const char *cpus = timeline_capture(p->timeline, "cpus");
@@ -261,6 +268,8 @@ static double metric_python_gc(const struct analysis_private *p, const char **wh
 
 static double metric_python_hottest(const struct analysis_private *p, const char **why)
 {
+	const double *share = p->load.share_ns;
+	double computing = share[THREAD_PYTHON] + share[THREAD_NATIVE] + share[THREAD_GIL_WAIT] + share[THREAD_RUNNABLE];
 	uint64_t hottest = 0;
 
 	if (!p->load.read)
@@ -268,7 +277,7 @@ static double metric_python_hottest(const struct analysis_private *p, const char
 	for (size_t i = 0; i < p->timeline->function_count; i++)
 		if (p->timeline->functions[i].cpu_self_ns > hottest)
 			hottest = p->timeline->functions[i].cpu_self_ns;
-	return pct_of((double)hottest, duration(p), why);
+	return p->load.cpu_ns > 0 ? clamp((double)hottest / p->load.cpu_ns, 0, 1) * pct_of(computing, duration(p), why) : 0;
 }
 
 static double metric_python_import(const struct analysis_private *p, const char **why)

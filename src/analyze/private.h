@@ -28,6 +28,7 @@ struct load {
 	double demand_ns;                /* wall time with something to do */
 	double wanted_ns;                /* thread time with something to do */
 	double cpu_ns, busiest_ns;       /* of all threads; of the busiest */
+	double wanted_cores;             /* threads on a CPU or waiting for one, on average */
 	uint32_t busiest;                /* thread, or UINT32_MAX */
 	uint64_t voluntary, involuntary;
 	uint32_t active, python, unhooked;

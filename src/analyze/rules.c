@@ -210,17 +210,17 @@ static void rule_cpu_lock_wait(struct rules *rules, double threshold)
 
 static void rule_cpu_one_core(struct rules *rules, double threshold)
 {
-	double busiest = need(rules, METRIC_cpu_busiest_thread), cores, busy = metric_value(rules->p, METRIC_cpu_busy_cores);
+	double busiest = need(rules, METRIC_cpu_busiest_wants), cores, busy = metric_value(rules->p, METRIC_cpu_busy_cores);
 	struct finding_report *finding;
 
 	if (isnan(busiest))
 		return;
 	cores = need(rules, METRIC_cpu_cores);
-	if (isnan(cores) || cores < 2 || busiest < threshold || busy > 1.3)
+	if (isnan(cores) || cores < 2 || busiest < threshold || busy > 1.3 || rules->p->load.wanted_cores > 1.3)
 		return;
-	finding = find(rules, SEVERITY_MEDIUM, 0.85, rules->p->load.busiest_ns / 2,
-		analysis_printf(rules->p, "One thread keeps one core busy (%.0f %%); %.0f cores are there", busiest, cores));
-	show(finding, METRIC_cpu_busiest_thread, busiest, threshold, ">=");
+	finding = find(rules, SEVERITY_MEDIUM, 0.85, busiest / 200 * (double)rules->p->timeline->duration_ns,
+		analysis_printf(rules->p, "One thread wants one core for %.0f %% of the time; %.0f cores are there", busiest, cores));
+	show(finding, METRIC_cpu_busiest_wants, busiest, threshold, ">=");
 	show(finding, METRIC_cpu_busy_cores, busy, 1.3, "<=");
 	show(finding, METRIC_cpu_cores, cores, 2, ">=");
 	point_at_most(rules, finding, cpu_of, 3);
@@ -353,7 +353,7 @@ static void rule_py_hot_function(struct rules *rules, double threshold)
 			top = (uint32_t)i;
 	/* Twice as fast is a fair hope for code that nobody has looked at yet. */
 	finding = find(rules, pct >= 2 * threshold ? SEVERITY_MEDIUM : SEVERITY_LOW, 0.8, pct / 200 * (double)rules->p->timeline->duration_ns,
-		analysis_printf(rules->p, "%s takes %.0f %% of a core", rules->p->timeline->functions[top].name, pct));
+		analysis_printf(rules->p, "%s accounts for %.0f %% of the time", rules->p->timeline->functions[top].name, pct));
 	show(finding, METRIC_python_hottest, pct, threshold, ">");
 	point_at_most(rules, finding, cpu_of, 3);
 }

@@ -101,7 +101,7 @@ static double scaled(const struct analysis_private *p, double margin_)
 static void decide_cpu_bound(struct analysis_private *p, double compute, double threshold)
 {
 	double gil = of_demand(p, THREAD_GIL_WAIT), runnable = of_demand(p, THREAD_RUNNABLE);
-	double busiest = 100 * p->load.busiest_ns / (double)p->timeline->duration_ns, cores = metric_value(p, METRIC_cpu_cores);
+	double busiest = metric_value(p, METRIC_cpu_busiest_wants), cores = metric_value(p, METRIC_cpu_cores);
 	const struct function *top = hottest(p);
 	const char *where = top ? analysis_printf(p, "; most CPU time is in %s (%s:%u)", top->name, top->file, top->line) : "";
 	const char *reason = p->load.share_ns[THREAD_NATIVE] > p->load.share_ns[THREAD_PYTHON] ? "native_code" : "python_code";
@@ -110,13 +110,15 @@ static void decide_cpu_bound(struct analysis_private *p, double compute, double 
 	if (gil > 25) {
 		reason = "gil_contention";
 		how = "with work is spent in Python code or waiting for the GIL that such code holds";
-	} else if (runnable > 25) {
+	} else if (runnable > 25 && p->load.wanted_cores > cores) {
 		reason = "cpu_contention";
-		how = "with work is spent on a CPU or waiting for one";
-	} else if (busiest >= 90 && !(cores < 2)) {
+		how = "with work is spent on a CPU or waiting for one, as its threads want more than there are";
+	} else if (busiest >= 90 && p->load.wanted_cores <= 1.3 && !(cores < 2)) {
 		reason = "one_core_saturated";
-		how = "with work is spent on a CPU, nearly all of it by one thread that keeps one core busy";
+		how = "with work one thread wants a CPU, and it can use only one";
 	}
+	if (runnable > 25 && !(p->load.wanted_cores > cores))
+		where = analysis_printf(p, "%s; for %.0f %% of it other programs had the CPU", where, runnable);
 	decide(p, VERDICT_CPU_BOUND, reason, scaled(p, margin(compute, threshold, 25)),
 		analysis_printf(p, "CPU-bound: %.0f %% of the time %s%s", compute, how, where));
 }

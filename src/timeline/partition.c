@@ -50,25 +50,28 @@ static enum thread_state point_wait(const struct timeline_private *p, const stru
 static void split_blocked(const struct timeline_private *p, const struct thread_build *thread, size_t i, double blocked, struct parts *parts)
 {
 	const struct point *point = &thread->points.items[i], *before = point - 1;
+	enum thread_state first = point_wait(p, thread, before), last = point_wait(p, thread, point), io = THREAD_IO_WAIT;
 	uint64_t seen = 0;
 
 	for (int state = THREAD_GIL_WAIT; state < THREAD_STATES; state++)
 		if (state != THREAD_RUNNABLE)
 			seen += point->counts[state];
+	/* A sampler knows little of a system call; the readings beside it know its name: waiting in accept() is no I/O. */
+	if (last == THREAD_IDLE || last == THREAD_SLEEP || (last == THREAD_UNKNOWN && (first == THREAD_IDLE || first == THREAD_SLEEP)))
+		io = last == THREAD_UNKNOWN ? first : last;
 	if (seen) {
 		for (int state = THREAD_GIL_WAIT; state < THREAD_STATES; state++)
 			if (state != THREAD_RUNNABLE)
-				parts->ns[state] += blocked * (double)point->counts[state] / (double)seen;
+				parts->ns[state == THREAD_IO_WAIT ? (int)io : state] += blocked * (double)point->counts[state] / (double)seen;
 		return;
 	}
-	enum thread_state first = point_wait(p, thread, before), last = point_wait(p, thread, point);
 
 	if (last == THREAD_UNKNOWN)
 		last = first;
 	if (first == THREAD_UNKNOWN)
 		first = last;
-	/* It wanted to run at both ends, and a kernel without schedstat does not say for how long. */
-	if (first == THREAD_UNKNOWN && point->out.state == 'R' && before->out.state == 'R' && !point->out.run_wait_ns)
+	/* It wanted to run at both ends; a kernel without schedstat, or below another one (steal), does not say for how long it did not. */
+	if (first == THREAD_UNKNOWN && point->out.state == 'R' && before->out.state == 'R')
 		first = last = THREAD_RUNNABLE;
 	parts->ns[first] += blocked / 2;
 	parts->ns[last] += blocked / 2;
@@ -97,14 +100,25 @@ static void mark_forever(struct thread_build *thread)
 	}
 }
 
-/* Who stood there and waited for a lock, by the readings at both ends. */
-static void charge_lock(struct timeline_private *p, const struct point *point, double ns)
+static void charge_owner(struct timeline_private *p, const struct point *point, double ns)
 {
 	struct wait_frames frames = point_frames(p, point);
 	struct name *owner = wait_owner(p, &frames);
 
 	if (owner)
 		owner->lock_wait += ns;
+}
+
+/* Who stood there and waited for a lock: by the reading, or readings, that saw it wait. */
+static void charge_lock(struct timeline_private *p, const struct thread_build *thread, size_t i, double ns)
+{
+	const struct point *point = &thread->points.items[i], *before = point - 1;
+	bool now = point_wait(p, thread, point) == THREAD_LOCK_WAIT, then = point_wait(p, thread, before) == THREAD_LOCK_WAIT;
+
+	if (now)
+		charge_owner(p, point, then ? ns / 2 : ns);
+	if (then)
+		charge_owner(p, before, now ? ns / 2 : ns);
 }
 
 static double native_share(const struct thread_build *thread, const struct point *point)
@@ -137,10 +151,8 @@ static struct parts between_points(struct timeline_private *p, const struct thre
 		parts.ns[THREAD_IDLE] += parts.ns[THREAD_IO_WAIT];
 		parts.ns[THREAD_IO_WAIT] = 0;
 	}
-	if (parts.ns[THREAD_LOCK_WAIT] > 0) {
-		charge_lock(p, before, parts.ns[THREAD_LOCK_WAIT] / 2);
-		charge_lock(p, point, parts.ns[THREAD_LOCK_WAIT] / 2);
-	}
+	if (parts.ns[THREAD_LOCK_WAIT] > 0)
+		charge_lock(p, thread, i, parts.ns[THREAD_LOCK_WAIT]);
 	return parts;
 }
 

@@ -36,6 +36,7 @@ static const struct { const char *file, *function; enum thread_state state; } fr
 	{ "multiprocessing/queues.py", "get", THREAD_IDLE },
 	{ "multiprocessing/popen_fork.py", "", THREAD_IDLE },
 	{ "selectors.py", "", THREAD_IDLE },
+	{ "socket.py", "accept", THREAD_IDLE },
 	{ "asyncio/base_events.py", "", THREAD_IDLE },
 	{ "asyncio/unix_events.py", "", THREAD_IDLE },
 	{ "socketserver.py", "", THREAD_IDLE },
