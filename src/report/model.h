@@ -50,16 +50,17 @@ struct thread_row {
 
 /* One line of the call tree, in the order of printing: a node, its kept children, then what was left out below it. */
 struct tree_row {
-	const struct tree_node *node; /* NULL: a thread (depth 0) or the rest of a node */
 	const struct function *function;
-	const struct thread *thread;  /* of rows of depth 0 */
-	uint32_t depth;               /* 0 = thread */
+	const struct thread *thread;  /* of rows of depth 0; NULL = all threads */
+	uint32_t depth;               /* 0 = the line above all others */
 	uint32_t children;            /* rows of depth + 1 that follow below it */
 	uint32_t omitted;             /* a rest row: how many nodes it stands for; total_ns is theirs */
 	uint64_t self_ns, total_ns, calls;
 	double pct;                   /* of its thread's time in the tree */
 	double left_pct;              /* where it begins in a flame graph, right of its elder siblings */
 };
+
+struct tree_rows { struct tree_row *rows; size_t count, omitted; /* nodes below every line that is shown */ };
 
 enum quality_state { QUALITY_FINE = 0, QUALITY_NOTE, QUALITY_BAD };
 
@@ -85,15 +86,15 @@ struct report {
 	double parts[PART_COUNT]; /* the verdict's breakdown, per cent */
 	bool parts_known;
 
-	size_t function_count, thread_count, tree_count, quality_count, warning_count;
+	size_t function_count, thread_count, quality_count, warning_count;
 	struct function_row *functions; /* as many as any format may show: FUNCTIONS_MAX at most */
 	size_t functions_omitted;
 	struct function_row **ranked;   /* the same rows as people want them: by CPU time when the verdict is about the CPU, else by self time */
 	bool ranked_by_cpu;
 	uint64_t self_sum_ns;
 	struct thread_row *threads;     /* busiest first */
-	struct tree_row *tree;
-	size_t tree_omitted;            /* nodes below every line that is shown */
+	struct tree_rows tree;          /* all threads merged */
+	struct tree_rows thread_trees;  /* busiest thread first */
 	struct quality_row *quality;    /* bad ones first */
 	const char **warnings;
 

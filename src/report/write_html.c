@@ -9,7 +9,7 @@
 #include "report/html.h"
 #include "report/html_style.h"
 
-enum { HTML_FUNCTIONS = 50, HTML_FUNCTIONS_MAX = 2000, HTML_THREADS = 60, HTML_FINDINGS = 50, HTML_FUNCTIONS_FEW = 20, HTML_NAME = 90, HTML_PLACE = 46, HTML_TITLE = 400 };
+enum { HTML_FUNCTIONS = 50, HTML_FUNCTIONS_MAX = 2000, HTML_THREADS = 60, HTML_FINDINGS = 50, HTML_FUNCTIONS_FEW = 20, HTML_NAME = 90, HTML_PLACE = 40, HTML_TITLE = 400 };
 
 void html_add(struct text *out, const char *bytes, size_t columns, unsigned flags)
 {
@@ -96,7 +96,7 @@ static void add_head(struct text *out, const struct report *report)
 		text_add_string(out, "</code>");
 	}
 	text_add_string(out, "</span>\n<nav aria-label=\"Sections\"><a href=\"#findings\">Findings</a><a href=\"#functions\">Functions</a><a href=\"#threads\">Threads</a>");
-	text_add_string(out, report->tree_count ? "<a href=\"#stacks\">Stacks</a>" : "");
+	text_add_string(out, report->tree.count ? "<a href=\"#stacks\">Stacks</a>" : "");
 	text_add_string(out, "<a href=\"#data\">Data quality</a><a href=\"#environment\">Environment</a><a href=\"#words\">Glossary</a></nav></div></header>\n<main>\n");
 }
 

@@ -232,23 +232,20 @@ static void add_tree(struct terminal *t, const struct report *report)
 {
 	size_t shown = 0;
 
-	if (!report->tree_count)
+	if (!report->tree.count)
 		return;
 	heading(t, "Call tree, heaviest paths");
-	for (size_t i = 0; i < report->tree_count && shown < TEXT_TREE_ROWS; i++) {
-		const struct tree_row *row = &report->tree[i];
+	for (size_t i = 0; i < report->tree.count && shown < TEXT_TREE_ROWS; i++) {
+		const struct tree_row *row = &report->tree.rows[i];
 		size_t indent = 2 + (row->depth < 16 ? row->depth : 16) * 2;
-		char count[48];
 
 		if (row->pct < 1 || row->omitted)
 			continue;
 		terminal_right(t, 0, quantity_pct(row->pct, 0).text, 9);
 		terminal_right(t, 0, quantity_ns(row->total_ns, t->quantity).text, 9);
 		terminal_right(t, 0, "", indent);
-		if (row->thread) {
-			snprintf(count, sizeof count, "thread %u ", row->thread->tid);
-			terminal_paint(t, SGR_BOLD, count);
-			terminal_name(t, SGR_BOLD, row->thread->name, 20, 0, false);
+		if (row->depth == 0) {
+			terminal_paint(t, SGR_BOLD, "all threads");
 		} else {
 			terminal_name(t, 0, row->function && *row->function->name ? row->function->name : "(unknown)", t->width - 18 - indent, 0, false);
 		}

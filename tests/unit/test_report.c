@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/model.h"
 #include "report/name.h"
 #include "report/quantity.h"
 #include "report_fixture.h"
@@ -404,6 +405,109 @@ Test(report_events, need_the_trace)
 	sink_discard(sink);
 	report_free(report);
 	text_done(&out);
+}
+
+static struct report *built(const struct fixture *fixture)
+{
+	struct report *report = NULL;
+	struct error err = { 0 };
+
+	cr_assert_eq(report_build(&fixture->timeline, &fixture->analysis, NULL, &fixture->options, &report, &err), 0, "%s", err.text);
+	return report;
+}
+
+Test(report_tree, puts_the_same_stacks_of_all_threads_together)
+{
+	struct fixture fixture;
+	struct report *report;
+
+	fixture_init(&fixture);
+	fixture.nodes[10].function = 8; /* the second thread does what the first does */
+	report = built(&fixture);
+	cr_assert_eq(report->tree.rows[0].total_ns, 35900000000);
+	cr_assert_eq(report->tree.rows[1].total_ns, 35900000000);
+	cr_assert_eq(report->tree.rows[1].function->id, 8);
+	cr_assert_eq(report->thread_trees.rows[0].thread->tid, 4121);
+	report_free(report);
+}
+
+Test(report_tree, rows_lie_inside_their_parents_heaviest_first)
+{
+	struct fixture fixture;
+	struct report *report;
+
+	fixture_init(&fixture);
+	report = built(&fixture);
+	for (size_t i = 1; i < report->tree.count; i++) {
+		const struct tree_row *row = &report->tree.rows[i];
+		size_t parent = i;
+
+		while (report->tree.rows[parent].depth >= row->depth)
+			parent--;
+		cr_assert_geq(row->left_pct + 1e-9, report->tree.rows[parent].left_pct);
+		cr_assert_leq(row->left_pct + row->pct, report->tree.rows[parent].left_pct + report->tree.rows[parent].pct + 1e-9);
+		if (i > parent + 1 && report->tree.rows[i - 1].depth == row->depth)
+			cr_assert_leq(row->total_ns, report->tree.rows[i - 1].total_ns);
+	}
+	report_free(report);
+}
+
+/* A fan of MANY children, each with one child: more than a page holds. */
+Test(report_tree, counts_what_it_leaves_out)
+{
+	enum { MANY = 3000 };
+	static struct tree_node nodes[2 * MANY + 2];
+	struct fixture fixture;
+	struct report *report;
+	uint64_t shown = 0;
+
+	fixture_init(&fixture);
+	nodes[0] = (struct tree_node){ .parent = UINT32_MAX, .function = UINT32_MAX };
+	nodes[1] = (struct tree_node){ .parent = 0, .function = 0, .depth = 1, .total_ns = MANY * 1000ull };
+	for (uint32_t i = 0; i < MANY; i++) {
+		nodes[2 + 2 * i] = (struct tree_node){ .parent = 1, .function = 100 + i, .depth = 2, .total_ns = 1000 };
+		nodes[3 + 2 * i] = (struct tree_node){ .parent = 2 + 2 * i, .function = 1, .depth = 3, .total_ns = 400 };
+	}
+	fixture.timeline.nodes = nodes;
+	fixture.timeline.node_count = 2 * MANY + 2;
+	report = built(&fixture);
+	cr_assert_leq(report->tree.count, 2 * TREE_ROWS_MAX + 2);
+	for (size_t i = 0; i < report->tree.count; i++)
+		if (report->tree.rows[i].depth == 2)
+			shown += report->tree.rows[i].total_ns;
+	cr_assert_eq(shown, MANY * 1000ull, "children and rest are the whole: %lu", (unsigned long)shown);
+	cr_assert_eq(report->tree.rows[report->tree.count - 1].omitted, MANY - (TREE_ROWS_MAX - 1));
+	report_free(report);
+}
+
+Test(report_tree, survives_a_parent_that_comes_later_or_is_nowhere)
+{
+	struct fixture fixture;
+	struct report *report;
+
+	fixture_init(&fixture);
+	fixture.nodes[3].parent = 9;
+	fixture.nodes[5].parent = UINT32_MAX;
+	fixture.nodes[6].parent = 6;
+	report = built(&fixture);
+	report_free(report);
+}
+
+Test(report_rank, is_by_cpu_time_only_when_the_verdict_is_about_the_cpu)
+{
+	struct fixture fixture;
+	struct report *report;
+
+	fixture_init(&fixture);
+	report = built(&fixture);
+	cr_assert(report->ranked_by_cpu);
+	cr_assert_str_eq(report->ranked[1]->function->name, "numpy.matmul");
+	report_free(report);
+	fixture.analysis.verdict.class_ = VERDICT_BALANCED;
+	report = built(&fixture);
+	cr_assert_not(report->ranked_by_cpu);
+	cr_assert_str_eq(report->ranked[1]->function->name, "EventLoop.select");
+	report_free(report);
 }
 
 Test(report_formats, are_found_by_name_alias_and_path)
