@@ -18,7 +18,7 @@ enum {
 	TSTATE_BYTES_MAX = 1024, FRAME_BYTES_MAX = 128,
 	STEPS_MAX = FRAMES_SEEN / 2, /* frames of all kinds in one walk */
 	GIL_BYTES = 24,
-	TRIES = 3, /* a thread that calls and returns all the time tears one walk in 20 */
+	TRIES = 5, /* a thread that calls and returns all the time tears one walk in 20 */
 };
 
 /* ---- reading ---- */

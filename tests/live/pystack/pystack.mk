@@ -3,4 +3,4 @@ noinst_PROGRAMS += tests/live/pystack/pystack_driver
 tests_live_pystack_pystack_driver_SOURCES = tests/live/pystack/pystack_driver.c
 tests_live_pystack_pystack_driver_LDADD = libunwindpy.a libinject.a libbase.a $(CJSON_LIBS) $(ZSTD_LIBS) $(ZLIB_LIBS)
 dist_noinst_SCRIPTS += tests/live/pystack/run
-EXTRA_DIST += tests/live/pystack/program.py tests/live/pystack/busy.py
+EXTRA_DIST += tests/live/pystack/program.py tests/live/pystack/busy.py tests/live/pystack/spin.py
