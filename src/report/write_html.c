@@ -9,7 +9,7 @@
 #include "report/html.h"
 #include "report/html_style.h"
 
-enum { HTML_FUNCTIONS = 50, HTML_FUNCTIONS_MAX = 2000, HTML_THREADS = 60, HTML_FINDINGS = 50, HTML_FUNCTIONS_FEW = 20, HTML_NAME = 90, HTML_PLACE = 40, HTML_TITLE = 400 };
+enum { HTML_FUNCTIONS = 50, HTML_FUNCTIONS_MAX = 2000, HTML_THREADS = 60, HTML_FINDINGS = 50, HTML_FUNCTIONS_FEW = 20, HTML_NAME = 64, HTML_PLACE = 40, HTML_TITLE = 400 };
 
 void html_add(struct text *out, const char *bytes, size_t columns, unsigned flags)
 {
