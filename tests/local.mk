@@ -17,4 +17,5 @@ include tests/unit/report.mk
 include tests/unit/cli.mk
 include tests/live/local.mk
 include tests/fuzz/local.mk
+include tests/golden/local.mk
 include tests/bench/local.mk
