@@ -139,6 +139,8 @@ static enum thread_state state_of_wait(const char *wait)
 		{ "gil", THREAD_GIL_WAIT }, { "futex", THREAD_LOCK_WAIT }, { "futex_wait", THREAD_LOCK_WAIT }, { "futex_waitv", THREAD_LOCK_WAIT },
 		{ "nanosleep", THREAD_SLEEP }, { "clock_nanosleep", THREAD_SLEEP }, { "pause", THREAD_SLEEP }, { "rt_sigtimedwait", THREAD_IDLE },
 		{ "epoll_wait", THREAD_IDLE }, { "epoll_pwait", THREAD_IDLE }, { "epoll_pwait2", THREAD_IDLE }, { "accept", THREAD_IDLE }, { "accept4", THREAD_IDLE },
+		{ "select", THREAD_SLEEP }, { "pselect6", THREAD_SLEEP }, { "restart_syscall", THREAD_SLEEP }, /* time.sleep() up to 3.10; the timeline knows a selector by its frames */
+		{ "poll", THREAD_IDLE }, { "ppoll", THREAD_IDLE }, { "wait4", THREAD_IDLE }, { "waitid", THREAD_IDLE },
 		{ "", THREAD_UNKNOWN },
 	};
 
