@@ -283,13 +283,16 @@ static enum outcome hand_over(struct window *window, uint64_t blocked, const str
 	struct stub_saved saved = {
 		r->r15, r->r14, r->r13, r->r12, r->rbp, r->rbx, r->r11, resume->r10, r->r9, r->r8, resume->rax, r->rcx, r->rdx, r->rsi, r->rdi,
 		resume->rip, resume->interrupted_rip, blocked,
-		resume->heeds_signals ? window->signals_caught & ~blocked : 0, resume->ask_restart
+		resume->heeds_signals ? window->signals_caught & ~blocked : 0, resume->ask_restart, (uint64_t)window->tid
 	};
 	struct user_regs_struct entry = *r;
 	long error;
 
-	if (sys6(SYS_pwrite64, window->memory_fd, (long)&saved, sizeof saved, (long)window->slot_saved, 0, 0) != (long)sizeof saved)
+	window->entering = true;
+	if (sys6(SYS_pwrite64, window->memory_fd, (long)&saved, sizeof saved, (long)window->slot_saved, 0, 0) != (long)sizeof saved) {
+		window->entering = false;
 		return end_with(window, WINDOW_FAILED, EIO);
+	}
 	step(window, STEP_SAVED);
 	entry.rip = window->slot_entry;
 	entry.orig_rax = (unsigned long long)-1;
@@ -298,6 +301,7 @@ static enum outcome hand_over(struct window *window, uint64_t blocked, const str
 		/* The thread is as it was: the slot too. */
 		memset(&saved, 0, sizeof saved);
 		sys6(SYS_pwrite64, window->memory_fd, (long)&saved, sizeof saved, (long)window->slot_saved, 0, 0);
+		window->entering = false;
 		return end_with(window, WINDOW_FAILED, (int)-error);
 	}
 	step(window, STEP_ENTERED);
@@ -431,7 +435,7 @@ void window_run(struct window *window)
 	window->result = WINDOW_NOT_RUN;
 	window->error = 0;
 	window->tries = 0;
-	window->held = false;
+	window->held = window->entering = false;
 	/* No handler of the attacher's may run in the child. */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
@@ -449,7 +453,8 @@ void window_run(struct window *window)
 	watch_child(window, child);
 	if (window->result != WINDOW_NOT_RUN)
 		return;
-	window->result = WINDOW_NO_STOP;
+	/* Killed at the one point where it may have entered: the slot is taken until the target says otherwise. */
+	window->result = window->entering ? WINDOW_ENTERED : WINDOW_NO_STOP;
 	if (window->held) {
 		uint64_t held_ns = now_ns() - window->interrupted_ns;
 

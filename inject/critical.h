@@ -65,6 +65,7 @@ struct window {
 	volatile int error;
 	volatile uint32_t tries;
 	volatile bool held; /* between INTERRUPT and DETACH */
+	volatile bool entering; /* the slot's registers are written: whoever dies now may have entered */
 	uint32_t reasons[REASON_COUNT];
 	uint64_t hold_ns, hold_total_ns; /* longest and sum over the tries */
 	uint64_t interrupted_ns;         /* CLOCK_MONOTONIC, for the last try */

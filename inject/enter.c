@@ -139,7 +139,7 @@ static int write_slot(struct attempt *attempt, struct error *err)
 
 	slot_data_init(data);
 	data->attach_id = attempt->attach_id;
-	data->scratch = scratch->control;
+	data->scratch = scratch->control + BIAS;
 	data->map_addr = scratch->control_mapped ? scratch->control + CONTROL_SIZE : scratch->control;
 	data->map_size = scratch->control + scratch->size - data->map_addr;
 	data->map_negative = 0 - data->map_addr;
@@ -350,18 +350,6 @@ static int borrow_thread(struct attempt *attempt, struct error *err)
 	return verdict < 0 ? -1 : 0;
 }
 
-/* The stub's last instructions follow its DONE: remember how much the thread had run then (slot.c asks). */
-static void note_run_time(struct attempt *attempt)
-{
-	uint64_t run_ns, wait_ns, addr = attempt->slot.addr + STUB_DATA_OFFSET + offsetof(struct stub_data, borrowed_tid);
-	uint64_t words[3] = { (uint64_t)attempt->receipt->tid, attempt->data.used_ns, 0 };
-
-	if (procfs_schedstat(&attempt->target->procfs, attempt->target->pid, attempt->receipt->tid, &run_ns, &wait_ns) == 0)
-		words[2] = run_ns;
-	if (pwrite(attempt->memory_fd, words, sizeof words, (off_t)addr) != (ssize_t)sizeof words)
-		return; /* then the slot rests for a second */
-}
-
 static int read_control(const struct attempt *attempt, struct control *out)
 {
 	return memory_read(attempt->target->pid, attempt->scratch.control, out, sizeof *out);
@@ -533,7 +521,6 @@ static int enter(struct attempt *attempt, struct error *err)
 	attempt->started_ns = clock_monotonic_ns();
 	if (borrow_thread(attempt, err) < 0 || wait_for_raw_thread(attempt, &control, err) < 0)
 		return -1;
-	note_run_time(attempt);
 	unlock_interpreter(attempt);
 	step(attempt, STEP_RAW_THREAD);
 	if (fill_memfd(attempt, &control, err) < 0)

@@ -168,7 +168,7 @@ static int check_slots(struct target *target)
 	if (usable == 0 && count == 0)
 		return target_refuse(target, ERR_NO_SLOT, "slots", NULL, "no padding behind code is large enough for the entry code");
 	if (usable == 0)
-		return target_refuse(target, ERR_NO_SLOT, "slots", NULL, "all %zu places for the entry code are in use or burnt", count);
+		return target_refuse(target, ERR_NO_SLOT, "slots", NULL, "all %zu places for the entry code are in use", count);
 	target_note(target, "slots", "%zu of %zu free, the first in %s", usable, count, slots[0].where);
 	return 0;
 }

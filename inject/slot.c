@@ -1,17 +1,21 @@
 /* Finds padding behind code, tells whether a slot there is free, and fills the master copy of the stub. */
 #include "inject/slot.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "inject/memory.h"
 
 #define SLOT_ALIGN 32
 #define PAGE 4096ull
-#define REST_NS 1000000000ull  /* a thread that runs at all has left sixteen instructions behind after this */
-#define REST_RUN_NS 200000ull  /* or after this much time on a CPU */
+#define REST_NS 1000000000ull  /* a thread that runs at all has left a dozen instructions behind after this */
+#define PASSED_NS 200000ull    /* … or after this much time on a CPU */
+#define LOOKS 4
+#define LOOK_AGAIN_NS 2000000l
 
 void slot_data_init(struct stub_data *data)
 {
@@ -52,47 +56,59 @@ static bool is_recent(const struct stub_data *data)
 	return now_ns >= data->used_ns && now_ns - data->used_ns <= REST_NS;
 }
 
-/* Was the thread that last used this slot seen outside of it since? */
-static bool has_rested(const struct target *target, const struct slot *slot, const struct stub_data *data)
+/*
+ * Has the thread that was sent into this slot left it? It is gone, or waits somewhere else, or is seen to run for far longer than the
+ * stub takes. (A signal handler that runs on top of the stub, and blocks there, would be taken for "somewhere else": the stub runs
+ * with all signals blocked but for its last dozen instructions.)
+ */
+static bool has_left(const struct target *target, const struct slot *slot, uint64_t tid)
 {
-	uint64_t run_ns, wait_ns, pc;
+	uint64_t first_ns = 0, run_ns, wait_ns, pc;
 	char name[64], text[256], *last;
 
-	if (!is_recent(data))
-		return true;
-	if (data->borrowed_tid == 0 || data->borrowed_tid > INT32_MAX)
+	if (tid == 0 || tid > INT32_MAX)
 		return false;
-	snprintf(name, sizeof name, "task/%d/syscall", (int)data->borrowed_tid);
-	if (procfs_read(&target->procfs, target->pid, name, text, sizeof text) < 0)
-		return true; /* gone */
-	last = strrchr(text, ' ');
-	if (last && text[0] != 'r') {
-		pc = strtoull(last, NULL, 16);
-		if (pc < slot->addr || pc >= slot->addr + STUB_SIZE)
-			return true; /* waits somewhere else */
+	snprintf(name, sizeof name, "task/%d/syscall", (int)tid);
+	for (int look = 0; look < LOOKS; look++) {
+		if (procfs_read(&target->procfs, target->pid, name, text, sizeof text) < 0 ||
+		    procfs_schedstat(&target->procfs, target->pid, (pid_t)tid, &run_ns, &wait_ns) < 0)
+			return errno == ESRCH || errno == ENOENT;
+		last = strrchr(text, ' ');
+		if (last && strncmp(text, "running", 7) != 0) {
+			pc = strtoull(last, NULL, 16);
+			return pc < slot->addr || pc >= slot->addr + STUB_SIZE;
+		}
+		if (first_ns && run_ns > first_ns + PASSED_NS)
+			return true;
+		if (!first_ns)
+			first_ns = run_ns;
+		nanosleep(&(struct timespec){ 0, LOOK_AGAIN_NS }, NULL);
 	}
-	return data->used_run_ns != 0 &&
-	       procfs_schedstat(&target->procfs, target->pid, (pid_t)data->borrowed_tid, &run_ns, &wait_ns) == 0 &&
-	       run_ns > data->used_run_ns + REST_RUN_NS;
+	return false;
 }
 
 static enum slot_state state_of_used(const struct target *target, struct slot *slot, const struct stub_data *data)
 {
+	uint64_t page = data->scratch - BIAS;
 	struct control control;
 
 	slot->used_ns = data->used_ns;
 	if (data->saved.rip == 0)
 		return SLOT_EMPTY; /* an attacher gave up before it stopped anything */
-	if (memory_read(target->pid, data->scratch, &control, sizeof control) < 0 || control.attach_id != data->attach_id)
-		return SLOT_BUSY;
+	if (memory_read(target->pid, page, &control, sizeof control) < 0 || control.attach_id != data->attach_id || control.clone_result == 0) {
+		/* Its attacher died between saving and entering, or its thread has not got to run, or could map nothing. */
+		if (is_recent(data))
+			return SLOT_BUSY;
+		return has_left(target, slot, data->saved.borrowed_tid) ? SLOT_EMPTY : SLOT_BUSY;
+	}
 	if (control.done != 1 || slot_thread_lives(target, (pid_t)(uint32_t)control.child) ||
 	    slot_thread_lives(target, (pid_t)(uint32_t)control.thread))
 		return SLOT_BUSY;
-	slot->scratch = data->scratch;
-	/* Its attacher may still read there; if it was killed, a second is enough of mourning. */
+	slot->scratch = page;
+	/* Its attacher may still read there; if it was killed, a second of waiting is enough. */
 	if (!control.released && control.phase >= PHASE_CALLING && is_recent(data))
 		return SLOT_RESTING;
-	return has_rested(target, slot, data) ? SLOT_FINISHED : SLOT_RESTING;
+	return !is_recent(data) || has_left(target, slot, data->saved.borrowed_tid) ? SLOT_FINISHED : SLOT_RESTING;
 }
 
 static bool all_zero(const unsigned char *bytes, size_t size)

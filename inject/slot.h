@@ -14,7 +14,7 @@ enum slot_state {
 	SLOT_EMPTY,    /* zeros */
 	SLOT_FINISHED, /* used by an attach that has ended altogether; its control page can be used again */
 	SLOT_RESTING,  /* the same, but its borrowed thread was not yet seen to be past the last instructions */
-	SLOT_BUSY,     /* in use, or an attacher died at the one point that leaves it so: never touched again */
+	SLOT_BUSY,     /* in use, or nobody can tell that it is not */
 };
 
 struct slot {

@@ -7,6 +7,7 @@
  *                     real thread and ends.
  *   real thread       an ordinary pthread, all signals blocked: loads the library and calls its entry.
  *
+ * rcx, r12 and rbx point BIAS bytes into the control page, so that most of its words are one byte of displacement away.
  * Up to `lahf` no instruction may change a flag: mov, lea, jmp, jrcxz only.
  */
 #include "inject/stub_layout.h"
@@ -37,7 +38,7 @@ stub_entry:
 1:
 	mov	rcx, [rip + scratch]
 	mov	rax, [rip + attach_id]
-	mov	[rcx + CONTROL_ATTACH_ID], rax
+	mov	[rcx + CONTROL_ATTACH_ID - BIAS], rax
 	mov	rcx, [rip + single_thread_flag]	/* both flags: malloc must lock before our threads exist */
 	mov	byte ptr [rcx], 0
 	mov	dword ptr fs:[0x18], 1
@@ -50,7 +51,7 @@ stub_entry:
 	mov	rcx, rax
 	jrcxz	2f
 	mov	rcx, [rip + scratch]
-	mov	[rcx + CONTROL_CLONE_RESULT], rax
+	mov	[rcx + CONTROL_CLONE_RESULT - BIAS], rax
 	mov	ebp, 0
 	jmp	leave_scratch
 2:
@@ -68,16 +69,16 @@ stub_entry:
 	jmp	raw_thread
 4:
 	mov	rcx, [rip + scratch]
-	mov	[rcx + CONTROL_CLONE_RESULT], rax
+	mov	[rcx + CONTROL_CLONE_RESULT - BIAS], rax
 	mov	eax, 127			/* rt_sigpending(&pending, 8) */
-	lea	rdi, [rcx + CONTROL_PENDING]
+	lea	rdi, [rcx + CONTROL_PENDING - BIAS]
 	mov	esi, 8
 	syscall
 	lahf
 	seto	al
 	mov	rbx, rax
 	mov	rcx, [rip + scratch]
-	mov	rdx, [rcx + CONTROL_PENDING]
+	mov	rdx, [rcx + CONTROL_PENDING - BIAS]
 	and	rdx, [rip + caught]
 	mov	rbp, rdx			/* rbp != 0: the system call was interrupted */
 	test	rdx, rdx
@@ -88,11 +89,11 @@ stub_entry:
 	inc	edi
 	mov	eax, 13				/* rt_sigaction(lowest signal, NULL, &action, 8) */
 	xor	esi, esi
-	lea	rdx, [rcx + CONTROL_ACTION]
+	lea	rdx, [rcx + CONTROL_ACTION - BIAS]
 	mov	r10d, 8
 	syscall
 	mov	rcx, [rip + scratch]
-	test	dword ptr [rcx + CONTROL_ACTION + 8], 0x10000000 /* SA_RESTART */
+	test	dword ptr [rcx + CONTROL_ACTION + 8 - BIAS], 0x10000000 /* SA_RESTART */
 	jz	5f
 	xor	ebp, ebp
 5:
@@ -107,7 +108,7 @@ leave_scratch:
 	mov	r10d, 8
 	syscall
 	mov	rcx, [rip + scratch]
-	mov	qword ptr [rcx + CONTROL_DONE], 1
+	mov	qword ptr [rcx + CONTROL_DONE - BIAS], 1
 	jmp	restore_registers
 restore_mask:
 	mov	ebp, 0
@@ -171,11 +172,11 @@ raw_thread:
 	syscall
 	mov	rax, r14
 2:
-	mov	[r12 + CONTROL_MEMFD], rax
-	mov	qword ptr [r12 + CONTROL_STATE], RAW_WAITS
+	mov	[r12 + CONTROL_MEMFD - BIAS], rax
+	mov	qword ptr [r12 + CONTROL_STATE - BIAS], RAW_WAITS
 	mov	r13, [rip + wait_loops]
 3:
-	cmp	dword ptr [r12 + CONTROL_GO], 1
+	cmp	dword ptr [r12 + CONTROL_GO - BIAS], 1
 	je	go
 	mov	eax, 35				/* nanosleep */
 	lea	rdi, [rip + nap]
@@ -185,18 +186,18 @@ raw_thread:
 	jnz	3b
 	xor	eax, eax
 	mov	ecx, 2
-	lock cmpxchg [r12 + CONTROL_GO], ecx	/* a late attacher cannot start anything */
+	lock cmpxchg [r12 + CONTROL_GO - BIAS], ecx	/* a late attacher cannot start anything */
 	jne	go
-	mov	qword ptr [r12 + CONTROL_STATE], RAW_GAVE_UP
-	mov	rdi, [r12 + CONTROL_MEMFD]
+	mov	qword ptr [r12 + CONTROL_STATE - BIAS], RAW_GAVE_UP
+	mov	rdi, [r12 + CONTROL_MEMFD - BIAS]
 	test	rdi, rdi
 	js	4f
 	mov	eax, 3
 	syscall
 4:
-	cmp	qword ptr [r12 + CONTROL_DONE], 1
+	cmp	qword ptr [r12 + CONTROL_DONE - BIAS], 1
 	jne	5f				/* the borrowed thread still stores there: leave it mapped */
-	lea	rdi, [r12 + CONTROL_SIZE]
+	lea	rdi, [r12 + CONTROL_SIZE - BIAS]
 	mov	rsi, [rip + map_addr]
 	add	rsi, [rip + map_size]
 	sub	rsi, rdi
@@ -208,30 +209,30 @@ raw_thread:
 	syscall
 	ud2
 go:
-	mov	qword ptr [r12 + CONTROL_PHASE], PHASE_RAW
-	mov	r13, [r12 + CONTROL_TLS_REPEAT]
+	mov	qword ptr [r12 + CONTROL_PHASE - BIAS], PHASE_RAW
+	mov	r13, [r12 + CONTROL_TLS_REPEAT - BIAS]
 6:
-	mov	rdi, [r12 + CONTROL_TLS_BLOCK]
-	mov	rsi, [r12 + CONTROL_TLS_ARGUMENT]
-	call	[r12 + CONTROL_TLS_INIT]
+	mov	rdi, [r12 + CONTROL_TLS_BLOCK - BIAS]
+	mov	rsi, [r12 + CONTROL_TLS_ARGUMENT - BIAS]
+	call	[r12 + CONTROL_TLS_INIT - BIAS]
 	dec	r13
 	jg	6b
-	lea	rdi, [r12 + CONTROL_PTHREAD]
+	lea	rdi, [r12 + CONTROL_PTHREAD - BIAS]
 	xor	esi, esi
 	lea	rdx, [rip + real_thread]
 	mov	rcx, r12
-	call	[r12 + CONTROL_PTHREAD_CREATE]
+	call	[r12 + CONTROL_PTHREAD_CREATE - BIAS]
 	test	eax, eax
 	jz	5b
 	movsxd	rax, eax
-	mov	[r12 + CONTROL_ERROR], rax
-	mov	rdi, [r12 + CONTROL_MEMFD]
+	mov	[r12 + CONTROL_ERROR - BIAS], rax
+	mov	rdi, [r12 + CONTROL_MEMFD - BIAS]
 	test	rdi, rdi
 	js	7f
 	mov	eax, 3
 	syscall
 7:
-	mov	qword ptr [r12 + CONTROL_PHASE], PHASE_NO_THREAD
+	mov	qword ptr [r12 + CONTROL_PHASE - BIAS], PHASE_NO_THREAD
 	jmp	5b
 
 /* ---- the real thread: void *real_thread(struct control *) ---- */
@@ -242,46 +243,46 @@ real_thread:
 	mov	rbx, rdi
 	mov	eax, 186			/* gettid */
 	syscall
-	mov	[rbx + CONTROL_THREAD], rax
-	mov	qword ptr [rbx + CONTROL_PHASE], PHASE_THREAD
+	mov	[rbx + CONTROL_THREAD - BIAS], rax
+	mov	qword ptr [rbx + CONTROL_PHASE - BIAS], PHASE_THREAD
 	mov	rdi, fs:[0x10]			/* pthread_self() */
-	call	[rbx + CONTROL_PTHREAD_DETACH]
-	mov	r12, [rbx + CONTROL_ENTRY]
+	call	[rbx + CONTROL_PTHREAD_DETACH - BIAS]
+	mov	r12, [rbx + CONTROL_ENTRY - BIAS]
 	test	r12, r12
 	jnz	2f
-	lea	rdi, [rbx + CONTROL_PATH]
+	lea	rdi, [rbx + CONTROL_PATH - BIAS]
 	mov	esi, 0x1002			/* RTLD_NOW | RTLD_NODELETE */
-	call	[rbx + CONTROL_DLOPEN]
+	call	[rbx + CONTROL_DLOPEN - BIAS]
 	mov	r13, rax
-	mov	rdi, [rbx + CONTROL_MEMFD]
+	mov	rdi, [rbx + CONTROL_MEMFD - BIAS]
 	mov	eax, 3				/* close: the mapping keeps the file */
 	syscall
 	mov	r12d, PHASE_NO_LIBRARY
 	test	r13, r13
 	jz	message
 	mov	rdi, r13
-	lea	rsi, [rbx + CONTROL_SYMBOL]
-	call	[rbx + CONTROL_DLSYM]
+	lea	rsi, [rbx + CONTROL_SYMBOL - BIAS]
+	call	[rbx + CONTROL_DLSYM - BIAS]
 	mov	r12d, PHASE_NO_ENTRY
 	test	rax, rax
 	jz	message
 	mov	r12, rax
-	mov	[rbx + CONTROL_ENTRY], rax
-	mov	qword ptr [rbx + CONTROL_PHASE], PHASE_LOADED
+	mov	[rbx + CONTROL_ENTRY - BIAS], rax
+	mov	qword ptr [rbx + CONTROL_PHASE - BIAS], PHASE_LOADED
 2:
 	mov	eax, PHASE_CALLING		/* say so, then look: the attacher cancels, then looks. One of us sees the other */
-	xchg	[rbx + CONTROL_PHASE], rax
-	cmp	qword ptr [rbx + CONTROL_CANCEL], 0
+	xchg	[rbx + CONTROL_PHASE - BIAS], rax
+	cmp	qword ptr [rbx + CONTROL_CANCEL - BIAS], 0
 	mov	eax, PHASE_CANCELLED
 	jne	3f
-	lea	rdi, [rbx + CONTROL_ARGUMENT]
+	lea	rdi, [rbx + CONTROL_ARGUMENT - BIAS]
 	call	r12
 	mov	eax, PHASE_RETURNED
 3:
-	mov	[rbx + CONTROL_PHASE], rax
+	mov	[rbx + CONTROL_PHASE - BIAS], rax
 	jmp	5f
 message:
-	mov	rax, [rbx + CONTROL_DLERROR]
+	mov	rax, [rbx + CONTROL_DLERROR - BIAS]
 	test	rax, rax
 	jz	8f
 	call	rax
@@ -290,18 +291,18 @@ message:
 	xor	ecx, ecx
 7:
 	mov	dl, [rax + rcx]
-	mov	[rbx + rcx + CONTROL_MESSAGE], dl
+	mov	[rbx + rcx + CONTROL_MESSAGE - BIAS], dl
 	test	dl, dl
 	jz	8f
 	inc	ecx
 	cmp	ecx, CONTROL_MESSAGE_SIZE - 1
 	jb	7b
 8:
-	mov	[rbx + CONTROL_PHASE], r12
+	mov	[rbx + CONTROL_PHASE - BIAS], r12
 5:
 	mov	r12d, 20000			/* its stack may go once the raw thread has: 2 s at most */
 6:
-	cmp	dword ptr [rbx + CONTROL_CHILD], 0
+	cmp	dword ptr [rbx + CONTROL_CHILD - BIAS], 0
 	je	7f
 	mov	eax, 35
 	lea	rdi, [rip + nap]
@@ -311,14 +312,14 @@ message:
 	jnz	6b
 	jmp	9f
 7:
-	mov	rdi, [rbx + CONTROL_GIVE_BACK]
-	mov	rsi, [rbx + CONTROL_GIVE_BACK_SIZE]
+	mov	rdi, [rbx + CONTROL_GIVE_BACK - BIAS]
+	mov	rsi, [rbx + CONTROL_GIVE_BACK_SIZE - BIAS]
 	test	rsi, rsi
 	jz	9f
 	mov	eax, 11
 	syscall
 9:
-	mov	qword ptr [rbx + CONTROL_ENDED], 1
+	mov	qword ptr [rbx + CONTROL_ENDED - BIAS], 1
 	xor	eax, eax
 	pop	r13
 	pop	r12
@@ -333,6 +334,7 @@ interrupted_rip:	.quad 0
 mask:			.quad 0
 caught:			.quad 0
 ask_restart:		.quad 0
+borrowed_tid:		.quad 0
 scratch:		.quad 0
 map_addr:		.quad 0
 map_size:		.quad 0
@@ -344,9 +346,7 @@ tcb:			.quad 0
 want_memfd:		.quad 0
 wait_loops:		.quad 0
 attach_id:		.quad 0
-borrowed_tid:		.quad 0
 used_ns:		.quad 0
-used_run_ns:		.quad 0
 all_signals:		.quad -1
 clone_flags:		.quad 0x3d0f00			/* VM FS FILES SIGHAND THREAD SYSVSEM SETTLS PARENT_SETTID CHILD_CLEARTID */
 mxcsr_default:		.quad 0x1f80

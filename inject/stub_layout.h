@@ -6,7 +6,7 @@
 #define INFERSCOPE_INJECT_STUB_LAYOUT_H
 
 /* Changes with every change of the slot's layout: another version's slot is left alone. */
-#define STUB_MAGIC "INFSTUB3"
+#define STUB_MAGIC "INFSTUB4"
 
 /* The control page: first page of the scratch, the only one that stays after a good attach. */
 #define CONTROL_ATTACH_ID 0x000
@@ -42,6 +42,7 @@
 #define CONTROL_MESSAGE 0x200
 #define CONTROL_ARGUMENT 0x400
 #define CONTROL_SIZE 0x1000
+#define BIAS 0x80 /* what the stub calls scratch lies so far into the page */
 #define CONTROL_MESSAGE_SIZE 512
 
 /* CONTROL_STATE */
@@ -65,7 +66,7 @@
 
 #include <stdint.h>
 
-/* The variable part of a slot. The first twenty words are written while the borrowed thread is held, by one pwrite. */
+/* The variable part of a slot. The first words are written while the borrowed thread is held, by one pwrite. */
 struct stub_saved {
 	uint64_t r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi;
 	uint64_t rip;
@@ -73,20 +74,19 @@ struct stub_saved {
 	uint64_t mask;
 	uint64_t caught; /* signals whose coming means interrupted_rip; 0 = none does */
 	uint64_t ask_restart; /* only if the handler has no SA_RESTART */
+	uint64_t borrowed_tid; /* as the attacher sees it; the stub does not ask */
 };
 
 struct stub_data {
 	struct stub_saved saved;
-	uint64_t scratch;
+	uint64_t scratch; /* control page + BIAS */
 	uint64_t map_addr, map_size, map_negative;
 	uint64_t single_thread_flag;
 	uint64_t stack, child_tid, tcb;
 	uint64_t want_memfd;
 	uint64_t wait_loops;
 	uint64_t attach_id;
-	uint64_t borrowed_tid; /* as the attacher sees it */
 	uint64_t used_ns;      /* CLOCK_MONOTONIC of the attacher */
-	uint64_t used_run_ns;  /* CPU time of the borrowed thread, seen after it had left; 0 = not known */
 	uint64_t all_signals;
 	uint64_t clone_flags;
 	uint64_t mxcsr;

@@ -1,1 +1,2 @@
 include tests/live/inject/inject.mk
+include tests/fault/fault.mk

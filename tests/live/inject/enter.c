@@ -36,6 +36,7 @@ struct stage {
 	volatile int step;
 	volatile pid_t window;
 	int kill_at;
+	long windows_killed;
 	long kills[STEP_COUNT];
 };
 
@@ -198,6 +199,13 @@ static void on_step(void *context, int step)
 		pause();
 }
 
+static int has_ended(pid_t pid)
+{
+	siginfo_t info = { 0 };
+
+	return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
+}
+
 /* Kills the attacher ATTACHER (and its window) when the plan says. */
 static void kill_in_time(const struct plan *plan, struct stage *stage, pid_t attacher, unsigned *seed)
 {
@@ -206,15 +214,15 @@ static void kill_in_time(const struct plan *plan, struct stage *stage, pid_t att
 	if (strcmp(plan->kill, "steps") == 0)
 		return;
 	if (strcmp(plan->kill, "random") != 0)
-		while (stage->step < STEP_SEIZED && clock_monotonic_ns() < until_ns && kill(attacher, 0) == 0 && waitpid(attacher, NULL, WNOHANG | WNOWAIT) == 0)
+		while (stage->step < STEP_SEIZED && clock_monotonic_ns() < until_ns && !has_ended(attacher))
 			;
 	until_ns = clock_monotonic_ns() + (uint64_t)(rand_r(seed) % plan->max_us) * 1000;
 	while (clock_monotonic_ns() < until_ns)
 		;
 	if (strcmp(plan->kill, "window") != 0)
 		kill(attacher, SIGKILL);
-	if (stage->window)
-		kill(stage->window, SIGKILL);
+	if (stage->window && kill(stage->window, SIGKILL) == 0)
+		stage->windows_killed++;
 }
 
 static int run_kills(const struct plan *plan, struct target *target, const struct payload *payload, struct inject_options *options)
@@ -249,7 +257,7 @@ static int run_kills(const struct plan *plan, struct target *target, const struc
 		if (plan->gap_us)
 			nap_us(plan->gap_us);
 	}
-	printf("killed=%ld finished=%ld refused=%ld after step:", killed, finished, refused);
+	printf("killed=%ld windows=%ld finished=%ld refused=%ld after step:", killed, stage->windows_killed, finished, refused);
 	for (int i = 0; i < STEP_COUNT; i++)
 		if (stage->kills[i])
 			printf(" %d:%ld", i, stage->kills[i]);

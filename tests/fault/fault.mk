@@ -1,0 +1,2 @@
+# Killing the attacher: tests/fault/run
+dist_noinst_SCRIPTS += tests/fault/run
