@@ -176,7 +176,9 @@ def main():
             load = subprocess.Popen([sys.executable, os.path.abspath(__file__), "--load", str(port), "--clients", str(options.clients)], stdin=subprocess.PIPE)
         signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=server.shutdown).start())
         if options.seconds:
-            threading.Timer(options.seconds, server.shutdown).start()
+            timer = threading.Timer(options.seconds, server.shutdown)
+            timer.daemon = True
+            timer.start()
         print("READY", os.getpid(), "http://127.0.0.1:%d/embed" % port, flush=True)
         try:
             server.serve_forever()
