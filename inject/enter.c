@@ -562,6 +562,7 @@ int inject_enter(struct target *target, const struct payload *payload, const voi
 
 	memset(receipt, 0, sizeof *receipt);
 	attempt.window = window_new();
+	attempt.choice.any = options && options->any_thread;
 	attempt.deadline_ns = clock_monotonic_ns() + (uint64_t)total_ms * NS_PER_MS;
 	if (!entry || !attempt.window) {
 		fail(err, ERR_MEMORY, "attaching to %d", (int)target->pid);

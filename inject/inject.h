@@ -56,6 +56,7 @@ struct inject_options {
 	int thread_timeout_ms;       /* for one thread to stop; 0 = 50 */
 	int total_timeout_ms;        /* from the first ptrace call to the entry; 0 = 10 000 */
 	int raw_wait_ms;             /* so long the raw thread waits for us before it leaves; 0 = 1 000 */
+	bool any_thread;             /* tests: a random thread that can be borrowed, running ones too, not the best */
 	int tls_init_repeat;         /* tests: so many times as often, to make a rare race common; 0 = once */
 	/* Tests: called after each step of the step table, in the process that takes it (the small forked one inside the window). */
 	void (*step)(void *context, int step);

@@ -125,19 +125,21 @@ static bool better(const struct candidate *a, const struct candidate *b)
 static bool best_of(const struct target *target, const struct choice *choice, struct watch *watch, const pid_t *tids, size_t count,
                     struct candidate *best)
 {
+	size_t first = choice->any && count ? (size_t)(clock_monotonic_ns() / 64 % count) : 0;
 	bool any = false;
 
 	for (size_t i = 0; i < count; i++) {
+		pid_t tid = tids[(first + i) % count];
 		struct candidate now;
 
-		if (was_tried(choice, tids[i]) || !look_at(target, tids[i], &now))
+		if (was_tried(choice, tid) || !look_at(target, tid, &now))
 			continue;
 		if (now.kind == THREAD_PRONE_FINITE)
 			watch_update(watch, &now);
 		if (!any || better(&now, best))
 			*best = now;
 		any = true;
-		if (best->kind == THREAD_BLOCKED)
+		if (best->kind == THREAD_BLOCKED || (choice->any && best->kind == THREAD_RUNNING))
 			break;
 	}
 	return any;

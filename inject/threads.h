@@ -24,6 +24,7 @@ struct candidate {
 struct choice {
 	pid_t tried[MAX_TRIED]; /* not again */
 	size_t tried_count;
+	bool any; /* tests: a random one of those that can be borrowed */
 };
 
 /* From one line of /proc/PID/task/TID/syscall. */

@@ -1,7 +1,7 @@
 /*
  * Test driver: enters a process ROUNDS times with a test payload and prints what it cost; or dies on the way, as often as asked.
  *
- *   enter PID LIBRARY [rounds=N] [gap_us=N] [work_us=N] [sleep_ms=N] [wait_ms=N] [timeout_ms=N] [tls_repeat=N] [fresh=1] [quiet=1] [raw_wait_ms=N]
+ *   enter PID LIBRARY [rounds=N] [gap_us=N] [work_us=N] [sleep_ms=N] [wait_ms=N] [timeout_ms=N] [tls_repeat=N] [fresh=1] [quiet=1] [raw_wait_ms=N] [any=1]
  *   enter PID LIBRARY kill=steps|random|seize|window rounds=N [max_us=N]     an attacher per round, SIGKILLed: after each step in turn;
  *         at a random time; at a random time after SEIZE; only its forked window process
  *   enter PID check           the preflight alone: findings, one a line
@@ -28,7 +28,7 @@
 struct plan {
 	pid_t pid;
 	const char *library, *kill;
-	long rounds, gap_us, work_us, sleep_ms, wait_ms, timeout_ms, tls_repeat, fresh, quiet, max_us, raw_wait_ms;
+	long rounds, gap_us, work_us, sleep_ms, wait_ms, timeout_ms, tls_repeat, fresh, quiet, max_us, raw_wait_ms, any;
 };
 
 /* Shared with the attachers that are killed and their window processes. */
@@ -54,7 +54,7 @@ static void parse(struct plan *plan, char **words, int count)
 	const struct { const char *name; long *value; } names[] = {
 		{ "rounds", &plan->rounds }, { "gap_us", &plan->gap_us }, { "work_us", &plan->work_us }, { "sleep_ms", &plan->sleep_ms },
 		{ "wait_ms", &plan->wait_ms }, { "timeout_ms", &plan->timeout_ms }, { "tls_repeat", &plan->tls_repeat }, { "fresh", &plan->fresh },
-		{ "quiet", &plan->quiet }, { "raw_wait_ms", &plan->raw_wait_ms }, { "max_us", &plan->max_us },
+		{ "quiet", &plan->quiet }, { "raw_wait_ms", &plan->raw_wait_ms }, { "any", &plan->any }, { "max_us", &plan->max_us },
 	};
 
 	for (int i = 0; i < count; i++) {
@@ -305,6 +305,7 @@ int main(int argc, char **argv)
 	parse(&plan, argv + 3, argc - 3);
 	options.fresh_library = plan.fresh;
 	options.total_timeout_ms = (int)plan.timeout_ms;
+	options.any_thread = plan.any;
 	options.raw_wait_ms = (int)plan.raw_wait_ms;
 	options.tls_init_repeat = (int)plan.tls_repeat;
 	payload.bytes = load(plan.library, &payload.size);
