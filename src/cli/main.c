@@ -114,6 +114,20 @@ static char *command_line(char **arguments)
 	return line.data;
 }
 
+/* Also where the command line could not be read to its end. */
+static bool errors_as_json(char **arguments)
+{
+	const char *value = getenv("INFERSCOPE_ERROR_FORMAT");
+
+	for (; *arguments; arguments++) {
+		if (strncmp(*arguments, "--error-format=", 15) == 0)
+			value = *arguments + 15;
+		else if (strcmp(*arguments, "--error-format") == 0 && arguments[1])
+			value = arguments[1];
+	}
+	return value && strcmp(value, "json") == 0;
+}
+
 static int command_execute(struct invocation *invocation, char **arguments, struct error *err)
 {
 	struct text text;
@@ -154,8 +168,9 @@ int main(int argc, char **argv)
 	if (invocation.command->bit != RUN)
 		signal(SIGPIPE, SIG_IGN); /* a program that is run inherits what is ignored */
 	invocation.command_line = command_line(argv + 1);
+	json = errors_as_json(argv + 1);
 	status = command_execute(&invocation, argv + 1 + taken, &err);
-	json = invocation.options.values[OPT_ERROR_FORMAT].text && options_choice(&invocation.options, OPT_ERROR_FORMAT) == 1;
+	json = json || (invocation.options.file && options_choice(&invocation.options, OPT_ERROR_FORMAT) == 1);
 out:
 	if (status < 0) {
 		status = failure_print(&err, json);

@@ -185,8 +185,11 @@ int handshake_arm(struct handshake *handshake, const struct page *settings, size
 
 	if (enter(handshake, HANDOVER_ARM, ARM_PATIENCE_MS, &entry, err) < 0)
 		return -1;
-	if (said_wait(handshake, entry, SAID_HAVE_FD, LOAD_TIMEOUT_MS, &said, err) < 0)
+	if (said_wait(handshake, entry, SAID_HAVE_FD, LOAD_TIMEOUT_MS, &said, err) < 0) {
+		if (err && err->code == ERR_TIMEOUT)
+			err->code = ERR_COLLECTOR; /* nothing has begun: it gives up by itself */
 		goto out;
+	}
 	handshake->helper_tid = said.thread_tid;
 	if (lanes_open(handshake, said.lanes_fd, lanes_bytes, &lanes, err) < 0) {
 		answer_write(handshake, entry, 0, ANSWER_GIVE_UP);

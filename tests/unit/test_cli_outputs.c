@@ -12,6 +12,7 @@ static struct error err;
 static int plan(const char *output, const char *format, const char *trace, pid_t pid)
 {
 	memset(&err, 0, sizeof err);
+	options_done(&options);
 	cr_assert_eq(options_init(&options, NULL), 0);
 	if (output)
 		cr_assert_eq(options_set(&options, OPT_OUTPUT, output, ORIGIN_COMMAND_LINE, "", NULL), 0);

@@ -16,6 +16,7 @@ static int parse(const char *command, char **given)
 {
 	size_t count = 0;
 
+	options_done(&invocation.options);
 	memset(&invocation, 0, sizeof invocation);
 	memset(&err, 0, sizeof err);
 	for (; given[count]; count++)
