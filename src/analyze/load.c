@@ -35,6 +35,9 @@ static void add_thread(struct load *load, const struct timeline *timeline, uint3
 	const struct thread *thread = &timeline->threads[index];
 	double cpu = (double)(thread->python_ns + thread->native_ns);
 
+	if (thread->ours)
+		return;
+	load->threads++;
 	load->cpu_ns += cpu;
 	load->voluntary += thread->voluntary;
 	load->involuntary += thread->involuntary;

@@ -299,8 +299,8 @@ static double metric_python_logging(const struct analysis_private *p, const char
 
 static double metric_aio_callback_max(const struct analysis_private *p, const char **why)
 {
-	uint32_t function;
-	uint64_t longest = longest_callback(p, &function);
+	uint32_t function, thread;
+	uint64_t longest = longest_callback(p, &function, &thread);
 
 	return longest ? (double)longest : unknown(why, "no callback of an asyncio event loop was seen");
 }
@@ -312,7 +312,7 @@ static double metric_threads_active(const struct analysis_private *p, const char
 
 static double metric_threads_all(const struct analysis_private *p, const char **why)
 {
-	return (double)p->timeline->thread_count;
+	return p->load.threads;
 }
 
 static double metric_threads_python(const struct analysis_private *p, const char **why)

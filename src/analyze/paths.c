@@ -125,7 +125,7 @@ struct inclusive inclusive_time(const struct analysis_private *p, function_test 
 	return out;
 }
 
-uint64_t longest_callback(const struct analysis_private *p, uint32_t *out)
+uint64_t longest_callback(const struct analysis_private *p, uint32_t *out, uint32_t *thread)
 {
 	const struct timeline *timeline = p->timeline;
 	uint64_t longest = 0, inner = 0;
@@ -143,6 +143,7 @@ uint64_t longest_callback(const struct analysis_private *p, uint32_t *out)
 	}
 	if (!longest)
 		return 0;
+	*thread = timeline->nodes[at].thread;
 	for (size_t i = at + 1; i < timeline->node_count; i++) {
 		const struct tree_node *node = &timeline->nodes[i];
 

@@ -31,7 +31,7 @@ struct load {
 	double wanted_cores;             /* threads on a CPU or waiting for one, on average */
 	uint32_t busiest;                /* thread, or UINT32_MAX */
 	uint64_t voluntary, involuntary;
-	uint32_t active, python, unhooked;
+	uint32_t threads, active, python, unhooked; /* InferScope's own not among them */
 	bool read;                       /* the kernel's clocks of at least one thread were read */
 };
 
@@ -78,8 +78,8 @@ struct inclusive {
 /* Time under functions for which TEST holds, counted once however they nest; only calls that were entered while watched. IN_CALL: only below some
  * other function that is no module body. */
 struct inclusive inclusive_time(const struct analysis_private *p, function_test test, bool in_call);
-/* The longest asyncio callback: *out is the function that ran in it. 0 when there was none. */
-uint64_t longest_callback(const struct analysis_private *p, uint32_t *out);
+/* The longest asyncio callback: *out is the function that ran in it, *thread its thread. 0 when there was none. */
+uint64_t longest_callback(const struct analysis_private *p, uint32_t *out, uint32_t *thread);
 
 /* analysis.c */
 void *analysis_keep(struct analysis_private *p, size_t count, size_t size);

@@ -174,15 +174,26 @@ static double share(const struct rules *rules, enum thread_state state)
 	return rules->p->load.share_ns[state];
 }
 
+/* The part of a stretch of a thread's time that it did not wait for a CPU. */
+static double undisturbed(const struct thread *thread)
+{
+	double working = (double)thread->wall_ns - (double)thread->idle_ns;
+
+	return working > 0 ? 1 - clamp((double)thread->runnable_ns / working, 0, 1) : 1;
+}
+
 static void rule_aio_loop_block(struct rules *rules, double threshold)
 {
 	double longest = need(rules, METRIC_aio_callback_max), limit = threshold * 1e6;
 	struct finding_report *finding;
-	uint32_t function;
+	uint32_t function, thread;
 
 	if (isnan(longest) || longest <= limit)
 		return;
-	longest_callback(rules->p, &function);
+	longest_callback(rules->p, &function, &thread);
+	/* On a machine that others keep busy any callback takes long: that is not the callback's doing. */
+	if (longest * undisturbed(&rules->p->timeline->threads[thread]) <= limit)
+		return;
 	finding = find(rules, grade(longest, limit, 10 * limit), 0.85, longest - limit,
 		analysis_printf(rules->p, "A callback kept the event loop for %.0f ms", longest / 1e6));
 	show(finding, METRIC_aio_callback_max, longest, limit, ">");

@@ -64,6 +64,7 @@ struct thread {
 	const char *name;
 	const char *unhooked;     /* why its calls are not seen, or NULL */
 	bool python;              /* had at least one Python frame */
+	bool ours;                /* InferScope's own thread in the target, while it measures: no part of the program */
 	uint64_t first_ns, last_ns; /* seen alive */
 	uint64_t cpu_ns, run_wait_ns, voluntary, involuntary; /* over that time */
 	uint64_t wall_ns;

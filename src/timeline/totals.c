@@ -312,6 +312,7 @@ static void export_thread(struct timeline_private *p, struct thread_build *threa
 		return;
 	*out = thread->out;
 	out->name = strings_get(p->strings, thread->name);
+	out->ours = !out->python && strcmp(out->name, "inferscope") == 0;
 	out->unhooked = thread->unhooked ? strings_get(p->strings, thread->unhooked) : NULL;
 	for (size_t i = 0; i < thread->points.count; i++)
 		points[i] = thread->points.items[i].out;
