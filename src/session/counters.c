@@ -88,6 +88,7 @@ static void page_counters(struct session *session, uint64_t ticks)
 		{ "events", totals.events }, { "lost_events", totals.lost }, { "skipped_calls", totals.skipped }, { "damaged_subbufs", totals.damaged },
 		{ "cost_ns", ticks_to_ns(session, totals.cost_ticks) }, { "overhead_ppm", session_overhead_ppm(session, totals.cost_ticks) },
 		{ "unmatched", page->unmatched }, { "code_overflow", page->code_overflow }, { "lane_overflow", page->lane_overflow },
+		{ "cost_ps_py", page->cost_ps_py }, { "cost_ps_c", page->cost_ps_c },
 		{ "brake_count", page->brake_count }, { "arm_ns", page->arm_ns }, { "gil_hold_max_ns", page->holder_ns_max },
 		{ "unhooked_threads", page->unhooked_threads }, { "fork_children", page->fork_children }, { "functions", page->code_count },
 		{ "pool_bytes", (uint64_t)session->pool.count * SUBBUF_BYTES },
