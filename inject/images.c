@@ -217,12 +217,16 @@ static int check_libc(struct target *target)
 	return 0;
 }
 
+/* One argument was all there is until glibc 2.34; from 2.35 on, not having found the second means not having understood the code. */
+#define LAST_LIBC_WITH_ONE 34
+
 static int check_tls(struct target *target)
 {
 	unsigned char code[256];
 	uint64_t size = 0, allocate = image_symbol(&target->loader, "_dl_allocate_tls", &size);
 	uint64_t tid = image_symbol(&target->libc, "_thread_db_pthread_tid", NULL);
 	uint32_t row[3];
+	int minor = 0;
 
 	target->functions.tls_init = image_symbol(&target->loader, "_dl_allocate_tls_init", NULL);
 	if (size > sizeof code)
@@ -230,6 +234,8 @@ static int check_tls(struct target *target)
 	target->facts.tls_init_argument = TLS_ARGUMENT_UNKNOWN;
 	if (allocate && target->functions.tls_init && memory_read(target->pid, allocate, code, size) == 0)
 		target->facts.tls_init_argument = decode_tls_argument(code, size, allocate, target->functions.tls_init);
+	if (sscanf(target->facts.libc, "glibc 2.%d", &minor) == 1 && minor > LAST_LIBC_WITH_ONE && target->facts.tls_init_argument == TLS_ARGUMENT_NONE)
+		target->facts.tls_init_argument = TLS_ARGUMENT_UNKNOWN;
 	if (target->facts.tls_init_argument == TLS_ARGUMENT_UNKNOWN)
 		return target_refuse(target, ERR_LIBC, "thread storage", "please report this with `ldd --version` and the distribution's name",
 		                     "how its loader (%s) sets up thread storage could not be decoded", target->facts.libc);
