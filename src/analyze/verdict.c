@@ -103,7 +103,8 @@ static void decide_cpu_bound(struct analysis_private *p, double compute, double 
 	double gil = of_demand(p, THREAD_GIL_WAIT), runnable = of_demand(p, THREAD_RUNNABLE);
 	double busiest = metric_value(p, METRIC_cpu_busiest_wants), cores = metric_value(p, METRIC_cpu_cores);
 	const struct function *top = hottest(p);
-	const char *where = top ? analysis_printf(p, "; most CPU time is in %s (%s:%u)", top->name, top->file, top->line) : "";
+	const char *where = !top ? "" : top->line ? analysis_printf(p, "; most CPU time is in %s (%s:%u)", top->name, top->file, top->line) :
+		analysis_printf(p, "; most CPU time is in %s%s%s", top->name, *top->file ? " of " : "", top->file);
 	const char *reason = p->load.share_ns[THREAD_NATIVE] > p->load.share_ns[THREAD_PYTHON] ? "native_code" : "python_code";
 	const char *how = "with work is spent on a CPU";
 

@@ -33,9 +33,10 @@ static double running_share(const struct timeline_private *p, struct name *funct
 	enum { SAMPLES_TELL = 5 };
 	uint64_t samples = function->ran + function->waited;
 
-	if (function->kind == FUNCTION_PYTHON && samples >= SAMPLES_TELL)
-		return ((double)function->ran + 0.1) / (double)samples;
-	return wait_is_waiter(p, function) ? 0.01 : 1;
+	/* Samples do not overrule it: on a busy machine a woken waiter stands there for long and only wants to run. */
+	if (wait_is_waiter(p, function))
+		return 0.01;
+	return function->kind == FUNCTION_PYTHON && samples >= SAMPLES_TELL ? ((double)function->ran + 0.1) / (double)samples : 1;
 }
 
 static void end_slice(struct calls *calls)
@@ -53,7 +54,9 @@ static void end_slice(struct calls *calls)
 		struct node *node = &p->nodes.items[calls->slice.items[i]];
 		double cpu = weights > 0 ? calls->cpu_share * self / weights * running_share(p, &p->names.list.items[node->function]) : 0;
 
-		node->cpu_self += node->slice_estimated * (cpu < 1 ? cpu : 1);
+		cpu = node->slice_estimated * (cpu < 1 ? cpu : 1);
+		node->cpu_self += cpu;
+		*(p->names.list.items[node->function].kind == FUNCTION_C ? &p->threads.items[node->thread].cpu_c : &p->threads.items[node->thread].cpu_python) += cpu;
 		node->slice_self = node->slice_estimated = 0;
 	}
 	calls->slice.count = 0;

@@ -6,12 +6,13 @@ struct open_scope { uint64_t id, start_ns; char *name, *metadata; };
 struct lane_intervals {
 	struct replay replay; /* first: lane->replay points at it */
 	struct intervals *all;
-	uint32_t thread;
+	uint32_t thread, number;
 	LIST(struct open_scope) scopes;
 };
 
 struct intervals {
 	const struct timeline_private *p;
+	bool (*begin)(void *context, const struct interval *interval);
 	bool (*each)(void *context, const struct interval *interval);
 	void *context;
 	struct lane_intervals **lanes; /* by index of the lane */
@@ -21,7 +22,7 @@ struct intervals {
 enum { SCOPES_LIMIT = 65536 };
 
 /* Nothing ends before it begins or lies outside the measurement, whatever the trace claims. */
-static void give(struct intervals *all, struct interval interval)
+static void give_to(struct intervals *all, bool (*to)(void *context, const struct interval *interval), struct interval interval)
 {
 	uint64_t duration = all->p->timeline.duration_ns;
 
@@ -29,8 +30,13 @@ static void give(struct intervals *all, struct interval interval)
 	interval.end_ns = interval.end_ns < duration ? interval.end_ns : duration;
 	if (interval.end_ns < interval.start_ns)
 		interval.end_ns = interval.start_ns;
-	if (!all->ended && !all->each(all->context, &interval))
+	if (!all->ended && !to(all->context, &interval))
 		all->ended = true;
+}
+
+static void give(struct intervals *all, struct interval interval)
+{
+	give_to(all, all->each, interval);
 }
 
 static uint32_t exported(const struct timeline_private *p, uint32_t function)
@@ -42,17 +48,28 @@ static void on_run(void *context, const struct replay *replay, uint64_t from_ns,
 {
 }
 
+static struct interval call_of(const struct lane_intervals *lane, const struct replay *replay, const struct frame *frame, uint64_t end_ns)
+{
+	return (struct interval){ .kind = frame->kind == EVENT_C_ENTER ? EVENT_C_ENTER : EVENT_PY_ENTER, .start_ns = frame->start_ns, .end_ns = end_ns,
+		.thread = lane->thread, .function = exported(replay->p, frame->function), .depth = (uint32_t)replay->frames.count - 1, .lane = lane->number,
+		.open_start = frame->open_start, .name = "", .metadata = "" };
+}
+
 static void on_open(void *context, const struct replay *replay, struct frame *frame, bool counts)
 {
+	struct lane_intervals *lane = context;
+
+	if (lane->all->begin)
+		give_to(lane->all, lane->all->begin, call_of(lane, replay, frame, frame->start_ns));
 }
 
 static void on_close(void *context, const struct replay *replay, const struct frame *frame, uint64_t at_ns, bool open_end, bool exception)
 {
 	struct lane_intervals *lane = context;
-	struct interval interval = { .kind = frame->kind == EVENT_C_ENTER ? EVENT_C_ENTER : EVENT_PY_ENTER, .start_ns = frame->start_ns, .end_ns = at_ns,
-		.thread = lane->thread, .function = exported(replay->p, frame->function), .depth = (uint32_t)replay->frames.count - 1,
-		.open_start = frame->open_start, .open_end = open_end, .exception = exception, .name = "", .metadata = "" };
+	struct interval interval = call_of(lane, replay, frame, at_ns);
 
+	interval.open_end = open_end;
+	interval.exception = exception;
 	give(lane->all, interval);
 }
 
@@ -81,7 +98,7 @@ static void close_scope(struct lane_intervals *lane, size_t index, uint64_t at_n
 {
 	struct open_scope *scope = &lane->scopes.items[index];
 	struct interval interval = { .kind = EVENT_SCOPE_ENTER, .start_ns = scope->start_ns, .end_ns = at_ns, .thread = lane->thread, .function = NONE,
-		.open_end = open_end, .name = scope->name ? scope->name : "", .metadata = scope->metadata ? scope->metadata : "" };
+		.lane = lane->number, .open_end = open_end, .name = scope->name ? scope->name : "", .metadata = scope->metadata ? scope->metadata : "" };
 
 	give(lane->all, interval);
 	interval.kind = EVENT_SCOPE_EXIT;
@@ -104,9 +121,10 @@ static void exit_scope(struct lane_intervals *lane, const struct event_cursor *c
 }
 
 /* What stands in one event: instants, system calls, allocations, the device's work. */
-static void give_single(struct intervals *all, uint32_t thread, const struct event_cursor *c, uint64_t at_ns)
+static void give_single(struct intervals *all, const struct lane_intervals *lane, const struct event_cursor *c, uint64_t at_ns)
 {
-	struct interval interval = { .kind = c->event.kind, .start_ns = at_ns, .end_ns = at_ns, .thread = thread, .function = NONE, .metadata = "" };
+	struct interval interval = { .kind = c->event.kind, .start_ns = at_ns, .end_ns = at_ns, .thread = lane->thread, .function = NONE, .lane = lane->number, .metadata = "" };
+	uint32_t caller;
 	char *name = NULL, *metadata = NULL;
 
 	switch (c->event.kind) {
@@ -126,6 +144,10 @@ static void give_single(struct intervals *all, uint32_t thread, const struct eve
 	case EVENT_GPU_API:
 		interval.end_ns += event_u64(c, 0);
 		name = copy_string(c, 3);
+		interval.correlation = event_u32(c, 1);
+		caller = map_get(&all->p->thread_index, event_u32(c, 2)); /* it stands in the device's lane */
+		if (caller != MAP_ABSENT)
+			interval.thread = all->p->export_thread[caller];
 		break;
 	case EVENT_GPU_KERNEL:
 		name = copy_string(c, 10);
@@ -136,6 +158,7 @@ static void give_single(struct intervals *all, uint32_t thread, const struct eve
 		/* fall through */
 	default: /* copies, memset, sync */
 		interval.end_ns += event_u64(c, 0);
+		interval.correlation = event_u32(c, 1);
 		interval.device = event_u32(c, 2);
 		interval.stream = event_u32(c, 3);
 		if (c->event.kind != EVENT_GPU_KERNEL && c->event.kind != EVENT_GPU_SYNC)
@@ -169,6 +192,7 @@ static struct lane_intervals *lane_state(struct intervals *all, size_t index)
 		return NULL;
 	}
 	state->all = all;
+	state->number = (uint32_t)index;
 	state->thread = lane->thread == NONE ? NONE : all->p->export_thread[lane->thread];
 	replay_init(&state->replay, all->p, &hooks, state, lane);
 	all->lanes[index] = state;
@@ -197,7 +221,7 @@ static void read_chunk(struct intervals *all, size_t index, const struct chunk *
 		} else if (c.event.kind == EVENT_SCOPE_EXIT) {
 			exit_scope(lane, &c, at_ns);
 		} else if (is_single(c.event.kind)) {
-			give_single(all, lane->thread, &c, at_ns);
+			give_single(all, lane, &c, at_ns);
 		}
 	}
 }
@@ -214,10 +238,10 @@ static void end_lane(struct intervals *all, struct lane_intervals *lane)
 	free(lane);
 }
 
-int timeline_intervals(const struct timeline *timeline, struct trace *trace, bool (*each)(void *context, const struct interval *interval), void *context, struct error *err)
+int timeline_walk(const struct timeline *timeline, struct trace *trace, bool (*begin)(void *context, const struct interval *interval), bool (*each)(void *context, const struct interval *interval), void *context, struct error *err)
 {
 	const struct timeline_private *p = timeline->private_;
-	struct intervals all = { .p = p, .each = each, .context = context };
+	struct intervals all = { .p = p, .begin = begin, .each = each, .context = context };
 	struct chunk chunk;
 	int status = 0;
 
@@ -238,4 +262,9 @@ int timeline_intervals(const struct timeline *timeline, struct trace *trace, boo
 	if (all.failed)
 		return fail(err, ERR_MEMORY, "listing intervals: out of memory");
 	return status < 0 ? -1 : 0;
+}
+
+int timeline_intervals(const struct timeline *timeline, struct trace *trace, bool (*each)(void *context, const struct interval *interval), void *context, struct error *err)
+{
+	return timeline_walk(timeline, trace, NULL, each, context, err);
 }

@@ -128,6 +128,8 @@ static double native_share(const struct thread_build *thread, const struct point
 
 	if (!thread->out.python)
 		return 1;
+	if (thread->cpu_c > 0) /* calls of C functions say it better than a sampler that only knows who holds the GIL */
+		return thread->cpu_c / (thread->cpu_c + thread->cpu_python);
 	if (native + python)
 		return (double)native / (double)(native + python);
 	return running > 0 ? thread->leaf_ns[THREAD_NATIVE] / running : 0;

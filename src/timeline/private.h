@@ -94,6 +94,7 @@ struct thread_build {
 	uint64_t gil_told;
 	uint32_t root, other; /* nodes */
 	double leaf_ns[THREAD_STATES]; /* time by the kind of its innermost call */
+	double cpu_python, cpu_c; /* CPU time of Python functions and of C functions, where the latter were traced */
 	uint64_t sync_ns;     /* waiting for a device, by GPU_API */
 };
 

@@ -46,6 +46,7 @@ struct tree_node {
 	uint64_t calls, self_ns, total_ns; /* as seen (not scaled) */
 	uint64_t samples;  /* with exactly this stack */
 	uint64_t estimated_self_ns; /* scaled, as functions' self_ns is: these add up to them */
+	uint64_t cpu_self_ns; /* as functions' */
 	uint64_t longest_ns; /* one call with this stack */
 	uint64_t exceptions; /* calls left by one */
 };
@@ -147,14 +148,18 @@ struct interval {
 	uint32_t thread;    /* index, or UINT32_MAX */
 	uint32_t function;  /* index, or UINT32_MAX */
 	uint32_t depth;
+	uint32_t lane;      /* where it stood in the trace: calls of one lane nest */
 	bool open_start, open_end; /* began before, or ended after, it was watched */
 	bool exception;
 	const char *name;   /* of scopes, instants, kernels, system calls */
 	const char *metadata;
 	uint32_t device, stream, grid[3], block[3];
+	uint32_t correlation; /* of the device's work and of the call that asked for it; 0 = none */
 	uint64_t bytes;
 };
 /* EACH returns false to end early. */
 int timeline_intervals(const struct timeline *timeline, struct trace *trace, bool (*each)(void *context, const struct interval *interval), void *context, struct error *err);
+/* The same, and BEGIN as well, when a call opens (its end_ns is its start_ns): the calls of a lane open and close as brackets do, at times that never go back. */
+int timeline_walk(const struct timeline *timeline, struct trace *trace, bool (*begin)(void *context, const struct interval *interval), bool (*each)(void *context, const struct interval *interval), void *context, struct error *err);
 
 #endif

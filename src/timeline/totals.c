@@ -288,7 +288,8 @@ static void export_nodes(struct totals *totals)
 		nodes[count++] = (struct tree_node){ .parent = moved[node->parent], .function = p->export_function[node->function],
 			.thread = p->export_thread[node->thread], .depth = node->depth, .calls = node->calls, .self_ns = node->self_ns,
 			.total_ns = totals->nodes[i].total_ns, .samples = node->samples_running + node->samples_blocked,
-			.estimated_self_ns = rounded(node->estimated_self), .longest_ns = node->longest_ns, .exceptions = node->exceptions };
+			.estimated_self_ns = rounded(node->estimated_self),
+			.cpu_self_ns = rounded(node->cpu_self < node->estimated_self ? node->cpu_self : node->estimated_self), .longest_ns = node->longest_ns, .exceptions = node->exceptions };
 	}
 	free(moved);
 	p->timeline.nodes = nodes;

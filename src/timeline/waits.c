@@ -115,6 +115,8 @@ enum thread_state wait_refine(const struct timeline_private *p, enum thread_stat
 	case THREAD_IO_WAIT:
 	case THREAD_SLEEP:
 		return by_frames(p, frames, state);
+	case THREAD_NATIVE: /* woken where it waited: it does not run yet */
+		return frames->count && find_rule(p, frames->frames[0]) >= 0 ? THREAD_RUNNABLE : state;
 	default:
 		return state;
 	}
