@@ -3,6 +3,7 @@
  * MAX_LATE_MS (default 400) is an error. Nobody sends signals. usage: blocked KIND SECONDS
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -73,13 +74,18 @@ static long call_recv(void) /* with SO_RCVTIMEO */
 	return recv(sockets[0], &byte, 1, 0);
 }
 
+static long call_open(void) /* of a FIFO that nobody writes to: a call that is in no table of ours */
+{
+	return open(getenv("FIFO"), O_RDONLY);
+}
+
 static const struct {
 	const char *name;
 	long (*call)(void);
 } kinds[] = {
 	{ "nanosleep", call_nanosleep }, { "clock_nanosleep", call_clock }, { "poll", call_poll }, { "select", call_select },
 	{ "futex", call_futex }, { "epoll_wait", call_epoll }, { "epoll_pwait", call_epoll_pwait }, { "rt_sigtimedwait", call_sigtimedwait },
-	{ "semtimedop", call_semtimedop }, { "recv", call_recv },
+	{ "semtimedop", call_semtimedop }, { "recv", call_recv }, { "open", call_open },
 };
 
 static double now(void)
