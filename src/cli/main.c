@@ -165,8 +165,10 @@ int main(int argc, char **argv)
 	invocation.command = command_of(argv + 1, &taken, &err);
 	if (!invocation.command)
 		goto out;
-	if (invocation.command->bit != RUN)
-		signal(SIGPIPE, SIG_IGN); /* a program that is run inherits what is ignored */
+	if (invocation.command->bit != RUN) { /* a program that is run would inherit it */
+		signal(SIGPIPE, SIG_IGN);
+		signal(SIGXFSZ, SIG_IGN);
+	}
 	invocation.command_line = command_line(argv + 1);
 	json = errors_as_json(argv + 1);
 	status = command_execute(&invocation, argv + 1 + taken, &err);

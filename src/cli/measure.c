@@ -134,6 +134,15 @@ void measure_progress(void *context, const struct session_progress *progress)
 	fflush(stderr);
 }
 
+void measure_phase(struct measure *measure, const char *what)
+{
+	if (!measure->terminal || measure->quiet || measure->level > LOG_INFO)
+		return;
+	fprintf(stderr, "\r%s…\x1b[K", what);
+	fflush(stderr);
+	measure->told_ns = clock_monotonic_ns();
+}
+
 static void line_clear(const struct measure *measure)
 {
 	if (measure->terminal && measure->told_ns && !measure->quiet)
@@ -160,8 +169,9 @@ int measure_record(struct measure *measure, struct session *session, const volat
 	struct error left = { 0 };
 	int result = session_record(session, stop, measure_progress, measure, err);
 
-	line_clear(measure);
+	measure_phase(measure, "detaching");
 	*not_clean = session_leave(session, &measure->receipt, &left) < 0;
+	line_clear(measure);
 	receipt_log(measure);
 	if (*not_clean && err)
 		*err = left;
@@ -205,11 +215,13 @@ static int trace_keep(struct measure *measure, char *readable, size_t size, int 
 int measure_present(struct measure *measure, int summary_fd, struct error *err)
 {
 	const struct options *options = &measure->invocation->options;
-	const struct presentation how = { .options = options, .outputs = &measure->outputs, .summary_fd = summary_fd, .level = measure->level };
+	const struct presentation how = { .options = options, .outputs = &measure->outputs, .summary_fd = summary_fd, .level = measure->level,
+		.clear_line = measure->terminal && !measure->quiet && measure->level <= LOG_INFO };
 	struct present_result result;
 	char readable[OUTPUT_PATH];
 	int descriptor, status = -1;
 
+	measure_phase(measure, "analysing");
 	if (trace_keep(measure, readable, sizeof readable, &descriptor, err) == 0 && present_trace(readable, measure->outputs.trace, &how, &result, err) == 0)
 		status = present_status(options, &result, err);
 	if (descriptor >= 0)

@@ -29,6 +29,8 @@ int measure_spool(struct measure *measure, struct error *err);
 int measure_record(struct measure *measure, struct session *session, const volatile int *stop, bool *not_clean, struct error *err);
 /* Keeps the trace and makes the reports, the summary on SUMMARY_FD. Returns 0 or -1. */
 int measure_present(struct measure *measure, int summary_fd, struct error *err);
+/* On a terminal: what is going on, on the line that is written over. */
+void measure_phase(struct measure *measure, const char *what);
 void measure_progress(void *context, const struct session_progress *progress);
 
 #endif

@@ -10,6 +10,7 @@ struct presentation {
 	const struct outputs *outputs;
 	int summary_fd;    /* where the summary goes; -1 = none */
 	enum log_level level;
+	bool clear_line;   /* a progress line stands on the terminal */
 };
 
 struct present_result {

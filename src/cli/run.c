@@ -124,6 +124,7 @@ static int run_measured(struct measure *measure, char **program, struct error *e
 		return failure_status(invocation, err);
 	signals_child(launch_pid(launch));
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
 	if (!launch_at_gate(launch)) {
 		result = child_wait(launch, &status, err);
 		log_print(measure->level, LOG_INFO, "the program ended before its first line; there is nothing to report");

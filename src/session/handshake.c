@@ -129,7 +129,7 @@ static int reason_fail(const struct page *page, struct error *err)
 }
 
 /* From here page.arm decides. Cancelled means: a thread that gets the GIL later finds that nobody wants it any more. */
-static int arm_wait(const struct handshake *handshake, struct pool *pool, uint32_t timeout_ms, struct error *err)
+static int arm_wait(struct handshake *handshake, struct pool *pool, uint32_t timeout_ms, struct error *err)
 {
 	uint64_t end_ns = deadline_after(timeout_ms);
 	struct page *page = pool->page;
@@ -149,7 +149,19 @@ static int arm_wait(const struct handshake *handshake, struct pool *pool, uint32
 		__atomic_store_n(&page->deadline_ticks, page->clock == CLOCK_TSC ? clock_tsc() + 2 * page->ticks_per_second : now_ns + 2000000000, __ATOMIC_RELEASE);
 		pause_us(POLL_US);
 	}
-	return arm == ARM_ARMED ? 0 : reason_fail(page, err);
+	if (arm == ARM_ARMED)
+		return 0;
+	handshake->reason = __atomic_load_n(&page->reason, __ATOMIC_ACQUIRE);
+	return reason_fail(page, err);
+}
+
+/* Stopped by job control or a signal: it may stay so for ever, and only its owner may continue it. */
+static bool target_stopped(const struct handshake *handshake)
+{
+	const struct procfs *procfs = handshake->inject->procfs ? handshake->inject->procfs : &procfs_real;
+	struct proc_times times;
+
+	return procfs_times(procfs, target_facts(handshake->target)->pid, 0, &times) == 0 && times.state == 'T';
 }
 
 /*
@@ -166,7 +178,7 @@ static int enter(struct handshake *handshake, uint32_t command, uint32_t patienc
 	struct error failure = { 0 };
 
 	while (inject_enter(handshake->target, &payload, &handover, sizeof handover, handshake->inject, out, &handshake->receipt, &failure) < 0) {
-		if (failure.code != ERR_NO_THREAD || clock_monotonic_ns() > end_ns || !target_alive(handshake->target)) {
+		if (failure.code != ERR_NO_THREAD || clock_monotonic_ns() > end_ns || !target_alive(handshake->target) || target_stopped(handshake)) {
 			if (err)
 				*err = failure;
 			return -1;
@@ -190,7 +202,6 @@ int handshake_arm(struct handshake *handshake, const struct page *settings, size
 			err->code = ERR_COLLECTOR; /* nothing has begun: it gives up by itself */
 		goto out;
 	}
-	handshake->helper_tid = said.thread_tid;
 	if (lanes_open(handshake, said.lanes_fd, lanes_bytes, &lanes, err) < 0) {
 		answer_write(handshake, entry, 0, ANSWER_GIVE_UP);
 		entry_wait(entry, END_TIMEOUT_MS, NULL);

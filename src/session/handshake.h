@@ -11,7 +11,7 @@ struct handshake {
 	const struct inject_options *inject;
 	struct receipt receipt;  /* of the entry made last */
 	uint64_t page_addr;      /* where the lanes lie in the target, 0 = not (any more) */
-	uint32_t helper_tid;     /* inner tid of our entry thread */
+	uint32_t reason;         /* enum collector_reason why arming failed; 0 = not that */
 };
 
 /*

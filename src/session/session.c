@@ -106,6 +106,18 @@ static int leftover_clear(struct session *session, bool *found, struct error *er
 	return handshake_disarm(&session->handshake, DISARM_TIMEOUT_MS, err);
 }
 
+/* Another tool has the hooks and keeps them. Unless these hooks were asked for, samples alone are better than nothing. */
+static int hooks_spared(struct session *session, const struct error *err)
+{
+	uint32_t reason = session->handshake.reason;
+	bool taken = reason == REASON_HOOK_TAKEN || reason == REASON_AUDIT_HOOK || reason == REASON_TOOL_IDS_TAKEN;
+
+	if (!taken || session->options->backend != BACKEND_AUTO || !session->options->rate_hz)
+		return -1;
+	session_warn(session, "samples only: %.220s", err ? err->text : "the hooks are taken");
+	return 0;
+}
+
 /* Hooks in; or, where the choice was ours and somebody has them, samples only. */
 static int session_arm(struct session *session, struct error *err)
 {
@@ -126,7 +138,7 @@ static int session_arm(struct session *session, struct error *err)
 	session->enter = session->handshake.receipt;
 	session_hold(session, &session->enter);
 	if (result < 0)
-		return -1;
+		return hooks_spared(session, err);
 	session->armed = true;
 	return drain_open(&session->pool, &session->clock, FIRST_TARGET_LANE, &sink, &session->drain, err);
 }
@@ -221,8 +233,8 @@ static int session_disarm(struct session *session, struct error *err)
 		session_hold(session, &session->leave);
 		if (result < 0 && !target_alive(session->target))
 			return 0;
-		if (result < 0 && err->code == ERR_TIMEOUT)
-			break; /* it is on its way in there; a second one would wait behind it */
+		if (result < 0 && (err->code == ERR_TIMEOUT || err->code == ERR_NO_THREAD))
+			break; /* it is on its way in there, and a second one would wait behind it; or it was tried for long */
 	}
 	if (result == 0)
 		session->armed = false;
@@ -266,6 +278,8 @@ static void closing_rows(struct session *session, const struct session_receipt *
 			event_add(events, ticks, EVENT_COUNTER, 0, 0, rows[i].name, (int64_t)rows[i].value);
 	}
 	capture_add(events, ticks, "backend", "%s", backend_name(receipt->backend_used));
+	if (session->drain && session->pool.page->reason_text[0])
+		capture_add(events, ticks, "backend.why", "%.*s", PAGE_TEXT_BYTES - 1, session->pool.page->reason_text);
 	capture_add(events, ticks, "end", "%s", ends[session->end]);
 	capture_add(events, ticks, "hooks", "%s", receipt->clean ? "off again" : receipt->not_clean);
 	if (session->stacks) {
