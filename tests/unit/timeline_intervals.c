@@ -81,3 +81,53 @@ Test(timeline_intervals, carry_the_geometry_of_kernels)
 	cr_assert_eq(seen.items[0].block[0], 4);
 	cr_assert_str_eq(seen.names[0], "gemm");
 }
+
+struct brackets { uint32_t open[16]; size_t count, most; uint64_t now_ns; };
+
+static bool bracket_opens(void *context, const struct interval *interval)
+{
+	struct brackets *brackets = context;
+
+	cr_assert_eq(interval->depth, brackets->count);
+	cr_assert_geq(interval->start_ns, brackets->now_ns);
+	brackets->now_ns = interval->start_ns;
+	brackets->open[brackets->count++] = interval->function;
+	brackets->most = brackets->count > brackets->most ? brackets->count : brackets->most;
+	return true;
+}
+
+static bool bracket_closes(void *context, const struct interval *interval)
+{
+	struct brackets *brackets = context;
+
+	cr_assert_eq(brackets->open[--brackets->count], interval->function);
+	cr_assert_geq(interval->end_ns, brackets->now_ns);
+	brackets->now_ns = interval->end_ns;
+	return true;
+}
+
+Test(timeline_intervals, open_and_close_as_brackets_do)
+{
+	struct trace *trace = trace_from_text(NESTED);
+	struct brackets brackets = { .count = 0 };
+	struct timeline *timeline;
+	struct error err;
+
+	cr_assert_eq(timeline_build(trace, &timeline, &err), 0);
+	cr_assert_eq(timeline_walk(timeline, trace, bracket_opens, bracket_closes, &brackets, &err), 0);
+	cr_assert_eq(brackets.count, 0);
+	cr_assert_eq(brackets.most, 2);
+	timeline_free(timeline);
+}
+
+Test(timeline_intervals, name_the_thread_that_called_the_driver)
+{
+	struct seen seen = intervals_of(META ON(0) OFF(1000) THREAD(3, 7) "0 enter ref=1\n"
+		"chunk process=0 lane=5 tid=0 kind=gpu sequence=1 lost=0 depth=0 refs=" CLOCK
+		"100 gpu_api duration_ns=30 correlation=9 tid=7 name=\"cudaLaunchKernel\"\n150 gpu_kernel duration_ns=30 correlation=9 name=\"gemm\"\n", 0);
+
+	cr_assert_eq(seen.items[0].thread, 0);
+	cr_assert_eq(seen.items[0].correlation, 9);
+	cr_assert_eq(seen.items[1].correlation, 9);
+	cr_assert_eq(seen.items[1].thread, UINT32_MAX);
+}
