@@ -66,6 +66,7 @@ struct lane {
 	uint64_t first_ns, last_ns; /* of its events, absolute */
 	uint64_t events;
 	bool seeded;                /* begins in the middle of a stack */
+	uint64_t begin_ns, end_ns;  /* relative: the part of its thread's life that is this lane's */
 	LIST(struct span) gaps;     /* losses, absolute */
 	LIST(struct segment) segments; /* relative */
 	struct replay *replay;

@@ -106,7 +106,8 @@ static void find_life(struct timeline_private *p, struct thread_build *thread)
 		first = min64(first, relative(p, thread->start_ns));
 	else if (thread->start_ns || thread->seeded || (read && first <= NEAR_EDGE_NS))
 		first = 0;
-	if (!read || duration - last <= NEAR_EDGE_NS)
+	/* In a trace with readings, a thread without any came and went between two of them. */
+	if (read ? duration - last <= NEAR_EDGE_NS : !p->point_count)
 		last = duration;
 	thread->out.first_ns = first;
 	thread->out.last_ns = max64(first, last);
@@ -122,15 +123,50 @@ static void add_segment(struct lane *lane, uint64_t start_ns, uint64_t end_ns)
 	*segment = (struct segment){ start_ns, end_ns, 1 };
 }
 
+static int compare_lanes(const void *left, const void *right)
+{
+	const struct lane *a = *(struct lane *const *)left, *b = *(struct lane *const *)right;
+
+	if (a->thread != b->thread)
+		return a->thread < b->thread ? -1 : 1;
+	if (a->first_ns != b->first_ns)
+		return a->first_ns < b->first_ns ? -1 : 1;
+	return a->number < b->number ? -1 : a->number > b->number;
+}
+
+/* A tid may come again, as another thread with another lane: the first lane ends where the second begins. */
+static void share_lives(struct timeline_private *p)
+{
+	size_t count = p->lanes.count;
+	struct lane **order = malloc((count + 1) * sizeof *order);
+
+	if (!order) {
+		p->failed = true;
+		return;
+	}
+	for (size_t i = 0; i < count; i++)
+		order[i] = &p->lanes.items[i];
+	qsort(order, count, sizeof *order, compare_lanes);
+	for (size_t i = 0; i < count; i++) {
+		struct lane *lane = order[i];
+
+		if (lane->thread == NONE)
+			continue;
+		lane->begin_ns = i && order[i - 1]->thread == lane->thread ? relative(p, lane->first_ns) : p->threads.items[lane->thread].out.first_ns;
+		lane->end_ns = i + 1 < count && order[i + 1]->thread == lane->thread ? relative(p, order[i + 1]->first_ns) : p->threads.items[lane->thread].out.last_ns;
+	}
+	free(order);
+}
+
 /* Windows and gaps are both sorted: one walk over both. */
-static void cut_segments(struct timeline_private *p, struct lane *lane, const struct thread_build *thread)
+static void cut_segments(struct timeline_private *p, struct lane *lane)
 {
 	const struct process_build *process = &p->processes.items[lane->process];
 	size_t gap = 0;
 
 	for (size_t i = 0; i < process->windows.count; i++) {
-		uint64_t start = max64(process->windows.items[i].start_ns, thread->out.first_ns);
-		uint64_t end = min64(process->windows.items[i].end_ns, thread->out.last_ns);
+		uint64_t start = max64(process->windows.items[i].start_ns, lane->begin_ns);
+		uint64_t end = min64(process->windows.items[i].end_ns, lane->end_ns);
 
 		while (gap < lane->gaps.count && relative(p, lane->gaps.items[gap].end_ns) <= start)
 			gap++;
@@ -150,16 +186,15 @@ static void weigh_segments(struct lane *lane, struct thread_build *thread)
 {
 	struct segment *segments = lane->segments.items;
 	size_t count = lane->segments.count;
-	uint64_t covered = 0, from = thread->out.first_ns;
+	uint64_t covered = 0, from = lane->begin_ns;
 
 	for (size_t i = 0; i < count; i++)
 		covered += segments[i].end_ns - segments[i].start_ns;
-	if (covered > thread->out.covered_ns)
-		thread->out.covered_ns = covered; /* of several lanes of one thread each covers a part at most */
-	if ((double)covered >= FULL_COVERAGE * (double)thread->out.wall_ns)
+	thread->out.covered_ns += covered;
+	if ((double)covered >= FULL_COVERAGE * (double)(lane->end_ns - lane->begin_ns))
 		return;
 	for (size_t i = 0; i < count; i++) {
-		uint64_t to = i + 1 < count ? segments[i].end_ns + (segments[i + 1].start_ns - segments[i].end_ns) / 2 : thread->out.last_ns;
+		uint64_t to = i + 1 < count ? segments[i].end_ns + (segments[i + 1].start_ns - segments[i].end_ns) / 2 : lane->end_ns;
 
 		segments[i].weight = (double)(to - from) / (double)(segments[i].end_ns - segments[i].start_ns);
 		from = to;
@@ -174,6 +209,7 @@ void segments_build(struct timeline_private *p)
 		rebase_points(p, &p->threads.items[i]);
 		find_life(p, &p->threads.items[i]);
 	}
+	share_lives(p);
 	for (size_t i = 0; i < p->lanes.count; i++) {
 		struct lane *lane = &p->lanes.items[i];
 
@@ -181,7 +217,7 @@ void segments_build(struct timeline_private *p)
 			continue;
 		struct thread_build *thread = &p->threads.items[lane->thread];
 
-		cut_segments(p, lane, thread);
+		cut_segments(p, lane);
 		weigh_segments(lane, thread);
 		thread->out.events += lane->events;
 		thread->out.lost += lane->lost;

@@ -120,3 +120,22 @@ Test(timeline_threads, give_cpu_time_to_who_ran_not_to_who_waited)
 	cr_assert_float_eq((double)function_named(t, "work")->cpu_self_ns, 296e6, 1e6);
 	cr_assert_lt(function_named(t, "Condition.wait")->cpu_self_ns, 10000000);
 }
+
+Test(timeline_threads, end_one_that_came_and_went_between_two_readings_with_its_last_call)
+{
+	struct timeline *t = timeline_from_text(META NAMES ON(0) OFF(1000000000) SESSION
+		"0 thread_time ref=7 cpu_ns=0 state=82\n1000000000 thread_time ref=7 cpu_ns=1000000000 state=82\n"
+		THREAD(3, 7) "0 enter ref=1\n" THREAD(4, 8) "500000000 enter ref=2\n520000000 leave ref=2\n");
+
+	cr_assert_eq(t->threads[1].wall_ns, 20000000);
+	cr_assert_eq(t->threads[1].python_ns, 20000000);
+}
+
+Test(timeline_threads, keep_two_with_the_same_tid_apart)
+{
+	struct timeline *t = timeline_from_text(META NAMES ON(0) OFF(1000) THREAD(3, 7) "0 enter ref=1\n" THREAD(4, 7) "600 enter ref=2\n");
+
+	cr_assert_eq(function_named(t, "main")->self_ns, 600, "the first ended when the second began");
+	cr_assert_eq(function_named(t, "work")->self_ns, 400);
+	cr_assert_eq(function_named(t, "work")->precision, PRECISION_EXACT);
+}
