@@ -327,10 +327,11 @@ static enum outcome try_once(struct window *window)
 		return error == -ESRCH ? end_with(window, WINDOW_GONE, 0) : end_with(window, WINDOW_NO_SEIZE, (int)-error);
 	step(window, STEP_SEIZED);
 	window->interrupted_ns = now_ns();
-	window->held = true;
 	trace(PTRACE_INTERRUPT, window->tid, 0, NULL);
 	step(window, STEP_INTERRUPTED);
 	outcome = wait_for_stop(window, &stopped);
+	window->held = stopped;
+	alarm_set(window->hold_timeout_ms);
 	step(window, STEP_STOPPED);
 	if (outcome == GO_ON)
 		outcome = check(window, &blocked, &resume);
@@ -395,7 +396,7 @@ static void window_process(struct window *window)
 /* Waits for CHILD's end, TIMEOUT_MS at most without progress; kills it then, which frees whatever it holds. */
 static void watch_child(const struct window *window, pid_t child)
 {
-	uint64_t limit_ns = (window->stop_timeout_ms + EXTRA_MS) * NS_PER_MS, since_ns = now_ns();
+	uint64_t limit_ns = (window->stop_timeout_ms + window->hold_timeout_ms + EXTRA_MS) * NS_PER_MS, since_ns = now_ns();
 	uint32_t tries = window->tries;
 	long nap_ns = 20000;
 	int status;

@@ -56,7 +56,8 @@ struct window {
 	uint64_t watched_since_ns; /* in the same block since then, 0 = not watched */
 	uint64_t switches;
 	uint32_t max_tries;
-	uint32_t stop_timeout_ms;
+	uint32_t stop_timeout_ms; /* to come to a stop; it is not held before */
+	uint32_t hold_timeout_ms; /* once it has stopped */
 	void (*step)(void *context, int step);
 	void *step_context;
 
@@ -64,7 +65,7 @@ struct window {
 	volatile int result; /* enum window_result */
 	volatile int error;
 	volatile uint32_t tries;
-	volatile bool held; /* between INTERRUPT and DETACH */
+	volatile bool held; /* it has stopped, and was not yet let go */
 	volatile bool entering; /* the slot's registers are written: whoever dies now may have entered */
 	uint32_t reasons[REASON_COUNT];
 	uint64_t hold_ns, hold_total_ns; /* longest and sum over the tries */

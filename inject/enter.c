@@ -25,6 +25,7 @@
 
 #define NS_PER_MS 1000000ull
 #define DEFAULT_THREAD_MS 50
+#define PRONE_THREAD_MS 1000
 #define DEFAULT_TOTAL_MS 10000
 #define LOCK_MS 2000
 #define SLOT_REST_MS 1500
@@ -155,8 +156,8 @@ static int write_slot(struct attempt *attempt, struct error *err)
 	snprintf(data->memfd_name, sizeof data->memfd_name, "%s", attempt->payload->memfd_name);
 	slot_build(image, data);
 	if (pwrite(attempt->memory_fd, image, STUB_SIZE, (off_t)attempt->slot.addr) != (ssize_t)STUB_SIZE)
-		return fail(err, ERR_INJECT, "cannot attach to %d: writing to its code padding (%s): %s", (int)attempt->target->pid, attempt->slot.where,
-		            strerror(errno));
+		return fail(err, ERR_INJECT, "cannot attach to %d: writing to its code padding (%s): %s (a kernel built with PROC_MEM_NO_FORCE, or a "
+		            "security module?)", (int)attempt->target->pid, attempt->slot.where, strerror(errno));
 	if (memory_read(attempt->target->pid, attempt->slot.addr, check, STUB_SIZE) < 0 || memcmp(check, image, STUB_SIZE) != 0)
 		return fail(err, ERR_INJECT, "cannot attach to %d: what was written to its code padding (%s) did not arrive", (int)attempt->target->pid,
 		            attempt->slot.where);
@@ -233,6 +234,10 @@ static void fill_window(struct attempt *attempt, const struct candidate *thread)
 	window->stop_timeout_ms = DEFAULT_THREAD_MS;
 	if (attempt->options && attempt->options->thread_timeout_ms > 0)
 		window->stop_timeout_ms = (uint32_t)attempt->options->thread_timeout_ms;
+	window->hold_timeout_ms = DEFAULT_THREAD_MS;
+	/* Woken by us it will say EINTR to its program unless it is repaired: wait until it gets to a CPU. It runs; it is not held. */
+	if ((thread->kind == THREAD_PRONE_INFINITE || thread->kind == THREAD_PRONE_FINITE) && window->stop_timeout_ms < PRONE_THREAD_MS)
+		window->stop_timeout_ms = PRONE_THREAD_MS;
 	window->step = attempt->options ? attempt->options->step : NULL;
 	window->step_context = attempt->options ? attempt->options->step_context : NULL;
 	window->status_fd = -1;

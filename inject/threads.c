@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 
@@ -41,6 +43,7 @@ void thread_classify(const char *line, struct candidate *out)
 		at = end;
 	}
 	out->sp = strtoull(at, NULL, 16);
+	out->first_argument = args[0];
 	out->kind = resume_kind(out->nr, args, &out->timeout_ms);
 }
 
@@ -49,6 +52,25 @@ static uint64_t switches_of(const char *status)
 	const char *line = strstr(status, "\nvoluntary_ctxt_switches:");
 
 	return line ? strtoull(line + 25, NULL, 10) : 0;
+}
+
+/*
+ * Reading or writing a file proper: on FUSE and some network file systems a stop is answered with EINTR. What has no path of its own
+ * (pipes, sockets, eventfds) and terminals restart.
+ */
+static bool is_file_io(const struct target *target, const struct candidate *thread)
+{
+	char path[512], name[64];
+	ssize_t length;
+
+	if (thread->nr != SYS_read && thread->nr != SYS_readv && thread->nr != SYS_pread64 && thread->nr != SYS_write && thread->nr != SYS_writev)
+		return false;
+	snprintf(path, sizeof path, "%s/%d/fd/%d", target->procfs.root, (int)target->pid, (int)thread->first_argument);
+	length = readlink(path, name, sizeof name - 1);
+	if (length <= 0)
+		return true;
+	name[length] = '\0';
+	return name[0] == '/' && strncmp(name, "/dev/pts/", 9) != 0 && strncmp(name, "/dev/tty", 8) != 0;
 }
 
 /* False when TID cannot be borrowed at all. */
@@ -75,6 +97,8 @@ static bool look_at(const struct target *target, pid_t tid, struct candidate *ou
 		return errno != ESRCH;
 	}
 	thread_classify(text, out);
+	if (out->kind == THREAD_BLOCKED && is_file_io(target, out))
+		out->kind = THREAD_UNKNOWN;
 	snprintf(name, sizeof name, "task/%d/status", (int)tid);
 	if (procfs_read(&target->procfs, target->pid, name, text, sizeof text) <= 0)
 		return false;

@@ -14,7 +14,7 @@ struct candidate {
 	pid_t tid, inner_tid;
 	enum thread_kind kind;
 	long nr; /* of its system call, -1 = none */
-	uint64_t sp;
+	uint64_t first_argument, sp;
 	uint64_t switches;      /* voluntary context switches: unchanged = still in the same block */
 	uint64_t first_seen_ns; /* in this very call */
 	int64_t timeout_ms;

@@ -138,9 +138,31 @@ def epoll(milliseconds):
         rounds[0] += 1
 
 
-def idle():
-    rounds[0] = 1
-    ended.wait(SECONDS)
+class Alarm(Exception):
+    pass
+
+
+def alarms(block):
+    """A signal per round must end the blocking call: one that is lost between the stop and the restarted call shows as late."""
+    import random
+
+    def on_alarm(number, frame):
+        raise Alarm
+
+    signal.signal(signal.SIGALRM, on_alarm)
+    late, until = 0, time.monotonic() + SECONDS
+    while time.monotonic() < until:
+        before = time.monotonic()
+        try:
+            signal.setitimer(signal.ITIMER_REAL, random.uniform(0.0005, 0.004))
+            block()
+            late += time.monotonic() - before > 0.25
+        except Alarm:
+            pass
+        rounds[0] += 1
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    if late > 1:
+        wrong.append("late %d" % late)
 
 
 KINDS = {
@@ -180,6 +202,16 @@ elif KIND == "single":
         if fib(12) != 144 or sorted([3, 1, 2] * 50)[0] != 1 or sum(range(1000)) != 499500:
             wrong.append("result")
         rounds[0] += 1
+elif KIND == "alarm-sleep":
+    alarms(lambda: time.sleep(0.3))
+elif KIND == "alarm-read":
+    ends = os.pipe()
+    alarms(lambda: __import__("select").select([ends[0]], [], [], 0.3) and None)
+    [os.close(end) for end in ends]
+elif KIND == "alarm-lock":
+    held = threading.Lock()
+    held.acquire()
+    alarms(lambda: held.acquire(timeout=0.3))
 else:
     ended.wait(SECONDS)
 ended.set()
