@@ -4,6 +4,7 @@ LINTS = \
 	tests/lint/docs.test \
 	tests/lint/headers.test \
 	tests/lint/layers.test \
+	tests/lint/paths.test \
 	tests/lint/tables.test \
 	tests/lint/words.test
 TESTS += $(LINTS)
