@@ -145,6 +145,14 @@ static void thread_name(struct observe *observe, struct observe_thread *thread, 
 	event_add(builder, ticks, EVENT_THREAD, (uint32_t)thread->tid, 0, times.start_ticks, thread->name);
 }
 
+/* Our own threads bear our name from their first moment; the one that stays is also told by its id. */
+static bool thread_ours(const struct observe *observe, const struct observe_thread *thread, const char *status)
+{
+	static const char name[] = "Name:\tinferscope\n";
+
+	return thread->inner_tid == observe->own_inner_tid || (thread->tid != observe->pid && strncmp(status, name, sizeof name - 1) == 0);
+}
+
 /* False when the thread is gone. */
 static bool thread_read(struct observe *observe, pid_t tid, uint64_t ticks, struct event_builder *builder)
 {
@@ -162,6 +170,9 @@ static bool thread_read(struct observe *observe, pid_t tid, uint64_t ticks, stru
 	thread->seen = true;
 	if (fresh)
 		thread->inner_tid = status_inner(status, tid);
+	thread->ours = thread_ours(observe, thread, status);
+	if (thread->ours)
+		return true;
 	state = status_field(status, "\nState:\t");
 	thread->state = state ? *state : '?';
 	thread_name(observe, thread, fresh, ticks, builder);

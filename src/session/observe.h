@@ -15,12 +15,14 @@ struct observe_thread {
 	char wait[32];    /* system call, "gil", or empty */
 	uint64_t cpu_ns;
 	bool seen;        /* in the present reading */
+	bool ours;        /* a thread of the collector: nothing of the program's */
 };
 
 struct observe {
 	const struct procfs *procfs;
 	pid_t pid;
 	bool namespaced;               /* the target counts its threads otherwise than we do */
+	pid_t own_inner_tid;           /* of the collector's thread, 0 = it has none */
 	uint64_t runtime, runtime_end; /* where the interpreter's state lies: a futex in there is the GIL's */
 	struct observe_thread *threads; /* by tid */
 	size_t count, capacity;

@@ -90,6 +90,8 @@ static void observe_step(struct session *session, struct loop *loop, uint64_t no
 	struct proc_times times;
 	uint64_t cost_ns, begin_ns = own_cpu_ns();
 
+	if (session->drain)
+		session->observe.own_inner_tid = (pid_t)__atomic_load_n(&session->pool.page->switch_tid, __ATOMIC_RELAXED);
 	if (!observe_read(&session->observe, session_ticks(session), &session->events)) {
 		loop->gone = true;
 		return;

@@ -148,6 +148,25 @@ Test(observe, finds_threads_by_inner_and_outer_id_and_forgets_ended_ones)
 	observe_done(&observe);
 }
 
+Test(observe, leaves_our_own_threads_out)
+{
+	const struct procfs procfs = { folder };
+	struct observe observe;
+	struct event_builder builder;
+
+	thread_put(100, 1, "main", 'S', "230 0x0 0x0 0x0 0x0 0x0 0x0 0x0 0x0");
+	thread_put(101, 2, "inferscope", 'S', "202 0x0 0x0 0x0 0x0 0x0 0x0 0x0 0x0");
+	thread_put(102, 3, "python", 'S', "202 0x0 0x0 0x0 0x0 0x0 0x0 0x0 0x0");
+	observe_init(&observe, &procfs, 7, true);
+	observe.own_inner_tid = 3;
+	event_builder_init(&builder);
+	cr_assert(observe_read(&observe, 1, &builder));
+	for (struct event_cursor cursor = event_cursor(builder.bytes, builder.size); event_next(&cursor);)
+		cr_assert(cursor.event.ref == 100 || cursor.event.kind == EVENT_PROCESS_TIME);
+	event_builder_done(&builder);
+	observe_done(&observe);
+}
+
 Test(observe, knows_when_the_process_is_gone)
 {
 	const struct procfs procfs = { "/nonexistent" };
