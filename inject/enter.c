@@ -26,6 +26,7 @@
 #define NS_PER_MS 1000000ull
 #define DEFAULT_THREAD_MS 50
 #define PRONE_THREAD_MS 1000
+#define MAX_PATIENCE_MS 800
 #define DEFAULT_TOTAL_MS 10000
 #define LOCK_MS 2000
 #define SLOT_REST_MS 1500
@@ -64,6 +65,7 @@ struct attempt {
 	uint64_t entry;  /* of a library that is there already; 0 = load */
 	unsigned loaded; /* libraries of this name so far */
 	uint64_t deadline_ns, started_ns;
+	uint32_t patience_ms; /* with one thread that does not stop */
 };
 
 static void nap_us(long us)
@@ -231,9 +233,7 @@ static void fill_window(struct attempt *attempt, const struct candidate *thread)
 	window->seccomp = thread->seccomp == 2;
 	window->clone_flags = attempt->data.clone_flags;
 	window->max_tries = TRIES_PER_WINDOW;
-	window->stop_timeout_ms = DEFAULT_THREAD_MS;
-	if (attempt->options && attempt->options->thread_timeout_ms > 0)
-		window->stop_timeout_ms = (uint32_t)attempt->options->thread_timeout_ms;
+	window->stop_timeout_ms = attempt->patience_ms;
 	window->hold_timeout_ms = DEFAULT_THREAD_MS;
 	/* Woken by us it will say EINTR to its program unless it is repaired: wait until it gets to a CPU. It runs; it is not held. */
 	if ((thread->kind == THREAD_PRONE_INFINITE || thread->kind == THREAD_PRONE_FINITE) && window->stop_timeout_ms < PRONE_THREAD_MS)
@@ -284,7 +284,6 @@ static int judge_window(struct attempt *attempt, struct error *err)
 {
 	const struct window *window = attempt->window;
 	int pid = (int)attempt->target->pid;
-	char name[32];
 
 	switch ((enum window_result)window->result) {
 	case WINDOW_ENTERED:
@@ -310,10 +309,13 @@ static int judge_window(struct attempt *attempt, struct error *err)
 	case WINDOW_NO_STOP:
 	case WINDOW_ODD_THREAD:
 	case WINDOW_NOT_RUN:
-		if (attempt->choice.tried_count == MAX_TRIED)
-			return fail(err, ERR_NO_THREAD, "cannot attach to %d: %d threads tried, none stopped in time (%s)", pid, MAX_TRIED,
-			            resume_call_name((long)window->regs.orig_rax, name, sizeof name));
-		attempt->choice.tried[attempt->choice.tried_count++] = window->tid;
+		if (clock_monotonic_ns() >= attempt->deadline_ns)
+			return fail(err, ERR_NO_THREAD, "cannot attach to %d: no thread of it came to a stop in time (%u tries): its CPUs are busy, or it hangs in the "
+			            "kernel", pid, attempt->receipt->tries);
+		/* The machine may be so busy that nobody gets to a CPU: everybody gets longer next time. */
+		if (window->result != WINDOW_ODD_THREAD && attempt->patience_ms < MAX_PATIENCE_MS)
+			attempt->patience_ms *= 2;
+		choice_exclude(&attempt->choice, window->tid, window->result == WINDOW_ODD_THREAD);
 		return 0;
 	}
 	return fail(err, ERR_INTERNAL, "window result %d", window->result);
@@ -567,6 +569,7 @@ int inject_enter(struct target *target, const struct payload *payload, const voi
 
 	memset(receipt, 0, sizeof *receipt);
 	attempt.window = window_new();
+	attempt.patience_ms = options && options->thread_timeout_ms > 0 ? (uint32_t)options->thread_timeout_ms : DEFAULT_THREAD_MS;
 	attempt.choice.any = options && options->any_thread;
 	attempt.deadline_ns = clock_monotonic_ns() + (uint64_t)total_ms * NS_PER_MS;
 	if (!entry || !attempt.window) {

@@ -107,6 +107,24 @@ static bool look_at(const struct target *target, pid_t tid, struct candidate *ou
 	return out->kind != THREAD_UNFIT;
 }
 
+void choice_exclude(struct choice *choice, pid_t tid, bool odd)
+{
+	if (choice->tried_count == MAX_TRIED)
+		choice_again(choice);
+	if (choice->tried_count == MAX_TRIED)
+		return;
+	choice->tried[choice->tried_count++] = tid;
+	if (odd) {
+		choice->tried[choice->tried_count - 1] = choice->tried[choice->odd_count];
+		choice->tried[choice->odd_count++] = tid;
+	}
+}
+
+void choice_again(struct choice *choice)
+{
+	choice->tried_count = choice->odd_count;
+}
+
 static bool was_tried(const struct choice *choice, pid_t tid)
 {
 	for (size_t i = 0; i < choice->tried_count; i++)
@@ -169,11 +187,14 @@ static bool best_of(const struct target *target, const struct choice *choice, st
 	return any;
 }
 
-static void no_thread(const struct target *target, const struct candidate *best, struct error *err)
+static void no_thread(const struct target *target, const struct choice *choice, const struct candidate *best, struct error *err)
 {
 	char name[32];
 
-	if (best && best->nr >= 0)
+	if (choice->odd_count)
+		fail(err, ERR_NO_THREAD, "cannot attach to %d: %zu of its threads are not glibc's (or another tid stands in their control block), and no "
+		     "other could be borrowed", (int)target->pid, choice->odd_count);
+	else if (best && best->nr >= 0)
 		fail(err, ERR_NO_THREAD, "cannot attach to %d: its threads all wait in calls that being held could end early (%s)",
 		     (int)target->pid, resume_call_name(best->nr, name, sizeof name));
 	else
@@ -207,8 +228,12 @@ int threads_choose(const struct target *target, struct choice *choice, uint64_t 
 			result = 0;
 			break;
 		}
-		if (now_ns >= deadline_ns || (!any && choice->tried_count > 0)) {
-			no_thread(target, any ? out : NULL, err);
+		if (!any && choice->tried_count > choice->odd_count) {
+			choice_again(choice); /* all were slow: once more around, the caller has more patience now */
+			continue;
+		}
+		if (now_ns >= deadline_ns || (!any && choice->odd_count > 0)) {
+			no_thread(target, choice, any ? out : NULL, err);
 			break;
 		}
 		nanosleep(&(struct timespec){ 0, LOOK_AGAIN_NS }, NULL);

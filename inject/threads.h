@@ -22,10 +22,15 @@ struct candidate {
 };
 
 struct choice {
-	pid_t tried[MAX_TRIED]; /* not again */
-	size_t tried_count;
+	pid_t tried[MAX_TRIED]; /* not again, or not soon: the first `odd_count` are no threads of glibc's, the rest did not stop in time */
+	size_t tried_count, odd_count;
 	bool any; /* tests: a random one of those that can be borrowed */
 };
+
+/* Notes that TID did not stop in time, or (ODD) never can be borrowed. */
+void choice_exclude(struct choice *choice, pid_t tid, bool odd);
+/* Those that did not stop in time may be tried again. */
+void choice_again(struct choice *choice);
 
 /* From one line of /proc/PID/task/TID/syscall. */
 void thread_classify(const char *line, struct candidate *out);
