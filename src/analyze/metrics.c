@@ -275,7 +275,7 @@ static double metric_python_hottest(const struct analysis_private *p, const char
 	if (!p->load.read)
 		return unknown(why, "the threads' CPU clocks were not read");
 	for (size_t i = 0; i < p->timeline->function_count; i++)
-		if (p->timeline->functions[i].cpu_self_ns > hottest)
+		if (p->timeline->functions[i].cpu_self_ns > hottest && !p->timeline->functions[i].waiter)
 			hottest = p->timeline->functions[i].cpu_self_ns;
 	return p->load.cpu_ns > 0 ? clamp((double)hottest / p->load.cpu_ns, 0, 1) * pct_of(computing, duration(p), why) : 0;
 }

@@ -151,7 +151,7 @@ static void point_at_most(struct rules *rules, struct finding_report *finding, f
 
 static double cpu_of(const struct function *function)
 {
-	return (double)function->cpu_self_ns;
+	return function->waiter ? 0 : (double)function->cpu_self_ns;
 }
 
 static double lock_wait_of(const struct function *function)
@@ -360,7 +360,7 @@ static void rule_py_hot_function(struct rules *rules, double threshold)
 	if (isnan(pct) || pct <= threshold)
 		return;
 	for (size_t i = 0; i < rules->p->timeline->function_count; i++)
-		if (top == UINT32_MAX || rules->p->timeline->functions[i].cpu_self_ns > rules->p->timeline->functions[top].cpu_self_ns)
+		if (top == UINT32_MAX || cpu_of(&rules->p->timeline->functions[i]) > cpu_of(&rules->p->timeline->functions[top]))
 			top = (uint32_t)i;
 	/* Twice as fast is a fair hope for code that nobody has looked at yet. */
 	finding = find(rules, pct >= 2 * threshold ? SEVERITY_MEDIUM : SEVERITY_LOW, 0.8, pct / 200 * (double)rules->p->timeline->duration_ns,

@@ -11,14 +11,14 @@ struct calls {
 	LIST(uint32_t) slice; /* nodes with self time since the last reading */
 };
 
-/* CPU share between reading I-1 and reading I of a thread. */
-static double share_before(const struct thread_build *thread, size_t i)
+/* CPU share between reading I-1 and reading I of a thread; negative when a thread came and went between two readings. */
+static double share_before(const struct timeline_private *p, const struct thread_build *thread, size_t i)
 {
 	const struct point *points = thread->points.items;
 	uint64_t wall, cpu;
 
 	if (thread->points.count < 2)
-		return 0;
+		return p->point_count ? -1 : 0;
 	if (i == 0)
 		i = 1;
 	if (i >= thread->points.count)
@@ -42,6 +42,7 @@ static double running_share(const struct timeline_private *p, struct name *funct
 static void end_slice(struct calls *calls)
 {
 	struct timeline_private *p = calls->p;
+	bool read = calls->cpu_share >= 0;
 	double self = 0, weights = 0;
 
 	for (size_t i = 0; i < calls->slice.count; i++) {
@@ -52,7 +53,8 @@ static void end_slice(struct calls *calls)
 	}
 	for (size_t i = 0; i < calls->slice.count; i++) {
 		struct node *node = &p->nodes.items[calls->slice.items[i]];
-		double cpu = weights > 0 ? calls->cpu_share * self / weights * running_share(p, &p->names.list.items[node->function]) : 0;
+		double share = running_share(p, &p->names.list.items[node->function]);
+		double cpu = !read ? share : weights > 0 ? calls->cpu_share * self / weights * share : 0;
 
 		cpu = node->slice_estimated * (cpu < 1 ? cpu : 1);
 		node->cpu_self += cpu;
@@ -73,7 +75,7 @@ static void run_node(struct calls *calls, struct thread_build *thread, uint32_t 
 	node->self_ns += passed;
 	node->estimated_self += estimated;
 	thread->leaf_ns[wait_of_leaf(calls->p, &calls->p->names.list.items[node->function])] += estimated;
-	if (calls->cpu_share <= 0)
+	if (calls->cpu_share == 0)
 		return;
 	if (node->slice_self <= 0) {
 		uint32_t *slot = list_add(&calls->slice, 4 * (size_t)NODES_LIMIT);
@@ -106,7 +108,7 @@ static void on_run(void *context, const struct replay *replay, uint64_t from_ns,
 		}
 		lane->point++;
 		end_slice(calls);
-		calls->cpu_share = share_before(thread, lane->point);
+		calls->cpu_share = share_before(calls->p, thread, lane->point);
 	}
 	run_node(calls, thread, node, weight, from_ns, to_ns);
 }
@@ -155,7 +157,7 @@ static struct lane_calls *begin_lane(struct timeline_private *p, struct lane *la
 		return NULL;
 	}
 	state->calls = (struct calls){ .p = p, .lane = lane };
-	state->calls.cpu_share = share_before(&p->threads.items[lane->thread], 0);
+	state->calls.cpu_share = share_before(p, &p->threads.items[lane->thread], 0);
 	replay_init(&state->replay, p, &hooks, &state->calls, lane);
 	lane->replay = &state->replay;
 	return state;

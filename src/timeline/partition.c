@@ -85,15 +85,17 @@ static bool slept_through(const struct thread_build *thread, size_t i)
 	return point->cpu_ns == before->cpu_ns && point->voluntary == before->voluntary && point->involuntary == before->involuntary && point->wait;
 }
 
-/* A read that nothing has answered for seconds waits for somebody to want something: no I/O that holds up work. */
+/* A read that nothing has answered for seconds, or for nearly all of a short capture, waits for somebody to want something: no I/O
+ * that holds up work. */
 static void mark_forever(struct thread_build *thread)
 {
 	struct point *points = thread->points.items;
+	uint64_t most = (points[thread->points.count - 1].out.at_ns - points[0].out.at_ns) / 5 * 4, enough = most < FOREVER_NS ? most : FOREVER_NS;
 
 	for (size_t i = 1, first; i < thread->points.count; i++) {
 		for (first = i; i < thread->points.count && slept_through(thread, i); i++)
 			;
-		if (i == first || points[i - 1].out.at_ns - points[first - 1].out.at_ns < FOREVER_NS)
+		if (i == first || points[i - 1].out.at_ns - points[first - 1].out.at_ns < enough)
 			continue;
 		for (size_t j = first; j < i; j++)
 			points[j].forever = true;

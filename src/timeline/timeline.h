@@ -34,6 +34,7 @@ struct function {
 	uint64_t exceptions;    /* left by one */
 	uint64_t samples_self, samples_total;
 	uint32_t threads;       /* on how many it ran */
+	bool waiter;            /* it is there to wait (Condition.wait, select, sleep …): its time is no work */
 	uint64_t lock_wait_ns;  /* its threads stood in it and waited for a lock; from readings */
 };
 

@@ -190,7 +190,7 @@ static uint64_t rounded(double value)
 	return value > 0 ? value < 9e18 ? (uint64_t)(value + 0.5) : 9000000000000000000u : 0;
 }
 
-static void finish_function(struct timeline_private *p, struct function_build *function, const struct name *name)
+static void finish_function(struct timeline_private *p, struct function_build *function, struct name *name)
 {
 	struct function *out = &function->out;
 
@@ -207,6 +207,7 @@ static void finish_function(struct timeline_private *p, struct function_build *f
 	out->cpu_self_ns = rounded(function->cpu_self);
 	if (out->cpu_self_ns > out->self_ns)
 		out->cpu_self_ns = out->self_ns;
+	out->waiter = wait_is_waiter(p, name);
 	out->lock_wait_ns = rounded(name->lock_wait);
 	if (function->estimated)
 		out->precision = PRECISION_ESTIMATED;

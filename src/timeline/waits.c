@@ -76,6 +76,18 @@ static int find_rule(const struct timeline_private *p, const struct name *frame)
 	return -1;
 }
 
+/* Of the library's functions that wait, those that do nothing else. */
+static bool is_library_wait(const struct timeline_private *p, const struct name *function)
+{
+	static const char *const names[] = { "wait", "acquire", "join", "_wait_for_tstate_lock", "get", "put", "select", "accept", "poll" };
+	const char *name = last_part(strings_get(p->strings, function->name));
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (strcmp(names[i], name) == 0)
+			return find_rule(p, function) >= 0;
+	return false;
+}
+
 /* DIRECT when no frame says otherwise. */
 static enum thread_state by_frames(const struct timeline_private *p, const struct wait_frames *frames, enum thread_state direct)
 {
@@ -116,7 +128,7 @@ enum thread_state wait_refine(const struct timeline_private *p, enum thread_stat
 	case THREAD_SLEEP:
 		return by_frames(p, frames, state);
 	case THREAD_NATIVE: /* woken where it waited: it does not run yet */
-		return frames->count && find_rule(p, frames->frames[0]) >= 0 ? THREAD_RUNNABLE : state;
+		return frames->count && is_library_wait(p, frames->frames[0]) ? THREAD_RUNNABLE : state;
 	default:
 		return state;
 	}
@@ -180,7 +192,7 @@ bool wait_is_waiter(const struct timeline_private *p, struct name *function)
 {
 	enum thread_state state = wait_of_leaf(p, function);
 
-	return (state != THREAD_PYTHON && state != THREAD_NATIVE) || find_rule(p, function) >= 0;
+	return (state != THREAD_PYTHON && state != THREAD_NATIVE) || is_library_wait(p, function);
 }
 
 struct wait_frames wait_frames_of_node(const struct timeline_private *p, uint32_t node)

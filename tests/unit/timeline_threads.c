@@ -25,7 +25,7 @@ Test(timeline_threads, split_time_by_the_kernels_clocks)
 }
 
 #define WAITS(wait) \
-	"0 thread_time ref=7 cpu_ns=0 state=83 wait=\"" wait "\"\n1000000000 thread_time ref=7 cpu_ns=0 state=83 wait=\"" wait "\"\n"
+	"0 thread_time ref=7 cpu_ns=0 state=83 wait=\"" wait "\"\n1000000000 thread_time ref=7 cpu_ns=0 voluntary=9 state=83 wait=\"" wait "\"\n"
 #define LIBRARY \
 	"0 code ref=10 line=1 name=\"get\" qualname=\"Queue.get\" file=\"/usr/lib/python3.11/queue.py\"\n" \
 	"0 code ref=11 line=2 name=\"wait\" qualname=\"Condition.wait\" file=\"/usr/lib/python3.11/threading.py\"\n" \
@@ -138,4 +138,13 @@ Test(timeline_threads, keep_two_with_the_same_tid_apart)
 	cr_assert_eq(function_named(t, "main")->self_ns, 600, "the first ended when the second began");
 	cr_assert_eq(function_named(t, "work")->self_ns, 400);
 	cr_assert_eq(function_named(t, "work")->precision, PRECISION_EXACT);
+}
+
+Test(timeline_threads, call_a_read_that_lasts_all_of_a_short_capture_idle)
+{
+	struct timeline *t = timeline_from_text(META NAMES ON(0) OFF(1500000000) SESSION
+		"0 thread_time ref=7 cpu_ns=5 voluntary=1 state=83 wait=\"read\"\n700000000 thread_time ref=7 cpu_ns=5 voluntary=1 state=83 wait=\"read\"\n"
+		"1500000000 thread_time ref=7 cpu_ns=5 voluntary=1 state=83 wait=\"read\"\n" THREAD(3, 7) "0 enter ref=1\n");
+
+	cr_assert_eq(t->threads[0].idle_ns, 1500000000);
 }
