@@ -1,7 +1,8 @@
 /*
- * What the hooks may cost, and when they are on. Time runs in cycles of about a quarter of a second; each has an allowance of
- * events (allowed share × cycle ÷ cost of one event). When it is used up a window closes, and the next one opens with the next
- * cycle: by the switch thread, by a callback that still fires, or by the attacher (REARM). Cycles are jittered by a quarter, so
+ * What the hooks may cost, and when they are on. Tokens are events that may be recorded. They are earned by running: allowed
+ * share × CPU time of the process (never more than one CPU's: under the GIL one thread runs Python) ÷ cost of one event. When
+ * they are used up a window closes; the next one opens after a cycle of about a quarter of a second, or later if too little was
+ * earned: by the switch thread, by a callback that still fires, or by the attacher (REARM). Cycles are jittered by a quarter, so
  * that windows do not beat with what the program does periodically.
  */
 #include "collector/collector.h"
@@ -73,9 +74,61 @@ static uint64_t calibrate(void)
 }
 _Static_assert(CALIBRATION_EVENTS * sizeof(struct event) <= SUBBUF_BYTES - SUBBUF_HEAD, "one round fits a sub-buffer");
 
+static void cycle_begin(uint64_t now)
+{
+	the.cycle_end = now + the.cycle_ticks * 3 / 4 + random_next() % (the.cycle_ticks / 2 + 1);
+}
+
+static uint64_t process_cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t ticks_to_ns(uint64_t ticks)
+{
+	return (uint64_t)((__uint128_t)ticks * 1000000000u / the.page->ticks_per_second);
+}
+
+static int64_t tokens_for(uint64_t ns, uint64_t ppm)
+{
+	return (int64_t)((__uint128_t)ns * ppm / 1000 / the.cost_ps);
+}
+
+/* What has been earned since it was last asked goes to the savings. */
+static void earn(uint64_t now)
+{
+	uint64_t cpu_ns = process_cpu_ns(), ran_ns = cpu_ns - the.earned_cpu_ns, passed_ns = ticks_to_ns(now - the.earned_at);
+
+	if (now <= the.earned_at)
+		return;
+	the.saved += tokens_for(ran_ns < passed_ns ? ran_ns : passed_ns, the.page->max_overhead_ppm);
+	if (the.saved > the.allowance)
+		the.saved = the.allowance;
+	the.earned_cpu_ns = cpu_ns;
+	the.earned_at = now;
+}
+
+/* Moves what has been saved into use, if that is enough to make a window worth its own cost. */
+static bool spend(uint64_t now)
+{
+	if (!the.page->max_overhead_ppm) {
+		the.tokens = INT64_MAX;
+		return true;
+	}
+	earn(now);
+	if (the.saved < the.allowance / 4)
+		return false;
+	the.tokens = the.saved;
+	the.saved = 0;
+	return true;
+}
+
 void budget_init(void)
 {
-	uint64_t own = calibrate(), share_ps;
+	uint64_t own = calibrate();
 
 	if (own < 2000)
 		own = 2000;
@@ -84,16 +137,12 @@ void budget_init(void)
 	the.page->cost_ps_c = the.cost_ps;
 	the.cycle_ticks = the.page->ticks_per_second * CYCLE_MS / 1000;
 	the.random = ticks_now() | 1;
-	share_ps = (uint64_t)CYCLE_MS * the.page->max_overhead_ppm * 1000; /* ms × ppm × 10^9 / 10^6 */
-	the.allowance = the.page->max_overhead_ppm ? (int64_t)(share_ps / the.cost_ps) : INT64_MAX;
+	the.allowance = tokens_for(CYCLE_MS * 1000000ull, the.page->max_overhead_ppm);
 	if (the.allowance < 100)
 		the.allowance = 100;
-}
-
-static void cycle_begin(uint64_t now)
-{
-	the.cycle_end = now + the.cycle_ticks * 3 / 4 + random_next() % (the.cycle_ticks / 2 + 1);
-	the.tokens = the.allowance;
+	the.saved = the.allowance / 2; /* something is seen at once */
+	the.earned_at = ticks_now();
+	the.earned_cpu_ns = process_cpu_ns();
 }
 
 static void write_window(uint64_t now, uint8_t kind, uint32_t reason)
@@ -105,8 +154,10 @@ void window_open(uint64_t now, enum window_reason reason)
 {
 	if (the.hooks_on || the.dead)
 		return;
-	the.window++;
 	cycle_begin(now);
+	if (!spend(now))
+		return;
+	the.window++;
 	if (!the.hooks->open()) {
 		the.window++;
 		the.tokens = -1;
@@ -129,9 +180,13 @@ void window_close(uint64_t now, enum window_reason reason)
 {
 	if (reason == WINDOW_DEADLINE || reason == WINDOW_ARM)
 		the.dead = true;
-	the.tokens = -1;
-	if (!the.hooks_on)
+	if (!the.hooks_on) {
+		the.tokens = -1;
 		return;
+	}
+	the.saved += the.tokens; /* overdrawn perhaps */
+	the.tokens = -1;
+	cycle_begin(now);
 	the.hooks_on = false;
 	the.window++;
 	the.hooks->close();
@@ -169,11 +224,13 @@ bool budget_ask(uint64_t now)
 			window_open(now, WINDOW_BUDGET);
 			may = the.hooks_on;
 		}
-	} else if (now >= the.cycle_end || !the.page->max_overhead_ppm) {
-		cycle_begin(now);
-		may = true;
 	} else {
-		window_close(now, WINDOW_BUDGET);
+		the.saved += the.tokens;
+		may = spend(now);
+		if (!may) {
+			the.tokens = 0;
+			window_close(now, WINDOW_BUDGET);
+		}
 	}
 	errno = saved;
 	return may;
@@ -183,7 +240,7 @@ static uint64_t ns_until(uint64_t ticks)
 {
 	uint64_t now = ticks_now();
 
-	return ticks <= now ? 0 : (uint64_t)((__uint128_t)(ticks - now) * 1000000000u / the.page->ticks_per_second) + 1;
+	return ticks <= now ? 0 : ticks_to_ns(ticks - now) + 1;
 }
 
 /* Takes the GIL, and does what is due. False: there is nothing more to do, ever. */
@@ -203,11 +260,14 @@ static bool switcher_act(void)
 			window_close(now, the.page->stop ? WINDOW_ARM : WINDOW_DEADLINE);
 		else if (!the.hooks_on && now >= the.cycle_end)
 			window_open(now, WINDOW_BUDGET);
+		the.page->switch_at_ticks = the.cycle_end;
 	}
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	held = (uint64_t)(end.tv_sec - begin.tv_sec) * 1000000000ull + (uint64_t)end.tv_nsec - (uint64_t)begin.tv_nsec;
 	if (held > the.page->holder_ns_max)
 		the.page->holder_ns_max = held;
+	if (the.hooks_on && the.page->max_overhead_ppm)
+		the.tokens -= tokens_for(held, 1000000);
 	the.python.PyGILState_Release(gil);
 	return !__atomic_load_n(&the.dead, __ATOMIC_ACQUIRE);
 }

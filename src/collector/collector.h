@@ -29,7 +29,9 @@ struct hooks {
 	void (*close)(void);                     /* hooks off */
 	void (*remove)(void);                    /* undoes install; hooks are off */
 	void (*forked)(void);                    /* in a forked child, perhaps without the GIL: plain stores only. May be NULL */
-	uint32_t cost_factor[16]; /* per minor version: cost of one event in a real program, in percent of our own part of it */
+	/* Per minor version: what one event costs a call-heavy program, in percent of our own part of it as calibrated. Two to
+	 * three times what a quiet machine shows (tests/hot/run), as caches are colder in a real program. 0: does not exist there. */
+	uint32_t cost_factor[16];
 };
 extern const struct hooks hooks_monitoring, hooks_evaluator, hooks_setprofile, hooks_settrace,
 	hooks_monitoring_lines; /* settrace's place from 3.12 on */
@@ -68,7 +70,9 @@ struct collector {
 	struct codes codes;
 	struct lanes lanes;
 	/* budget */
-	int64_t allowance;  /* tokens of one cycle */
+	int64_t allowance;  /* tokens of one cycle in which the process runs all the time: the most that is ever saved */
+	int64_t saved;      /* tokens earned while hooks are off */
+	uint64_t earned_cpu_ns, earned_at; /* up to when tokens were given */
 	uint64_t cycle_ticks, cycle_end, opened_at;
 	uint64_t random;
 	uint64_t cost_ps;   /* of one event */

@@ -216,5 +216,5 @@ const struct hooks hooks_evaluator = {
 	.close = hook_close,
 	.remove = hook_close,
 	.forked = hook_close,
-	.cost_factor = {[8] = 250, [9] = 250, [10] = 250, [11] = 700},
+	.cost_factor = {[8] = 200, [9] = 200, [10] = 200, [11] = 500},
 };

@@ -383,7 +383,7 @@ const struct hooks hooks_monitoring = {
 	.open = hook_open,
 	.close = hook_close,
 	.remove = remove_all,
-	.cost_factor = {[12] = 2000, [13] = 2000, [14] = 2000, [15] = 2000},
+	.cost_factor = {[12] = 600, [13] = 600, [14] = 600, [15] = 600},
 };
 
 const struct hooks hooks_monitoring_lines = {
