@@ -10,10 +10,16 @@ static const struct report_format FORMATS[] = {
 	{ "html", "html", "one self-contained page, no network, no script", write_html },
 	{ "json", "json", "everything, for programs: docs/schema/inferscope-report-1.schema.json", write_json },
 	{ "events", "events.json", "every call and event with its times, as JSON", write_events },
+	{ "perfetto", "pftrace", "every call on a time line, for ui.perfetto.dev", write_perfetto },
+	{ "chrome", "chrome.json", "the same as JSON, for Perfetto, TensorBoard and tools that read PyTorch's traces", write_chrome },
+	{ "speedscope", "speedscope.json", "flame graphs in speedscope", write_speedscope },
+	{ "collapsed", "collapsed", "folded stacks, for flamegraph.pl and gprof2dot", write_collapsed },
+	{ "pprof", "pb.gz", "for google/pprof and what reads its profiles", write_pprof },
+	{ "csv", "csv", "a table with the column names of nsys stats", write_csv },
 };
 
 static const struct { const char *alias, *name; } ALIASES[] = {
-	{ "markdown", "md" }, { "txt", "text" }, { "log", "text" }, { "htm", "html" },
+	{ "markdown", "md" }, { "txt", "text" }, { "log", "text" }, { "htm", "html" }, { "folded", "collapsed" }, { "perfetto-trace", "perfetto" },
 };
 
 const struct report_format *report_formats(size_t *count)

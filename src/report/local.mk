@@ -3,8 +3,10 @@ libreport_a_SOURCES = src/report/report.h src/report/formats.c src/report/model.
 	src/report/glossary.def src/report/quality.c src/report/tree.c src/report/quantity.h src/report/quantity.c src/report/name.h \
 	src/report/name.c src/report/terminal.h src/report/terminal.c src/report/summary.c src/report/write_text.c src/report/write_md.c \
 	src/report/html.h src/report/html_style.h src/report/html_tree.c src/report/write_html.c src/report/write_json.c \
-	src/report/write_events.c
+	src/report/write_events.c src/report/export.h src/report/export.c src/report/rows.h src/report/rows.c src/report/proto.h \
+	src/report/write_perfetto.c src/report/write_chrome.c src/report/write_speedscope.c src/report/write_collapsed.c \
+	src/report/write_pprof.c src/report/write_csv.c
 # Programs that read the reports find their schemas beside the tool.
 schemadir = $(pkgdatadir)/schema
 dist_schema_DATA = docs/schema/inferscope-report-1.schema.json docs/schema/inferscope-events-1.schema.json
-EXTRA_DIST += docs/report.md
+EXTRA_DIST += docs/report.md docs/exports.md

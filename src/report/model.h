@@ -125,5 +125,11 @@ int write_md(const struct report *report, struct sink *sink, struct error *err);
 int write_html(const struct report *report, struct sink *sink, struct error *err);
 int write_json(const struct report *report, struct sink *sink, struct error *err);
 int write_events(const struct report *report, struct sink *sink, struct error *err);
+int write_perfetto(const struct report *report, struct sink *sink, struct error *err);
+int write_chrome(const struct report *report, struct sink *sink, struct error *err);
+int write_speedscope(const struct report *report, struct sink *sink, struct error *err);
+int write_collapsed(const struct report *report, struct sink *sink, struct error *err);
+int write_pprof(const struct report *report, struct sink *sink, struct error *err);
+int write_csv(const struct report *report, struct sink *sink, struct error *err);
 
 #endif

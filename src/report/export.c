@@ -1,0 +1,122 @@
+/* Names and words of the exports. */
+#include "report/export.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "report/name.h"
+
+enum { NAME_COLUMNS = 400, THREAD_COLUMNS = 100, COMMAND_COLUMNS = 200 };
+
+const struct export_load EXPORT_LOADS[] = {
+	{ THREAD_PYTHON, "running Python" }, { THREAD_NATIVE, "running native code" }, { THREAD_GIL_WAIT, "waiting for the GIL" }, { THREAD_LOCK_WAIT, "waiting for a lock" },
+	{ THREAD_IO_WAIT, "waiting for I/O" }, { THREAD_GPU_WAIT, "waiting for the GPU" }, { THREAD_RUNNABLE, "waiting for a CPU" },
+};
+const size_t EXPORT_LOAD_COUNT = sizeof EXPORT_LOADS / sizeof *EXPORT_LOADS;
+
+const struct export_kind EXPORT_KINDS[] = {
+	{ EVENT_PY_ENTER, "python_function", "Python" }, { EVENT_C_ENTER, "c_function", "C" }, { EVENT_SCOPE_ENTER, "user_annotation", "scope" },
+	{ EVENT_CPU_SYSCALL, "syscall", "system call" }, { EVENT_GPU_API, "cuda_runtime", "CUDA call" }, { EVENT_GPU_KERNEL, "kernel", "kernel" },
+	{ EVENT_H2D_COPY, "gpu_memcpy", "Memcpy HtoD" }, { EVENT_D2H_COPY, "gpu_memcpy", "Memcpy DtoH" }, { EVENT_D2D_COPY, "gpu_memcpy", "Memcpy DtoD" },
+	{ EVENT_GPU_MEMSET, "gpu_memset", "Memset (Device)" }, { EVENT_GPU_SYNC, "cuda_sync", "synchronization" }, { EVENT_MEMORY_ALLOC, "memory", "allocation" },
+	{ EVENT_MEMORY_FREE, "memory", "free" }, { EVENT_INSTANT, "mark_event", "event" },
+};
+const size_t EXPORT_KIND_COUNT = sizeof EXPORT_KINDS / sizeof *EXPORT_KINDS;
+
+size_t export_kind(unsigned kind)
+{
+	size_t i = 0;
+
+	while (i + 1 < EXPORT_KIND_COUNT && EXPORT_KINDS[i].kind != kind)
+		i++;
+	return i;
+}
+
+const char *export_label(const struct interval *interval)
+{
+	return interval->name && *interval->name ? interval->name : EXPORT_KINDS[export_kind(interval->kind)].label;
+}
+
+bool export_flows(const struct interval *interval)
+{
+	if (!interval->correlation)
+		return false;
+	if (interval->kind == EVENT_GPU_API)
+		return strstr(interval->name, "Launch") || strstr(interval->name, "Memcpy") || strstr(interval->name, "Memset");
+	return interval->kind >= EVENT_GPU_KERNEL && interval->kind <= EVENT_GPU_MEMSET;
+}
+
+void export_string(const char *string, struct text *out)
+{
+	text_clear(out);
+	name_add(out, string, NAME_COLUMNS, 0);
+	if (!out->length)
+		text_add_string(out, "(no name)");
+}
+
+void export_name(const struct timeline *timeline, uint32_t function, struct text *out)
+{
+	export_string(function < timeline->function_count ? timeline->functions[function].name : "(unknown)", out);
+}
+
+void export_file(const struct timeline *timeline, uint32_t function, struct text *out)
+{
+	text_clear(out);
+	if (function < timeline->function_count)
+		name_add(out, timeline->functions[function].file, NAME_COLUMNS, NAME_PATH);
+}
+
+void export_thread(const struct timeline *timeline, uint32_t thread, struct text *out)
+{
+	text_clear(out);
+	if (thread >= timeline->thread_count) {
+		text_add_string(out, "no thread");
+		return;
+	}
+	name_add(out, *timeline->threads[thread].name ? timeline->threads[thread].name : "thread", THREAD_COLUMNS, 0);
+	text_printf(out, " (%u)", timeline->threads[thread].tid);
+}
+
+void export_process(const struct report *report, struct text *out)
+{
+	text_clear(out);
+	name_add(out, *report->command ? report->command : "process", COMMAND_COLUMNS, NAME_HEAD);
+	text_printf(out, " (%u)", export_pid(report));
+}
+
+uint32_t export_pid(const struct report *report)
+{
+	const struct timeline *timeline = report->timeline;
+
+	return report->pid ? report->pid : timeline->thread_count ? timeline->threads[0].tid : 1;
+}
+
+void export_quality(const struct report *report, struct text *out)
+{
+	const struct timeline *timeline = report->timeline;
+	const struct timeline_quality *quality = &timeline->quality;
+
+	text_clear(out);
+	text_printf(out, "calls were seen %llu.%llu %% of the time, %llu calls skipped, %llu events lost, %llu unmatched, %llu samples", (unsigned long long)(report->coverage_pct * 10 + 0.5) / 10,
+		(unsigned long long)(report->coverage_pct * 10 + 0.5) % 10, (unsigned long long)quality->skipped_calls, (unsigned long long)quality->lost_events,
+		(unsigned long long)quality->unmatched, (unsigned long long)quality->samples);
+	if (quality->damaged_chunks || quality->truncated)
+		text_printf(out, ", trace %s", quality->damaged_chunks ? "damaged" : "cut");
+	if (isfinite(report->overhead_pct))
+		text_printf(out, ", overhead %.1f %%", report->overhead_pct);
+}
+
+int export_trace(const struct report *report, const char *format, struct error *err)
+{
+	if (report->trace)
+		return 0;
+	fail(err, ERR_USAGE, "the %s format needs the trace, which was not kept", format);
+	return fail_hint(err, "leave out --trace none");
+}
+
+uint64_t export_load_milli(const struct load_slot *slot, enum thread_state state)
+{
+	uint64_t length = slot->end_ns - slot->start_ns;
+
+	return length ? (uint64_t)((unsigned __int128)slot->state_ns[state] * 1000 / length) : 0;
+}

@@ -1,0 +1,38 @@
+/* What the exports share: the same function, thread or process has the same name in each of them, and each says how good its data are. */
+#ifndef INFERSCOPE_REPORT_EXPORT_H
+#define INFERSCOPE_REPORT_EXPORT_H
+
+#include "report/model.h"
+
+/* Each clears OUT first. All text is visible on one line; long names lose their beginning. */
+void export_name(const struct timeline *timeline, uint32_t function, struct text *out);
+void export_file(const struct timeline *timeline, uint32_t function, struct text *out);
+void export_thread(const struct timeline *timeline, uint32_t thread, struct text *out); /* "MainThread (4121)" */
+void export_process(const struct report *report, struct text *out);                     /* "python server.py (4121)" */
+void export_string(const char *string, struct text *out);                               /* any other name */
+/* "calls were seen 91 % of the time, 12 events lost, …": what a reader of the numbers must know. */
+void export_quality(const struct report *report, struct text *out);
+
+uint32_t export_pid(const struct report *report);
+/* Fails with a hint when the trace was not kept. */
+int export_trace(const struct report *report, const char *format, struct error *err);
+
+/* How the kinds of intervals are called: as Kineto does, where it has a word. */
+struct export_kind { uint8_t kind; const char *category, *label; };
+extern const struct export_kind EXPORT_KINDS[];
+extern const size_t EXPORT_KIND_COUNT;
+/* Its index, or of any other kind the last one's. */
+size_t export_kind(unsigned kind);
+/* Its own name, or its kind's. */
+const char *export_label(const struct interval *interval);
+/* True for work of the device and the calls that ask for it: an arrow leads from the one to the other. */
+bool export_flows(const struct interval *interval);
+
+/* A state of threads that is shown as a counter: how many threads were in it, on average, in each slot. */
+struct export_load { enum thread_state state; const char *name; };
+extern const struct export_load EXPORT_LOADS[];
+extern const size_t EXPORT_LOAD_COUNT;
+/* In thousandths of a thread. */
+uint64_t export_load_milli(const struct load_slot *slot, enum thread_state state);
+
+#endif

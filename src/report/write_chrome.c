@@ -1,0 +1,515 @@
+/*
+ * Chrome's trace JSON in the dialect of Kineto (PyTorch's profiler), which Perfetto, chrome://tracing, TensorBoard and HolisticTraceAnalysis read. A
+ * slice is written when it ends; one that began in the same ns as its caller waits for it, because readers nest in the order of the file there.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/export.h"
+#include "report/rows.h"
+
+enum { WAITING_LIMIT = 4096, FRAMES_MAX = 1 << 20 };
+#define FIRST_ROW_TID 4194305u /* the kernel numbers no thread so high */
+
+struct waiting { uint64_t start_ns, end_ns; uint32_t function, depth, order; uint8_t kind; bool open_start, open_end, exception; };
+
+/* The open calls of one lane of the trace, and the closed ones whose caller is still open and began with them. */
+struct stack {
+	struct row *row;
+	uint64_t *starts; /* by depth */
+	size_t starts_capacity;
+	struct waiting *waiting;
+	size_t waiting_count, waiting_capacity;
+};
+
+struct chrome {
+	const struct report *report;
+	const struct timeline *timeline;
+	struct sink *sink;
+	struct rows *rows;
+	struct stack **stacks; /* by lane */
+	size_t stack_count;
+	char **labels;         /* of functions, made at their first use, inside JSON quotes */
+	uint32_t pid, next_tid, *row_tids;
+	size_t row_capacity;
+	struct text line, name, other;
+	bool failed, any;
+};
+
+static void begin_line(struct chrome *all)
+{
+	text_clear(&all->line);
+	text_add_string(&all->line, all->any ? ",\n{" : "{");
+	all->any = true;
+}
+
+static void end_line(struct chrome *all)
+{
+	text_add(&all->line, "}", 1);
+	all->failed |= all->line.failed || all->name.failed || all->other.failed;
+	if (!all->failed)
+		sink_write(all->sink, all->line.data, all->line.length);
+}
+
+static void add_quoted(struct text *line, const struct text *string)
+{
+	text_add(line, "\"", 1);
+	text_add_json(line, string->data ? string->data : "", string->length);
+	text_add(line, "\"", 1);
+}
+
+/* Decimal digits without printf: this is most of the file. */
+static char *digits(char *end, uint64_t value, unsigned at_least)
+{
+	for (; value || at_least; value /= 10) {
+		*--end = (char)('0' + value % 10);
+		at_least -= at_least > 0;
+	}
+	return end;
+}
+
+/* KEY, microseconds with three decimals: exact. */
+static void add_us(struct text *line, const char *key, uint64_t ns)
+{
+	char number[40], *end = number + sizeof number, *at = digits(end, ns % 1000, 3);
+
+	*--at = '.';
+	at = digits(at, ns / 1000, 1);
+	text_add_string(line, key);
+	text_add(line, at, (size_t)(end - at));
+}
+
+static void add_u32(struct text *line, const char *key, uint32_t value)
+{
+	char number[16], *end = number + sizeof number, *at = digits(end, value, 1);
+
+	text_add_string(line, key);
+	text_add(line, at, (size_t)(end - at));
+}
+
+static void put_meta(struct chrome *all, const char *what, uint32_t pid, uint32_t tid, const char *key, const struct text *value)
+{
+	begin_line(all);
+	text_printf(&all->line, "\"ph\":\"M\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u,\"ts\":0,\"args\":{\"%s\":", what, pid, tid, key);
+	add_quoted(&all->line, value);
+	text_add_string(&all->line, "}");
+	end_line(all);
+}
+
+static void put_sort_index(struct chrome *all, const char *what, uint32_t pid, uint32_t tid, uint32_t index)
+{
+	begin_line(all);
+	text_printf(&all->line, "\"ph\":\"M\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u,\"ts\":0,\"args\":{\"sort_index\":%u}", what, pid, tid, index);
+	end_line(all);
+}
+
+static void put_processes(struct chrome *all)
+{
+	export_process(all->report, &all->name);
+	put_meta(all, "process_name", all->pid, 0, "name", &all->name);
+	text_clear(&all->name);
+	text_add_string(&all->name, "CPU");
+	put_meta(all, "process_labels", all->pid, 0, "labels", &all->name);
+	put_sort_index(all, "process_sort_index", all->pid, 0, 0);
+	for (size_t i = 0; i < all->timeline->device_count; i++) {
+		text_clear(&all->name);
+		text_printf(&all->name, "GPU %u", all->timeline->devices[i].id);
+		put_meta(all, "process_name", all->timeline->devices[i].id, 0, "name", &all->name);
+		put_meta(all, "process_labels", all->timeline->devices[i].id, 0, "labels", &all->name);
+		put_sort_index(all, "process_sort_index", all->timeline->devices[i].id, 0, (uint32_t)i + 1);
+	}
+	for (uint32_t i = 0; i < all->timeline->thread_count; i++) {
+		export_thread(all->timeline, i, &all->name);
+		put_meta(all, "thread_name", all->pid, all->timeline->threads[i].tid, "name", &all->name);
+		put_sort_index(all, "thread_sort_index", all->pid, all->timeline->threads[i].tid, 16 * i);
+	}
+}
+
+static bool on_device(const struct row *row)
+{
+	return row->group == ROWS_STREAM || row->group == ROWS_SYNC;
+}
+
+static uint32_t row_pid(const struct chrome *all, const struct row *row)
+{
+	return on_device(row) ? row->a : all->pid;
+}
+
+/* The first row of a thread or stream has its number, the others get numbers of their own and a name. */
+static uint32_t row_tid(struct chrome *all, const struct row *row, bool fresh)
+{
+	uint32_t tid, *bigger;
+
+	if (!fresh)
+		return all->row_tids[row->id];
+	if (row->id >= all->row_capacity) {
+		bigger = realloc(all->row_tids, (row->id + (size_t)256) * sizeof *bigger);
+		if (!bigger) {
+			all->failed = true;
+			return 0;
+		}
+		all->row_tids = bigger;
+		all->row_capacity = row->id + (size_t)256;
+	}
+	if (row->group == ROWS_CALLS && !row->number && row->a < all->timeline->thread_count) {
+		tid = all->timeline->threads[row->a].tid;
+	} else {
+		tid = row->group == ROWS_STREAM && !row->number && row->b < FIRST_ROW_TID ? row->b : all->next_tid++;
+		row_name(row, all->timeline, &all->name);
+		put_meta(all, "thread_name", row_pid(all, row), tid, "name", &all->name);
+		put_sort_index(all, "thread_sort_index", row_pid(all, row), tid, on_device(row) ? row->b : 16 * row->a + row->group);
+	}
+	all->row_tids[row->id] = tid;
+	return tid;
+}
+
+/* "server.py(88): handle", as torch writes it. */
+static const char *label_of(struct chrome *all, uint32_t function)
+{
+	struct text label;
+
+	if (function >= all->timeline->function_count)
+		return "(unknown)";
+	if (all->labels[function])
+		return all->labels[function];
+	text_init(&label);
+	export_file(all->timeline, function, &all->other);
+	if (all->other.length) {
+		text_add_json(&label, all->other.data, all->other.length);
+		if (all->timeline->functions[function].line)
+			text_printf(&label, "(%u)", all->timeline->functions[function].line);
+		text_add_string(&label, ": ");
+	}
+	export_name(all->timeline, function, &all->other);
+	text_add_json(&label, all->other.data ? all->other.data : "", all->other.length);
+	all->failed |= label.failed;
+	all->labels[function] = label.failed ? NULL : label.data;
+	return label.failed ? "" : label.data;
+}
+
+/* ph, cat and the name's key; the name and the rest follow. */
+static void begin_event(struct chrome *all, char phase, unsigned kind)
+{
+	begin_line(all);
+	text_add_string(&all->line, "\"ph\":\"");
+	text_add(&all->line, &phase, 1);
+	text_add_string(&all->line, "\",\"cat\":\"");
+	text_add_string(&all->line, EXPORT_KINDS[export_kind(kind)].category);
+	text_add_string(&all->line, "\",\"name\":\"");
+}
+
+static void add_place(struct chrome *all, uint32_t pid, uint32_t tid, uint64_t at_ns)
+{
+	add_u32(&all->line, ",\"pid\":", pid);
+	add_u32(&all->line, ",\"tid\":", tid);
+	add_us(&all->line, ",\"ts\":", at_ns);
+}
+
+static void put_call(struct chrome *all, const struct stack *stack, const struct waiting *call)
+{
+	begin_event(all, 'X', call->kind);
+	text_add_string(&all->line, label_of(all, call->function));
+	text_add(&all->line, "\"", 1);
+	add_place(all, all->pid, all->row_tids[stack->row->id], call->start_ns);
+	add_us(&all->line, ",\"dur\":", call->end_ns - call->start_ns);
+	if (call->open_start || call->open_end || call->exception)
+		text_printf(&all->line, ",\"args\":{\"began_before\":%s,\"ended_after\":%s,\"exception\":%s}", call->open_start ? "true" : "false",
+			call->open_end ? "true" : "false", call->exception ? "true" : "false");
+	end_line(all);
+}
+
+static struct stack *stack_of(struct chrome *all, const struct interval *call)
+{
+	struct stack **stacks, *stack;
+	bool fresh;
+
+	if (call->lane < all->stack_count && all->stacks[call->lane])
+		return all->stacks[call->lane];
+	if (call->lane >= all->stack_count) {
+		size_t count = call->lane + (size_t)64;
+
+		stacks = realloc(all->stacks, count * sizeof *stacks);
+		if (!stacks) {
+			all->failed = true;
+			return NULL;
+		}
+		memset(stacks + all->stack_count, 0, (count - all->stack_count) * sizeof *stacks);
+		all->stacks = stacks;
+		all->stack_count = count;
+	}
+	stack = calloc(1, sizeof *stack);
+	if (!stack) {
+		all->failed = true;
+		return NULL;
+	}
+	all->stacks[call->lane] = stack;
+	stack->row = rows_of_calls(all->rows, call->lane, call->thread, &fresh);
+	if (stack->row)
+		row_tid(all, stack->row, fresh);
+	return stack;
+}
+
+static bool room_for(void **array, size_t count, size_t *capacity, size_t size)
+{
+	size_t wanted = *capacity ? *capacity * 2 : 64;
+	void *bigger;
+
+	if (count < *capacity)
+		return true;
+	bigger = realloc(*array, wanted * size);
+	if (!bigger)
+		return false;
+	*array = bigger;
+	*capacity = wanted;
+	return true;
+}
+
+static bool call_begins(void *context, const struct interval *call)
+{
+	struct chrome *all = context;
+	struct stack *stack = stack_of(all, call);
+
+	if (!stack || !stack->row)
+		return !all->failed;
+	while (call->depth >= stack->starts_capacity && !all->failed)
+		all->failed = !room_for((void **)&stack->starts, stack->starts_capacity, &stack->starts_capacity, sizeof *stack->starts);
+	if (!all->failed)
+		stack->starts[call->depth] = call->start_ns;
+	return !all->failed && !sink_failed(all->sink);
+}
+
+/* Callers before what they call; those that stand side by side as they came. */
+static int by_depth(const void *a, const void *b)
+{
+	const struct waiting *x = a, *y = b;
+
+	if (x->depth != y->depth)
+		return x->depth < y->depth ? -1 : 1;
+	return x->order < y->order ? -1 : x->order > y->order;
+}
+
+/* Those that waited for a call that began at START. */
+static void put_waiting(struct chrome *all, struct stack *stack, uint64_t start_ns)
+{
+	size_t from = stack->waiting_count;
+
+	while (from && stack->waiting[from - 1].start_ns == start_ns)
+		from--;
+	if (stack->waiting_count - from > 1)
+		qsort(stack->waiting + from, stack->waiting_count - from, sizeof *stack->waiting, by_depth);
+	for (size_t i = from; i < stack->waiting_count; i++)
+		put_call(all, stack, &stack->waiting[i]);
+	stack->waiting_count = from;
+}
+
+/* One of no length can be written at any time: it is in nobody's way. So what waits is bounded by the depth of the stack. */
+static void call_ends(struct chrome *all, const struct interval *call)
+{
+	struct stack *stack = stack_of(all, call);
+	struct waiting done = { .start_ns = call->start_ns, .end_ns = call->end_ns, .function = call->function, .depth = call->depth, .kind = call->kind,
+		.open_start = call->open_start, .open_end = call->open_end, .exception = call->exception };
+
+	if (!stack || !stack->row)
+		return;
+	if (!call->depth || stack->starts[call->depth - 1] != call->start_ns) {
+		put_call(all, stack, &done);
+		put_waiting(all, stack, call->start_ns);
+	} else if (done.start_ns == done.end_ns && stack->waiting_count >= WAITING_LIMIT) {
+		put_call(all, stack, &done);
+	} else if (room_for((void **)&stack->waiting, stack->waiting_count, &stack->waiting_capacity, sizeof *stack->waiting)) {
+		done.order = (uint32_t)stack->waiting_count;
+		stack->waiting[stack->waiting_count++] = done;
+	} else {
+		all->failed = true;
+	}
+}
+
+static void add_device(struct chrome *all, const struct interval *interval)
+{
+	text_printf(&all->line, "\"device\":%u,\"stream\":%u,\"correlation\":%u", interval->device, interval->stream, interval->correlation);
+	if (interval->kind == EVENT_GPU_KERNEL)
+		text_printf(&all->line, ",\"grid\":[%u,%u,%u],\"block\":[%u,%u,%u]", interval->grid[0], interval->grid[1], interval->grid[2], interval->block[0], interval->block[1], interval->block[2]);
+	if (interval->bytes)
+		text_printf(&all->line, ",\"bytes\":%llu", (unsigned long long)interval->bytes);
+}
+
+static void add_arguments(struct chrome *all, const struct interval *interval)
+{
+	text_add_string(&all->line, ",\"args\":{");
+	if (*interval->metadata) {
+		export_string(interval->metadata, &all->other);
+		text_add_string(&all->line, "\"metadata\":");
+		add_quoted(&all->line, &all->other);
+	} else if (interval->kind == EVENT_GPU_API) {
+		add_u32(&all->line, "\"correlation\":", interval->correlation);
+	} else if (interval->kind >= EVENT_GPU_KERNEL && interval->kind <= EVENT_GPU_SYNC) {
+		add_device(all, interval);
+	} else if (interval->bytes) {
+		text_printf(&all->line, "\"Bytes\":%llu", (unsigned long long)interval->bytes);
+	}
+	text_add_string(&all->line, "}");
+}
+
+/* An arrow from the call that asked to the work of the device. */
+static void put_flow(struct chrome *all, const struct interval *interval, uint32_t pid, uint32_t tid)
+{
+	begin_line(all);
+	text_add_string(&all->line, interval->kind == EVENT_GPU_API ? "\"ph\":\"s\"" : "\"ph\":\"f\",\"bp\":\"e\"");
+	add_u32(&all->line, ",\"id\":", interval->correlation);
+	add_place(all, pid, tid, interval->start_ns);
+	text_add_string(&all->line, ",\"cat\":\"ac2g\",\"name\":\"ac2g\"");
+	end_line(all);
+}
+
+static void put_slice(struct chrome *all, const struct interval *interval)
+{
+	bool fresh;
+	struct row *row = rows_place(all->rows, interval, &fresh);
+	uint32_t tid;
+
+	if (!row)
+		return;
+	tid = row_tid(all, row, fresh);
+	begin_event(all, 'X', interval->kind);
+	export_string(export_label(interval), &all->name);
+	text_add_json(&all->line, all->name.data ? all->name.data : "", all->name.length);
+	text_add(&all->line, "\"", 1);
+	add_place(all, row_pid(all, row), tid, interval->start_ns);
+	add_us(&all->line, ",\"dur\":", interval->end_ns - interval->start_ns);
+	add_arguments(all, interval);
+	end_line(all);
+	if (export_flows(interval))
+		put_flow(all, interval, row_pid(all, row), tid);
+}
+
+static void put_instant(struct chrome *all, const struct interval *interval)
+{
+	bool thread = interval->thread < all->timeline->thread_count;
+
+	begin_event(all, 'i', interval->kind);
+	export_string(export_label(interval), &all->name);
+	text_add_json(&all->line, all->name.data ? all->name.data : "", all->name.length);
+	text_add_string(&all->line, thread ? "\",\"s\":\"t\"" : "\",\"s\":\"p\"");
+	add_place(all, all->pid, thread ? all->timeline->threads[interval->thread].tid : all->pid, interval->start_ns);
+	add_arguments(all, interval);
+	end_line(all);
+}
+
+static bool interval_ends(void *context, const struct interval *interval)
+{
+	struct chrome *all = context;
+
+	switch (interval->kind) {
+	case EVENT_PY_ENTER:
+	case EVENT_C_ENTER:
+		call_ends(all, interval);
+		break;
+	case EVENT_SCOPE_EXIT:
+		break;
+	case EVENT_INSTANT:
+	case EVENT_MEMORY_ALLOC:
+	case EVENT_MEMORY_FREE:
+		put_instant(all, interval);
+		break;
+	default:
+		put_slice(all, interval);
+	}
+	return !all->failed && !sink_failed(all->sink);
+}
+
+static void put_loads(struct chrome *all)
+{
+	for (size_t i = 0; i < all->timeline->slot_count && !sink_failed(all->sink); i++) {
+		const struct load_slot *slot = &all->timeline->slots[i];
+
+		begin_line(all);
+		add_u32(&all->line, "\"ph\":\"C\",\"name\":\"threads\",\"pid\":", all->pid);
+		add_us(&all->line, ",\"ts\":", slot->start_ns);
+		text_add_string(&all->line, ",\"args\":{");
+		for (size_t load = 0; load < EXPORT_LOAD_COUNT; load++) {
+			uint64_t milli = export_load_milli(slot, EXPORT_LOADS[load].state);
+
+			text_printf(&all->line, "%s\"%s\":%llu.%03llu", load ? "," : "", EXPORT_LOADS[load].name, (unsigned long long)(milli / 1000), (unsigned long long)(milli % 1000));
+		}
+		text_add_string(&all->line, "}");
+		end_line(all);
+	}
+}
+
+static void write_head(struct chrome *all)
+{
+	const struct timeline *timeline = all->timeline;
+
+	sink_puts(all->sink, "{\"schema\":\"inferscope.chrome/1\",\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"deviceProperties\":[");
+	for (size_t i = 0; i < timeline->device_count; i++)
+		sink_printf(all->sink, "%s{\"id\":%u,\"name\":\"GPU %u\"}", i ? "," : "", timeline->devices[i].id, timeline->devices[i].id);
+	sink_printf(all->sink, "],\"distributedInfo\":{\"rank\":0},\"baseTimeNanoseconds\":%llu,\"inferscope\":{\"quality\":", (unsigned long long)timeline->start_unix_ns);
+	export_quality(all->report, &all->name);
+	text_clear(&all->line);
+	add_quoted(&all->line, &all->name);
+	sink_write(all->sink, all->line.data ? all->line.data : "\"\"", all->line.data ? all->line.length : 2);
+	sink_puts(all->sink, "},\"traceEvents\":[\n");
+}
+
+static int write_all(struct chrome *all, struct error *err)
+{
+	write_head(all);
+	put_processes(all);
+	put_loads(all);
+	if (timeline_walk(all->timeline, all->report->trace, call_begins, interval_ends, all, err) < 0)
+		return -1;
+	if (all->failed)
+		return fail(err, ERR_MEMORY, "writing the Chrome trace");
+	sink_printf(all->sink, "\n],\"notShown\":%llu}\n", (unsigned long long)rows_refused(all->rows));
+	return 0;
+}
+
+/* Devices are processes there, by their number: ours must not be one of them (in a container it may be process 1). */
+static uint32_t choose_pid(const struct report *report)
+{
+	uint32_t pid = export_pid(report);
+
+	for (size_t i = 0; i < report->timeline->device_count; i++)
+		if (report->timeline->devices[i].id == pid)
+			return FIRST_ROW_TID + pid;
+	return pid;
+}
+
+static void stack_free(struct stack *stack)
+{
+	if (!stack)
+		return;
+	free(stack->starts);
+	free(stack->waiting);
+	free(stack);
+}
+
+int write_chrome(const struct report *report, struct sink *sink, struct error *err)
+{
+	const struct timeline *timeline = report->timeline;
+	struct chrome all = { .report = report, .timeline = timeline, .sink = sink, .next_tid = FIRST_ROW_TID };
+	int result = -1;
+
+	if (export_trace(report, "chrome", err) < 0)
+		return -1;
+	all.pid = choose_pid(report);
+	all.rows = rows_new();
+	all.labels = calloc(timeline->function_count + 1, sizeof *all.labels);
+	if (!all.rows || !all.labels)
+		fail(err, ERR_MEMORY, "writing the Chrome trace");
+	else
+		result = write_all(&all, err);
+	for (size_t i = 0; i < all.stack_count; i++)
+		stack_free(all.stacks[i]);
+	for (size_t i = 0; all.labels && i < timeline->function_count; i++)
+		free(all.labels[i]);
+	free(all.stacks);
+	free(all.labels);
+	free(all.row_tids);
+	rows_free(all.rows);
+	text_done(&all.line);
+	text_done(&all.name);
+	text_done(&all.other);
+	return result;
+}

@@ -1,0 +1,235 @@
+/*
+ * A profile as google/pprof reads it: profile.proto, packed by zlib as gzip. A sample is a distinct stack of a thread with its calls, samples, wall and
+ * CPU self time. Messages may come in any order, so stacks are written while they are found and the tables after them; string n of the
+ * table is known beforehand, and nothing is kept. The gzip head names InferScope, by which it knows its own files.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "report/export.h"
+#include "report/proto.h"
+
+enum profile_field { PROFILE_TYPE = 1, PROFILE_SAMPLE = 2, PROFILE_MAPPING = 3, PROFILE_LOCATION = 4, PROFILE_FUNCTION = 5, PROFILE_STRING = 6, PROFILE_TIME = 9, PROFILE_DURATION = 10, PROFILE_PERIOD_TYPE = 11, PROFILE_PERIOD = 12, PROFILE_COMMENT = 13, PROFILE_DEFAULT = 14 };
+
+/* The table's first strings; then two for each function, one for each thread, and the process's three. */
+enum fixed_string { STRING_EMPTY, STRING_SAMPLES, STRING_CALLS, STRING_COUNT, STRING_WALL, STRING_CPU, STRING_NANOSECONDS, STRING_THREAD, STRING_FIXED };
+static const char *const STRINGS[] = { "", "samples", "calls", "count", "wall", "cpu", "nanoseconds", "thread" };
+enum process_string { STRING_EXECUTABLE, STRING_QUALITY, STRING_COMMAND };
+
+struct pprof {
+	const struct report *report;
+	const struct timeline *timeline;
+	struct sink *sink;
+	z_stream packer;
+	bool failed;
+	struct text message, inner, list, name;
+	unsigned char packed[16384];
+};
+
+static void pack(struct pprof *all, const void *bytes, size_t length, int flush)
+{
+	int status;
+
+	all->packer.next_in = (unsigned char *)(uintptr_t)bytes;
+	all->packer.avail_in = (unsigned)length;
+	do {
+		all->packer.next_out = all->packed;
+		all->packer.avail_out = sizeof all->packed;
+		status = deflate(&all->packer, flush);
+		all->failed |= status == Z_STREAM_ERROR;
+		sink_write(all->sink, all->packed, sizeof all->packed - all->packer.avail_out);
+	} while (!all->failed && all->packer.avail_out == 0);
+}
+
+/* Writes all->message as FIELD of the profile. */
+static void put_message(struct pprof *all, enum profile_field field)
+{
+	unsigned char head[PROTO_FIELD_BYTES];
+
+	all->failed |= all->message.failed || all->inner.failed || all->list.failed || all->name.failed;
+	if (all->failed)
+		return;
+	pack(all, head, (size_t)(proto_head(head, field, all->message.length) - head), Z_NO_FLUSH);
+	pack(all, all->message.data, all->message.length, Z_NO_FLUSH);
+}
+
+static void put_number(struct pprof *all, enum profile_field field, uint64_t value)
+{
+	unsigned char bytes[PROTO_FIELD_BYTES];
+
+	pack(all, bytes, (size_t)(proto_number(bytes, field, value) - bytes), Z_NO_FLUSH);
+}
+
+static uint64_t function_string(uint32_t function, bool file)
+{
+	return STRING_FIXED + 2 * (uint64_t)function + file;
+}
+
+static uint64_t thread_string(const struct pprof *all, uint32_t thread)
+{
+	return STRING_FIXED + 2 * (uint64_t)all->timeline->function_count + thread;
+}
+
+static uint64_t process_string(const struct pprof *all, enum process_string string)
+{
+	return STRING_FIXED + 2 * (uint64_t)all->timeline->function_count + all->timeline->thread_count + string;
+}
+
+static void put_value_type(struct pprof *all, enum profile_field field, enum fixed_string type, enum fixed_string unit)
+{
+	text_clear(&all->message);
+	proto_add_number(&all->message, 1, type);
+	proto_add_number(&all->message, 2, unit);
+	put_message(all, field);
+}
+
+static void add_packed(struct pprof *all, uint64_t value)
+{
+	unsigned char bytes[PROTO_FIELD_BYTES];
+
+	text_add(&all->list, bytes, (size_t)(proto_varint(bytes, value) - bytes));
+}
+
+static void put_sample(struct pprof *all, uint32_t index)
+{
+	const struct tree_node *node = &all->timeline->nodes[index];
+
+	text_clear(&all->message);
+	text_clear(&all->list);
+	for (uint32_t at = index; at; at = all->timeline->nodes[at].parent)
+		add_packed(all, (uint64_t)all->timeline->nodes[at].function + 1);
+	proto_add_message(&all->message, 1, &all->list);
+	text_clear(&all->list);
+	add_packed(all, node->samples);
+	add_packed(all, node->calls);
+	add_packed(all, node->estimated_self_ns);
+	add_packed(all, node->cpu_self_ns);
+	proto_add_message(&all->message, 2, &all->list);
+	if (node->thread < all->timeline->thread_count) {
+		text_clear(&all->inner);
+		proto_add_number(&all->inner, 1, STRING_THREAD);
+		proto_add_number(&all->inner, 2, thread_string(all, node->thread));
+		proto_add_message(&all->message, 3, &all->inner);
+	}
+	put_message(all, PROFILE_SAMPLE);
+}
+
+static void put_mapping(struct pprof *all)
+{
+	text_clear(&all->message);
+	proto_add_number(&all->message, 1, 1);
+	proto_add_number(&all->message, 5, process_string(all, STRING_EXECUTABLE));
+	for (unsigned has = 7; has <= 9; has++) /* functions, file names, lines: nothing is left to look up */
+		proto_add_number(&all->message, has, 1);
+	put_message(all, PROFILE_MAPPING);
+}
+
+static void put_function(struct pprof *all, uint32_t function)
+{
+	uint32_t line = all->timeline->functions[function].line;
+
+	text_clear(&all->message);
+	text_clear(&all->inner);
+	proto_add_number(&all->inner, 1, (uint64_t)function + 1);
+	proto_add_number(&all->inner, 2, line);
+	proto_add_number(&all->message, 1, (uint64_t)function + 1);
+	proto_add_number(&all->message, 2, 1);
+	proto_add_message(&all->message, 4, &all->inner);
+	put_message(all, PROFILE_LOCATION);
+	text_clear(&all->message);
+	proto_add_number(&all->message, 1, (uint64_t)function + 1);
+	proto_add_number(&all->message, 2, function_string(function, false));
+	proto_add_number(&all->message, 3, function_string(function, false));
+	proto_add_number(&all->message, 4, function_string(function, true));
+	proto_add_number(&all->message, 5, line);
+	put_message(all, PROFILE_FUNCTION);
+}
+
+static void put_string(struct pprof *all, const struct text *string)
+{
+	text_clear(&all->message);
+	text_add(&all->message, string->data ? string->data : "", string->length);
+	put_message(all, PROFILE_STRING);
+}
+
+static void put_strings(struct pprof *all)
+{
+	const struct process *process = all->timeline->process_count ? &all->timeline->processes[0] : NULL;
+
+	for (size_t i = 0; i < STRING_FIXED; i++) {
+		text_clear(&all->name);
+		text_add_string(&all->name, STRINGS[i]);
+		put_string(all, &all->name);
+	}
+	for (uint32_t i = 0; i < all->timeline->function_count; i++) {
+		export_name(all->timeline, i, &all->name);
+		put_string(all, &all->name);
+		export_file(all->timeline, i, &all->name);
+		put_string(all, &all->name);
+	}
+	for (uint32_t i = 0; i < all->timeline->thread_count; i++) {
+		export_thread(all->timeline, i, &all->name);
+		put_string(all, &all->name);
+	}
+	export_string(process && *process->executable ? process->executable : "python", &all->name);
+	put_string(all, &all->name);
+	export_quality(all->report, &all->name);
+	put_string(all, &all->name);
+	export_process(all->report, &all->name);
+	put_string(all, &all->name);
+}
+
+static void put_all(struct pprof *all)
+{
+	const struct timeline *timeline = all->timeline;
+
+	put_value_type(all, PROFILE_TYPE, STRING_SAMPLES, STRING_COUNT);
+	put_value_type(all, PROFILE_TYPE, STRING_CALLS, STRING_COUNT);
+	put_value_type(all, PROFILE_TYPE, STRING_WALL, STRING_NANOSECONDS);
+	put_value_type(all, PROFILE_TYPE, STRING_CPU, STRING_NANOSECONDS);
+	for (uint32_t i = 1; i < timeline->node_count && !sink_failed(all->sink); i++)
+		if (timeline->nodes[i].estimated_self_ns || timeline->nodes[i].calls || timeline->nodes[i].samples)
+			put_sample(all, i);
+	put_mapping(all);
+	for (uint32_t i = 0; i < timeline->function_count && !sink_failed(all->sink); i++)
+		put_function(all, i);
+	put_strings(all);
+	put_number(all, PROFILE_TIME, timeline->start_unix_ns);
+	put_number(all, PROFILE_DURATION, timeline->duration_ns);
+	put_value_type(all, PROFILE_PERIOD_TYPE, STRING_WALL, STRING_NANOSECONDS);
+	put_number(all, PROFILE_PERIOD, 1);
+	put_number(all, PROFILE_COMMENT, process_string(all, STRING_COMMAND));
+	put_number(all, PROFILE_COMMENT, process_string(all, STRING_QUALITY));
+	put_number(all, PROFILE_DEFAULT, STRING_WALL);
+	pack(all, "", 0, Z_FINISH);
+}
+
+int write_pprof(const struct report *report, struct sink *sink, struct error *err)
+{
+	unsigned char comment[] = "InferScope";
+	gz_header head = { .comment = comment, .os = 3 };
+	struct pprof *all = calloc(1, sizeof *all);
+	int result = 0;
+
+	if (!all)
+		return fail(err, ERR_MEMORY, "writing the pprof profile");
+	all->report = report;
+	all->timeline = report->timeline;
+	all->sink = sink;
+	if (deflateInit2(&all->packer, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
+		free(all);
+		return fail(err, ERR_MEMORY, "writing the pprof profile");
+	}
+	deflateSetHeader(&all->packer, &head);
+	put_all(all);
+	if (all->failed)
+		result = fail(err, ERR_MEMORY, "writing the pprof profile");
+	deflateEnd(&all->packer);
+	text_done(&all->message);
+	text_done(&all->inner);
+	text_done(&all->list);
+	text_done(&all->name);
+	free(all);
+	return result;
+}
