@@ -17,3 +17,13 @@ check-fuzz:
 check_PROGRAMS += tests/fuzz/replay_timeline
 tests_fuzz_replay_timeline_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_timeline.c
 tests_fuzz_replay_timeline_LDADD = libanalyze.a libtimeline.a $(FUZZ_LDADD) -lm
+
+check_PROGRAMS += tests/fuzz/replay_drain tests/fuzz/replay_settings
+tests_fuzz_replay_drain_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_drain.c
+tests_fuzz_replay_drain_LDADD = libsession.a $(FUZZ_LDADD)
+tests_fuzz_replay_settings_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_settings.c
+tests_fuzz_replay_settings_LDADD = libcli.a libbase.a $(YAML_LIBS)
+
+check_PROGRAMS += tests/fuzz/replay_inject
+tests_fuzz_replay_inject_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_inject.c
+tests_fuzz_replay_inject_LDADD = libinject.a libbase.a
