@@ -9,6 +9,8 @@
 
 static size_t put_character(uint32_t c, char *out)
 {
+	if (!c || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff)
+		c = 0xfffd; /* no place in text; the reader from outside (unwind/pycode.c) says the same */
 	if (c < 0x80) {
 		out[0] = (char)c;
 		return 1;
@@ -17,14 +19,6 @@ static size_t put_character(uint32_t c, char *out)
 		out[0] = (char)(0xc0 | c >> 6);
 		out[1] = (char)(0x80 | (c & 0x3f));
 		return 2;
-	}
-	if (c >= 0xd800 && c < 0xe000) {
-		static const char digits[] = "0123456789abcdef";
-
-		memcpy(out, "\\u", 2);
-		for (int i = 0; i < 4; i++)
-			out[2 + i] = digits[c >> (12 - 4 * i) & 15];
-		return 6;
 	}
 	if (c < 0x10000) {
 		out[0] = (char)(0xe0 | c >> 12);
