@@ -1,10 +1,13 @@
 """`inferscope run` against plain python: the same output, the same errors, the same end, for each of these programs."""
+import fcntl
 import os
 import re
 import signal
 import subprocess
+import termios
+import time
 
-from harness import PROGRAMS, Fail, require, status_text, tail
+from harness import Fail, require, status_text, tail
 
 # name: (arguments before the script, script or None, arguments after it, text on stdin, environment)
 SCRIPTS = {
@@ -49,6 +52,7 @@ def tests(world):
             continue
         yield "launching/%s" % python.name, lambda w, p=python: compare_all(w, p)
         yield "launching/%s/interrupt" % python.name, lambda w, p=python: interrupt(w, p)
+        yield "launching/%s/forwarded" % python.name, lambda w, p=python: forwarded(w, p)
 
 
 def outcome(command, folder, stdin, env):
@@ -84,23 +88,49 @@ def compare_all(world, python):
     return "%d programs" % len(SCRIPTS)
 
 
-def interrupt(world, python):
-    """Ctrl-C goes to the script as without us; the report is written all the same."""
-    import time
+WAITING = """import sys, time
+try:
+    print('up', flush=True)
+    time.sleep(60)
+except KeyboardInterrupt:
+    print('interrupted', flush=True)
+    raise SystemExit(8)
+"""
+
+
+def start_waiting(world, python, **kwargs):
     script = world.path("wait.py")
     with open(script, "w") as f:
-        f.write("import time\nprint('up', flush=True)\ntry:\n    time.sleep(60)\nexcept KeyboardInterrupt:\n    print('interrupted', flush=True)\n    raise SystemExit(8)\n")
+        f.write(WAITING)
     child = subprocess.Popen([world.binary, "run", "-o", world.path("run.json"), "--trace", "none", "--python", python.argv[0], script], stdout=subprocess.PIPE,
-                             stderr=subprocess.PIPE, text=True, env=world.env(), cwd=world.folder, start_new_session=True)
+                             stderr=subprocess.PIPE, text=True, env=world.env(), cwd=world.folder, start_new_session=True, **kwargs)
+    require(child.stdout.readline() == "up\n", "the script did not start")
+    time.sleep(0.5)
+    return child
+
+
+def expect_interrupted(world, child):
     try:
-        require(child.stdout.readline() == "up\n", "the script did not start")
-        time.sleep(0.5)
-        os.killpg(child.pid, signal.SIGINT)
         out, err = child.communicate(timeout=30)
     except subprocess.TimeoutExpired:
-        raise Fail("it did not end after Ctrl-C")
-    finally:
-        if child.poll() is None:
-            os.killpg(child.pid, signal.SIGKILL)
+        os.killpg(child.pid, signal.SIGKILL)
+        raise Fail("it did not end after the signal")
     require(child.returncode == 8 and out == "interrupted\n", "status %s, stdout %r, %s" % (status_text(child.returncode), out, tail(err)))
-    require(world.report("run.json")["functions"] is not None, "no report")
+    require(world.report("run.json")["functions"], "no functions in the report")
+
+
+def interrupt(world, python):
+    """Ctrl-C on a terminal goes to both; the script sees it once, the report is written all the same."""
+    master, slave = os.openpty()
+    child = start_waiting(world, python, stdin=slave, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+    os.write(master, b"\x03")
+    expect_interrupted(world, child)
+    os.close(slave)
+    os.close(master)
+
+
+def forwarded(world, python):
+    """A signal sent to inferscope alone is the script's."""
+    child = start_waiting(world, python, stdin=subprocess.DEVNULL)
+    child.send_signal(signal.SIGINT)
+    expect_interrupted(world, child)
