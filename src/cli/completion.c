@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "report/report.h"
+
 static void words(struct text *out, const char *alternatives)
 {
 	for (; *alternatives; alternatives++)
@@ -36,7 +38,10 @@ static void bash(struct text *out)
 		words(out, option_rows[i].constraint);
 		text_add_string(out, "\" -- \"$word\")); return ;;\n");
 	}
-	text_add_string(out, "\tesac\n\tcase \"$command\" in\n");
+	text_add_string(out, "\t-f|--format) COMPREPLY=($(compgen -W \"");
+	for (size_t i = 0, count = 0; report_formats(&count) && i < count; i++)
+		text_printf(out, "%s ", report_formats(&count)[i].name);
+	text_add_string(out, "\" -- \"$word\")); return ;;\n\tesac\n\tcase \"$command\" in\n");
 	for (size_t i = 0; i < command_count; i++) {
 		text_printf(out, "\t%s) COMPREPLY=($(compgen %s-W \"", first_word(command_rows[i].name, word, sizeof word), command_rows[i].bit & (ANALYZE | DUMP | ASSEMBLE | RUN) ? "-f " : "");
 		if (command_rows[i].bit & (ATTACH | DETACH | DOCTOR))

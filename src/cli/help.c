@@ -51,6 +51,13 @@ static void option_meaning(struct text *out, const struct option_row *row)
 	text_add_string(out, row->help);
 	if (row->kind == KIND_CHOICE)
 		text_printf(out, ": %s", row->constraint);
+	if (row == &option_rows[OPT_FORMAT]) {
+		size_t count;
+		const struct report_format *formats = report_formats(&count);
+
+		for (size_t i = 0; i < count; i++)
+			text_printf(out, "%s%s", i ? "|" : ": ", formats[i].name);
+	}
 	if (row->kind == KIND_FLAG ? strcmp(row->standard, "yes") == 0 : *row->standard != '\0')
 		text_printf(out, " (default %s)", row->standard);
 }
