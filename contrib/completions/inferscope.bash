@@ -12,6 +12,7 @@ _inferscope()
 	--log-level) COMPREPLY=($(compgen -W "debug info warn error" -- "$word")); return ;;
 	--error-format) COMPREPLY=($(compgen -W "text json" -- "$word")); return ;;
 	--color) COMPREPLY=($(compgen -W "auto always never" -- "$word")); return ;;
+	-f|--format) COMPREPLY=($(compgen -W "text md html json events perfetto chrome speedscope collapsed pprof csv " -- "$word")); return ;;
 	esac
 	case "$command" in
 	attach) COMPREPLY=($(compgen -W "$(pgrep python 2>/dev/null) --pid --duration --output --format --trace --force --max-overhead --hook --c-calls --skip --rate --trace-size-mb --gil-timeout --sync-error-margin-us --top --parameter --fail-on --strict --unverified --dry-run --log-level --error-format --color --help " -- "$word")) ;;

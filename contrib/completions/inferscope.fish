@@ -12,7 +12,7 @@ complete -c inferscope -n '__fish_seen_subcommand_from config' -f -a show
 complete -c inferscope -n '__fish_seen_subcommand_from attach detach doctor' -l pid -s p -r -d 'the process, instead of the argument PID'
 complete -c inferscope -n '__fish_seen_subcommand_from attach' -l duration -s d -r -d 'how long to measure: 30, 30s, 500ms, 2m; 0 = until Ctrl-C'
 complete -c inferscope -n '__fish_seen_subcommand_from attach run analyze dump-trace assemble' -l output -s o -r -d 'where the result goes (report.md); a folder or a stem for several formats; - is stdout'
-complete -c inferscope -n '__fish_seen_subcommand_from attach run analyze' -l format -s f -r -d 'text, md (markdown), html, json, events; without it the extension of the output says'
+complete -c inferscope -n '__fish_seen_subcommand_from attach run analyze' -l format -s f -r -d 'how the report is written; without it the extension of the output says'
 complete -c inferscope -n '__fish_seen_subcommand_from attach run' -l trace -r -d 'keep the trace as FILE (inferscope-PID-UTC.iscope); none keeps none'
 complete -c inferscope -n '__fish_seen_subcommand_from attach run analyze dump-trace assemble' -l force -d 'replace output files that InferScope did not write'
 complete -c inferscope -n '__fish_seen_subcommand_from attach run' -l max-overhead -r -d 'budget of CPU time that the hooks may cost the target; none traces everything'
