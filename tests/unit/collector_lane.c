@@ -203,6 +203,10 @@ static bool drain_one(struct reader *reader, uint64_t *sequence, uint64_t *last)
 	subbuf = subbuf_of(oldest);
 	if (first == UINT64_MAX || !__atomic_compare_exchange_n(&subbuf->state, &full, SUBBUF_DRAINING, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return first != UINT64_MAX;
+	if (subbuf->order != first) { /* stolen, filled and full again meanwhile: others are older now */
+		__atomic_store_n(&subbuf->state, SUBBUF_FULL, __ATOMIC_RELEASE);
+		return true;
+	}
 	memcpy(copy, subbuf, SUBBUF_BYTES);
 	subbuf = (struct subbuf *)copy;
 	if (subbuf->kind == LANE_THREAD) {
