@@ -158,7 +158,7 @@ bool decode_python_version(const char *text, int *major, int *minor, int *micro,
 		if (end == text || *micro < 0 || *micro > 255)
 			*micro = -1;
 	}
-	if (*end == 'a' || *end == 'b' || *end == 'r') {
+	if (*end == 'a' || *end == 'b' || (*end == 'r' && end[1] == 'c')) {
 		level = *end == 'a' ? 0xa : *end == 'b' ? 0xb : 0xc;
 		end += *end == 'r' ? 2 : 1;
 		serial = (uint32_t)strtol(end, NULL, 10) & 0xf;

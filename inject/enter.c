@@ -27,6 +27,8 @@
 #define DEFAULT_THREAD_MS 50
 #define PRONE_THREAD_MS 1000
 #define MAX_PATIENCE_MS 800
+#define SEIZE_TRIES 20
+#define SEIZE_NAP_US 2000
 #define DEFAULT_TOTAL_MS 10000
 #define LOCK_MS 2000
 #define SLOT_REST_MS 1500
@@ -65,6 +67,7 @@ struct attempt {
 	uint64_t entry;  /* of a library that is there already; 0 = load */
 	unsigned loaded; /* libraries of this name so far */
 	uint64_t deadline_ns, started_ns;
+	uint32_t seize_refused;
 	uint32_t patience_ms; /* with one thread that does not stop */
 };
 
@@ -291,6 +294,11 @@ static int judge_window(struct attempt *attempt, struct error *err)
 	case WINDOW_GONE:
 		return target_alive(attempt->target) ? 0 : gone(attempt->target, err);
 	case WINDOW_NO_SEIZE:
+		/* A sampler, or another attach, holds a thread for microseconds: try again before calling it traced. */
+		if (attempt->seize_refused++ < SEIZE_TRIES) {
+			nap_us(SEIZE_NAP_US);
+			return 0;
+		}
 		return refuse_seize(attempt, window->error, err);
 	case WINDOW_STOPPED:
 		return fail(err, ERR_STOPPED, "cannot attach to %d: it has just been stopped", pid);

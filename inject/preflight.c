@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "inject/memory.h"
@@ -15,6 +16,8 @@
 #define ROOM_BYTES (24ull << 20) /* scratch, a thread's stack, the library; malloc's arena may fail without harm */
 #define ROOM_MAPPINGS 32
 #define ROOM_FDS 4
+#define TRACER_LOOKS 10
+#define TRACER_NAP_NS 2000000l
 /* The collector's names, only to say beforehand that one is there; what is loaded is decided by build id at the entry. */
 #define USUAL_MEMFD "inferscope-collector"
 #define USUAL_ENTRY "inferscope_collector_entry"
@@ -63,6 +66,12 @@ int preflight_process(struct target *target)
 		return target_refuse(target, ERR_ZOMBIE, "state", NULL, "it is a zombie");
 	if (times.flags & KERNEL_THREAD_FLAG)
 		return target_refuse(target, ERR_KERNEL_THREAD, "state", NULL, "it is a kernel thread (%s)", target->facts.command);
+	/* Samplers and other attaches hold a thread for microseconds: only who stays is a tracer. */
+	for (int look = 0; status->tracer && look < TRACER_LOOKS; look++) {
+		nanosleep(&(struct timespec){ 0, TRACER_NAP_NS }, NULL);
+		if (procfs_status(&target->procfs, target->pid, 0, &target->status) < 0)
+			return target_refuse(target, ERR_NO_PROCESS, "process", NULL, "there is no such process");
+	}
 	if (status->tracer)
 		return target_refuse(target, ERR_ALREADY_TRACED, "tracer", NULL, "already traced by %d (%s)", (int)status->tracer,
 		                     command_of(target, status->tracer, name, sizeof name));

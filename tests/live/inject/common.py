@@ -129,7 +129,7 @@ def number(said, name):
 
 
 def last_line(said):
-    return said.strip().splitlines()[-1]
+    return (said.strip().splitlines() or ["(nothing said)"])[-1]
 
 
 def settle(pid, before, seconds=5):
