@@ -167,7 +167,11 @@ static void receipt_log(const struct measure *measure)
 int measure_record(struct measure *measure, struct session *session, const volatile int *stop, bool *not_clean, struct error *err)
 {
 	struct error left = { 0 };
-	int result = session_record(session, stop, measure_progress, measure, err);
+	int result;
+
+	if (!measure->terminal)
+		measure->told_ns = clock_monotonic_ns(); /* a short measurement needs no line */
+	result = session_record(session, stop, measure_progress, measure, err);
 
 	measure_phase(measure, "detaching");
 	*not_clean = session_leave(session, &measure->receipt, &left) < 0;
