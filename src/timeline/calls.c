@@ -56,6 +56,8 @@ static void end_slice(struct calls *calls)
 		double share = running_share(p, &p->names.list.items[node->function]);
 		double cpu = !read ? share : weights > 0 ? calls->cpu_share * self / weights * share : 0;
 
+		p->threads.items[node->thread].cpu_seen += node->slice_self * (cpu < 1 ? cpu : 1);
+		node->cpu_seen += node->slice_self * (cpu < 1 ? cpu : 1);
 		cpu = node->slice_estimated * (cpu < 1 ? cpu : 1);
 		node->cpu_self += cpu;
 		*(p->names.list.items[node->function].kind == FUNCTION_C ? &p->threads.items[node->thread].cpu_c : &p->threads.items[node->thread].cpu_python) += cpu;

@@ -7,7 +7,11 @@
 #include "timeline/private.h"
 #include "timeline/ticks.h"
 
-enum { SAMPLE_AGE_NS = 250000000 }; /* an older sampled stack says nothing about a reading */
+enum {
+	SAMPLE_AGE_NS = 250000000, /* an older sampled stack says nothing about a reading */
+	SAMPLE_WEIGHT_NS = 10000000,
+	SAMPLE_WEIGHT_MAX_NS = 1000000000,
+};
 
 static uint32_t string_of(struct timeline_private *p, const struct event_cursor *c, unsigned field)
 {
@@ -247,17 +251,17 @@ static void add_stack(struct timeline_private *p, uint32_t process, const struct
 		p->failed = true;
 }
 
-static bool is_running(enum thread_state state)
+static bool is_running(uint32_t state)
 {
-	return state == THREAD_PYTHON || state == THREAD_NATIVE || state == THREAD_RUNNABLE;
+	return state == THREAD_PYTHON || state == THREAD_NATIVE || state == THREAD_RUNNABLE || state == THREAD_UNKNOWN;
 }
 
 static void add_sample(struct timeline_private *p, uint32_t process, const struct event_cursor *c, uint64_t at_ns)
 {
 	struct thread_build *thread = thread_of(p, process, event_u32(c, 0));
-	uint32_t state = event_u32(c, 1), stack = map_get(&p->stack_index, (uint64_t)process << 32 | c->event.ref), index;
-	struct sample_row *row;
-	uint64_t key;
+	uint32_t state = event_u32(c, 1), stack = map_get(&p->stack_index, (uint64_t)process << 32 | c->event.ref);
+	uint64_t weight_ns = event_u64(c, 2);
+	struct sample *sample;
 
 	note_reading(p, at_ns);
 	p->timeline.quality.samples++;
@@ -268,31 +272,18 @@ static void add_sample(struct timeline_private *p, uint32_t process, const struc
 	if (stack != MAP_ABSENT) {
 		struct wait_frames frames = wait_frames_of_stack(p, stack);
 
-		state = wait_refine(p, state, &frames);
+		state = wait_refine(p, (enum thread_state)state, &frames);
 		thread->last_stack = stack;
 		thread->last_stack_ns = at_ns;
 	}
 	thread->counts[state]++;
 	thread->samples++;
-	/* Of a state that nobody told: as good as running, for shares. */
-	bool running = is_running(state) || state == THREAD_UNKNOWN;
-
-	thread->samples_unknown += state == THREAD_UNKNOWN;
-	*(running ? &thread->samples_running : &thread->samples_blocked) += 1;
-	key = (uint64_t)(thread - p->threads.items) << 32 | stack;
-	index = map_get(&p->sample_index, key);
-	if (index == MAP_ABSENT) {
-		row = list_add(&p->samples, STACKS_LIMIT);
-		if (!row)
-			return;
-		row->thread = (uint32_t)(thread - p->threads.items);
-		row->stack = stack;
-		if (!map_put(&p->sample_index, key, (uint32_t)p->samples.count - 1))
-			p->failed = true;
-	} else {
-		row = &p->samples.items[index];
-	}
-	*(running ? &row->running : &row->blocked) += 1;
+	sample = list_add(&p->samples, SAMPLES_LIMIT);
+	if (!sample)
+		return;
+	/* A sampler that does not say for how long its sample stands takes them evenly. */
+	weight_ns = !weight_ns ? SAMPLE_WEIGHT_NS : weight_ns < SAMPLE_WEIGHT_MAX_NS ? weight_ns : SAMPLE_WEIGHT_MAX_NS;
+	*sample = (struct sample){ at_ns, (uint32_t)(thread - p->threads.items), stack, (uint32_t)weight_ns, is_running(state) };
 }
 
 static void add_counter(struct timeline_private *p, const struct event_cursor *c)

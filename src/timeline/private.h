@@ -14,6 +14,7 @@ enum {
 	THREADS_LIMIT = 65536,
 	FUNCTIONS_LIMIT = 1 << 20,
 	STACKS_LIMIT = 1 << 22,
+	SAMPLES_LIMIT = 1 << 24,
 	POINTS_LIMIT = 1 << 22,
 	WINDOWS_LIMIT = 1 << 20,
 	NODES_LIMIT = 1 << 21,
@@ -86,12 +87,14 @@ struct thread_build {
 	uint32_t process, name, unhooked;
 	uint64_t start_ns;             /* as told, absolute; 0 = not told */
 	uint64_t first_event, last_event, first_reading, last_reading; /* absolute; NO_TIME, 0 = none */
-	bool seeded, has_lane, sampled; /* sampled: its self times come from samples */
+	bool seeded, has_lane, gaps_sampled; /* samples tell what it did while calls could not be seen */
 	LIST(struct point) points;
 	uint32_t counts[THREAD_STATES];
 	uint32_t last_stack;
 	uint64_t last_stack_ns;
-	uint64_t samples, samples_running, samples_blocked, samples_unknown; /* running: the unknown ones among them */
+	uint64_t samples, gap_samples;
+	double gap_running_ns, gap_blocked_ns; /* as in nodes, all together */
+	double cpu_seen;      /* CPU time within the segments */
 	uint64_t gil_told;
 	uint32_t root, other; /* nodes */
 	double leaf_ns[THREAD_STATES]; /* time by the kind of its innermost call */
@@ -100,7 +103,7 @@ struct thread_build {
 };
 
 struct stack_entry { uint32_t parent, process, ref, kind; };
-struct sample_row { uint32_t thread, stack; uint64_t running, blocked; };
+struct sample { uint64_t at_ns; uint32_t thread, stack, weight_ns; bool running; }; /* at_ns is absolute */
 struct counter_build { uint32_t name; struct counter out; };
 struct capture_build { uint32_t key, value; };
 
@@ -108,8 +111,9 @@ struct node {
 	uint32_t parent, function, thread, depth;
 	uint32_t last_child; /* the child taken last: most calls repeat */
 	uint64_t calls, self_ns, longest_ns, exceptions;
-	uint64_t samples_running, samples_blocked;
-	double estimated_calls, estimated_self, cpu_self;
+	uint64_t samples, gap_samples; /* with exactly this stack; those among them at times when calls could not be seen */
+	double gap_running_ns, gap_blocked_ns; /* time that the latter stand for, by what the thread did */
+	double estimated_calls, estimated_self, cpu_self, cpu_seen; /* scaled by segments' weights, but for cpu_seen */
 	double slice_self, slice_estimated; /* self time since the last reading: gets its CPU time at the next one */
 };
 
@@ -128,8 +132,7 @@ struct timeline_private {
 	struct map process_index, lane_index, thread_index;
 	LIST(struct stack_entry) stacks;
 	struct map stack_index;
-	LIST(struct sample_row) samples;
-	struct map sample_index;
+	LIST(struct sample) samples;
 	LIST(struct counter_build) counters;
 	LIST(struct capture_build) captures;
 	struct map counter_index, capture_index;

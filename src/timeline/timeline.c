@@ -14,7 +14,6 @@ static void done_building(struct timeline_private *p)
 	list_done(&p->counters);
 	list_done(&p->captures);
 	map_done(&p->stack_index);
-	map_done(&p->sample_index);
 	map_done(&p->counter_index);
 	map_done(&p->capture_index);
 	free(p->node_table);

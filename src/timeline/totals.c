@@ -1,7 +1,7 @@
 /* From the grown tree to what the header promises: functions, nodes, threads and the rest as sorted arrays that never change. */
 #include "timeline/private.h"
 
-enum { SAMPLES_ENOUGH = 50 };
+enum { SAMPLES_ENOUGH = 50, SAMPLES_TELL = 10, RATIO_FAR = 100 };
 #define COVERAGE_LOW 0.5
 
 struct function_build {
@@ -13,8 +13,8 @@ struct function_build {
 };
 
 struct node_totals {
-	uint64_t total_ns, samples;
-	double total;
+	uint64_t total_ns, samples, gap_samples;
+	double total, ratio; /* ratio: of the whole capture to what was seen */
 	bool recursive; /* an outer frame of the same function holds this time already */
 };
 
@@ -34,18 +34,19 @@ static void *keep(struct timeline_private *p, size_t count, size_t size)
 	return memory;
 }
 
-static double coverage_of(const struct thread_build *thread)
+static bool is_covered(const struct thread_build *thread)
 {
-	return thread->out.wall_ns ? (double)thread->out.covered_ns / (double)thread->out.wall_ns : 0;
+	return (double)thread->out.covered_ns >= 0.9995 * (double)thread->out.wall_ns;
 }
 
-/* Where calls were seen in little of the time and samples all along, samples know better where the time went. */
+/* Samples are taken all along, so they know what happened while calls could not be seen; the weights of the windows around would only
+ * guess, and are biased where a program calls much in bursts. Few samples know less than the windows. */
 static void choose_sampled(struct timeline_private *p)
 {
 	for (size_t i = 0; i < p->threads.count; i++) {
 		struct thread_build *thread = &p->threads.items[i];
 
-		thread->sampled = thread->samples && coverage_of(thread) < COVERAGE_LOW && (thread->samples >= SAMPLES_ENOUGH || !thread->out.covered_ns);
+		thread->gaps_sampled = thread->gap_samples && !is_covered(thread) && (thread->gap_samples >= SAMPLES_ENOUGH || !thread->out.covered_ns);
 	}
 }
 
@@ -54,22 +55,19 @@ static void use_samples(struct timeline_private *p)
 	for (size_t i = 0; i < p->nodes.count; i++) {
 		struct node *node = &p->nodes.items[i];
 		const struct thread_build *thread;
-		double running, blocked;
+		double gap, all, running;
 
-		if (node->thread == NONE || !(thread = &p->threads.items[node->thread])->sampled)
+		if (node->thread == NONE || !(thread = &p->threads.items[node->thread])->gaps_sampled)
 			continue;
-		running = (double)(thread->out.python_ns + thread->out.native_ns + thread->out.runnable_ns);
-		blocked = (double)thread->out.wall_ns - running;
-		if (thread->samples_unknown * 2 > thread->samples) { /* their sampler told no states */
-			running = (double)thread->out.wall_ns;
-			blocked = 0;
-		}
-		node->estimated_self = 0;
-		if (thread->samples_running)
-			node->estimated_self += running * (double)node->samples_running / (double)thread->samples_running;
-		node->cpu_self = node->estimated_self;
-		if (thread->samples_blocked)
-			node->estimated_self += blocked * (double)node->samples_blocked / (double)thread->samples_blocked;
+		gap = (double)thread->out.wall_ns - (double)thread->out.covered_ns;
+		running = (double)(thread->out.python_ns + thread->out.native_ns) - thread->cpu_seen;
+		all = thread->gap_running_ns + thread->gap_blocked_ns;
+		if (thread->gap_blocked_ns <= 0 && thread->out.wall_ns) /* a sampler that sees running threads only */
+			gap *= (double)(thread->out.python_ns + thread->out.native_ns + thread->out.runnable_ns + thread->out.unknown_ns) / (double)thread->out.wall_ns;
+		node->estimated_self = (double)node->self_ns + gap * (node->gap_running_ns + node->gap_blocked_ns) / all;
+		node->cpu_self = node->cpu_seen;
+		if (thread->gap_running_ns > 0 && running > 0)
+			node->cpu_self += running * node->gap_running_ns / thread->gap_running_ns;
 	}
 }
 
@@ -84,10 +82,38 @@ static void sum_nodes(struct totals *totals)
 
 		own->total_ns += node->self_ns;
 		own->total += node->estimated_self;
-		own->samples += node->samples_running + node->samples_blocked;
+		own->samples += node->samples;
+		own->gap_samples += node->gap_samples;
 		parent->total_ns += own->total_ns;
 		parent->total += own->total;
 		parent->samples += own->samples;
+		parent->gap_samples += own->gap_samples;
+	}
+}
+
+/* As many calls are missing of a function as of its time; of one with few samples, as of its caller's. A ratio far from that of the
+ * thread is noise of something that was hardly seen. */
+static void scale_calls(struct totals *totals)
+{
+	struct timeline_private *p = totals->p;
+
+	for (size_t i = 1; i < p->nodes.count; i++) {
+		struct node *node = &p->nodes.items[i];
+		struct node_totals *own = &totals->nodes[i];
+		const struct thread_build *thread = &p->threads.items[node->thread];
+		double usual = thread->out.covered_ns ? (double)thread->out.wall_ns / (double)thread->out.covered_ns : 0;
+
+		if (!thread->gaps_sampled)
+			continue;
+		if (node->function == NONE || !own->total_ns)
+			own->ratio = node->parent ? totals->nodes[node->parent].ratio : usual;
+		else if (own->gap_samples < SAMPLES_TELL)
+			own->ratio = totals->nodes[node->parent].ratio;
+		else
+			own->ratio = own->total / (double)own->total_ns;
+		if (own->ratio > RATIO_FAR * usual)
+			own->ratio = RATIO_FAR * usual;
+		node->estimated_calls = (double)node->calls * own->ratio;
 	}
 }
 
@@ -164,7 +190,7 @@ static void add_node(struct totals *totals, uint32_t index)
 	function->out.seen_calls += node->calls;
 	function->out.seen_self_ns += node->self_ns;
 	function->out.exceptions += node->exceptions;
-	function->out.samples_self += node->samples_running + node->samples_blocked;
+	function->out.samples_self += node->samples;
 	function->calls += node->estimated_calls;
 	function->self += node->estimated_self;
 	function->cpu_self += node->cpu_self;
@@ -180,8 +206,10 @@ static void add_node(struct totals *totals, uint32_t index)
 		function->out.threads++;
 		function->wall_ns += thread->out.wall_ns;
 		function->covered_ns += thread->out.covered_ns;
-		function->sampled |= thread->sampled;
-		function->estimated |= !thread->sampled && thread->out.covered_ns < (uint64_t)(0.9995 * (double)thread->out.wall_ns);
+		bool sampled = thread->gaps_sampled && (double)thread->out.covered_ns < COVERAGE_LOW * (double)thread->out.wall_ns;
+
+		function->sampled |= sampled;
+		function->estimated |= !sampled && !is_covered(thread);
 	}
 }
 
@@ -288,7 +316,7 @@ static void export_nodes(struct totals *totals)
 		moved[i] = count;
 		nodes[count++] = (struct tree_node){ .parent = moved[node->parent], .function = p->export_function[node->function],
 			.thread = p->export_thread[node->thread], .depth = node->depth, .calls = node->calls, .self_ns = node->self_ns,
-			.total_ns = totals->nodes[i].total_ns, .samples = node->samples_running + node->samples_blocked,
+			.total_ns = totals->nodes[i].total_ns, .samples = node->samples,
 			.estimated_self_ns = rounded(node->estimated_self),
 			.cpu_self_ns = rounded(node->cpu_self < node->estimated_self ? node->cpu_self : node->estimated_self), .longest_ns = node->longest_ns, .exceptions = node->exceptions };
 	}
@@ -486,6 +514,7 @@ void totals_build(struct timeline_private *p)
 	if (p->failed)
 		goto out;
 	sum_nodes(&totals);
+	scale_calls(&totals);
 	for (size_t i = 0; i + 1 < p->nodes.count; i++)
 		add_node(&totals, totals.order[i]);
 	export_functions(&totals);
