@@ -180,13 +180,16 @@ Test(collector_lane, counts_what_an_empty_pool_cannot_take)
 	finish();
 }
 
-/* The reader checks what DESIGN promises: sequence, order in time, and that seen + lost is all there was. */
+/* The reader checks what DESIGN promises: each sequence once, order in time, and that seen + lost is all there was. A scan is no
+ * snapshot: it may come to a sub-buffer before an older one, filled behind its back. */
+enum { SEQUENCES_MAX = 4096 };
 struct reader {
 	volatile bool done;
 	uint64_t seen, wrong;
+	bool had[SEQUENCES_MAX];
 };
 
-static bool drain_one(struct reader *reader, uint64_t *sequence, uint64_t *last)
+static bool drain_one(struct reader *reader)
 {
 	static char copy[SUBBUF_BYTES];
 	uint64_t first = UINT64_MAX;
@@ -203,22 +206,16 @@ static bool drain_one(struct reader *reader, uint64_t *sequence, uint64_t *last)
 	subbuf = subbuf_of(oldest);
 	if (first == UINT64_MAX || !__atomic_compare_exchange_n(&subbuf->state, &full, SUBBUF_DRAINING, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return first != UINT64_MAX;
-	if (subbuf->order != first) { /* stolen, filled and full again meanwhile: others are older now */
-		__atomic_store_n(&subbuf->state, SUBBUF_FULL, __ATOMIC_RELEASE);
-		return true;
-	}
 	memcpy(copy, subbuf, SUBBUF_BYTES);
 	subbuf = (struct subbuf *)copy;
 	if (subbuf->kind == LANE_THREAD) {
 		const struct event *event = (const struct event *)(copy + SUBBUF_HEAD);
 		uint64_t count = (subbuf->used - SUBBUF_HEAD) / sizeof *event;
 
-		reader->wrong += subbuf->sequence <= *sequence || count != subbuf->event_count;
-		*sequence = subbuf->sequence;
-		for (uint64_t i = 0; i < count; i++) {
-			reader->wrong += event[i].ticks <= *last;
-			*last = event[i].ticks;
-		}
+		reader->wrong += subbuf->sequence >= SEQUENCES_MAX || reader->had[subbuf->sequence] || count != subbuf->event_count;
+		reader->had[subbuf->sequence % SEQUENCES_MAX] = true;
+		for (uint64_t i = 1; i < count; i++)
+			reader->wrong += event[i].ticks != event[i - 1].ticks + 1;
 		reader->seen += count;
 	}
 	give_back(oldest);
@@ -228,12 +225,11 @@ static bool drain_one(struct reader *reader, uint64_t *sequence, uint64_t *last)
 static void *drain(void *argument)
 {
 	struct reader *reader = argument;
-	uint64_t sequence = 0, last = 0;
 
 	for (;;) {
 		bool done = __atomic_load_n(&reader->done, __ATOMIC_ACQUIRE);
 
-		if (!drain_one(reader, &sequence, &last) && done)
+		if (!drain_one(reader) && done)
 			return NULL;
 	}
 }
