@@ -46,7 +46,7 @@ static int measure_target(struct measure *measure, struct target *target, struct
 		*err = left;
 		return -1;
 	}
-	if (measure->receipt.end == END_ABANDONED) {
+	if (measure->receipt.end == END_ABANDONED || *stop >= 2) {
 		if (not_clean) {
 			*err = left;
 			return -1;

@@ -15,7 +15,9 @@ static const int forwarded[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGU
 
 static void stop_handle(int number)
 {
-	stop_count++;
+	/* One to stop, one to write nothing, and one more for those who cannot wait for the end of that. */
+	if (++stop_count >= 3)
+		signal(number, SIG_DFL);
 }
 
 static void forward_handle(int number, siginfo_t *info, void *context)

@@ -238,7 +238,7 @@ out:
 }
 
 /* A command that needs no lanes. */
-static int command_do(struct handshake *handshake, uint32_t command, uint32_t patience_ms, uint32_t timeout_ms, struct error *err)
+static int command_do(struct handshake *handshake, uint32_t command, uint32_t patience_ms, uint32_t timeout_ms, uint32_t end_ms, struct error *err)
 {
 	struct entry *entry;
 	struct handover said;
@@ -248,14 +248,14 @@ static int command_do(struct handshake *handshake, uint32_t command, uint32_t pa
 		return -1;
 	result = said_wait(handshake, entry, SAID_DONE, timeout_ms, &said, err);
 	if (result == 0 || (err && err->code != ERR_TIMEOUT))
-		entry_wait(entry, END_TIMEOUT_MS, NULL);
+		entry_wait(entry, (int)end_ms, NULL);
 	entry_close(entry);
 	return result;
 }
 
 int handshake_disarm(struct handshake *handshake, uint32_t timeout_ms, struct error *err)
 {
-	if (command_do(handshake, HANDOVER_DISARM, LEAVE_PATIENCE_MS, timeout_ms, err) < 0)
+	if (command_do(handshake, HANDOVER_DISARM, LEAVE_PATIENCE_MS, timeout_ms, END_TIMEOUT_MS, err) < 0)
 		return -1;
 	handshake->page_addr = 0;
 	return 0;
@@ -263,5 +263,14 @@ int handshake_disarm(struct handshake *handshake, uint32_t timeout_ms, struct er
 
 int handshake_rearm(struct handshake *handshake, uint32_t timeout_ms, struct error *err)
 {
-	return command_do(handshake, HANDOVER_REARM, 0, timeout_ms, err);
+	const struct inject_options *usual = handshake->inject;
+	struct inject_options brief = *usual;
+	int result;
+
+	/* The drain stands still meanwhile, so that this must not take long; it is only worth a try. */
+	brief.total_timeout_ms = (int)timeout_ms;
+	handshake->inject = &brief;
+	result = command_do(handshake, HANDOVER_REARM, 0, timeout_ms, timeout_ms, err);
+	handshake->inject = usual;
+	return result;
 }

@@ -19,7 +19,7 @@
 #define PROGRESS_NS (100 * MS)
 #define AHEAD_NS (2000 * MS)
 #define REARM_NS (10000 * MS)
-enum { RECORD_PRIORITY = -10, GROW_LEAST = 32, GROW_MOST = 128, EVENTS_FLUSH_BYTES = 32768, REARM_TIMEOUT_MS = 1500 };
+enum { RECORD_PRIORITY = -10, GROW_LEAST = 32, GROW_MOST = 128, EVENTS_FLUSH_BYTES = 32768, REARM_TIMEOUT_MS = 1000 };
 
 struct loop {
 	uint64_t drain_ns, partial_ns, observe_ns, counters_ns, reclaim_ns, progress_ns, sample_ns; /* when next */
@@ -61,6 +61,11 @@ static void drain_step(struct session *session, struct loop *loop, uint64_t now_
 {
 	bool partial = now_ns >= loop->partial_ns;
 
+	if (session->pushed_ns && now_ns - session->pushed_ns > AHEAD_NS && !session->fell_silent && !__atomic_load_n(&session->pool.page->hooks_on, __ATOMIC_RELAXED)) {
+		session_warn(session, "inferscope was held up for %.1f s; the hooks took themselves off after 2 s, and calls are missing from then on", (double)(now_ns - session->pushed_ns) / 1e9);
+		session->fell_silent = true;
+	}
+	session->pushed_ns = now_ns;
 	session_push_deadline(session, AHEAD_NS);
 	drain_round(session->drain, partial);
 	if (partial)
@@ -139,7 +144,7 @@ static void rearm_step(struct session *session, uint64_t now_ns)
 		return;
 	session->rearm_seen = wanted;
 	session->rearm_ns = now_ns + REARM_NS;
-	session_push_deadline(session, 3 * AHEAD_NS);
+	session_push_deadline(session, 2 * AHEAD_NS); /* longer than the three waits below */
 	if (handshake_rearm(&session->handshake, REARM_TIMEOUT_MS, &err) < 0 && err.code != ERR_EXITED)
 		session_warn(session, "hooks could not be turned on again: %.180s", err.text);
 	session_hold(session, &session->handshake.receipt);

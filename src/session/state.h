@@ -31,6 +31,8 @@ struct session {
 	struct receipt enter, leave;
 	uint64_t hold_max_ns, hold_total_ns;
 	uint64_t rearm_seen, rearm_ns;
+	uint64_t pushed_ns; /* when the deadline was moved last */
+	bool fell_silent;   /* too late for it once */
 
 	struct observe observe;
 	struct pyreader *reader;
