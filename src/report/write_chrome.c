@@ -10,7 +10,8 @@
 #include "report/rows.h"
 
 enum { WAITING_LIMIT = 4096, FRAMES_MAX = 1 << 20 };
-#define FIRST_ROW_TID 4194305u /* the kernel numbers no thread so high */
+#define FIRST_ROW_TID 4194305u /* the kernel numbers no thread or process so high */
+#define SHIFTED_PID (1u << 30)
 
 struct waiting { uint64_t start_ns, end_ns; uint32_t function, depth, order; uint8_t kind; bool open_start, open_end, exception; };
 
@@ -472,7 +473,7 @@ static uint32_t choose_pid(const struct report *report)
 
 	for (size_t i = 0; i < report->timeline->device_count; i++)
 		if (report->timeline->devices[i].id == pid)
-			return FIRST_ROW_TID + pid;
+			return SHIFTED_PID | pid;
 	return pid;
 }
 

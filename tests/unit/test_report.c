@@ -41,6 +41,11 @@ int timeline_intervals(const struct timeline *timeline, struct trace *trace, boo
 	return 0;
 }
 
+int timeline_walk(const struct timeline *timeline, struct trace *trace, bool (*begin)(void *context, const struct interval *interval), bool (*each)(void *context, const struct interval *interval), void *context, struct error *err)
+{
+	return timeline_intervals(timeline, trace, each, context, err);
+}
+
 /* Never opened: only asked whether it is there. */
 #define A_TRACE ((struct trace *)(void *)&interval_passes)
 

@@ -1,0 +1,217 @@
+/* Exports: rows on which slices nest, the order of the file, bytes of Protocol Buffers, what is asked for without a trace, our own marks. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "report/proto.h"
+#include "report/rows.h"
+#include "timeline_help.h"
+
+static struct rows *rows;
+
+static void begin_rows(void)
+{
+	rows = rows_new();
+}
+
+static void end_rows(void)
+{
+	rows_free(rows);
+}
+
+TestSuite(rows, .init = begin_rows, .fini = end_rows);
+
+/* The number of the row on which a kernel of one stream lands; -1 = none. */
+static int place(uint64_t start_ns, uint64_t end_ns)
+{
+	struct interval interval = { .kind = EVENT_GPU_KERNEL, .start_ns = start_ns, .end_ns = end_ns, .stream = 7, .name = "k", .metadata = "" };
+	bool fresh;
+	struct row *row = rows_place(rows, &interval, &fresh);
+
+	return row ? (int)row->number : -1;
+}
+
+Test(rows, take_what_follows_and_what_encloses)
+{
+	cr_assert_eq(place(10, 20), 0);
+	cr_assert_eq(place(20, 30), 0);
+	cr_assert_eq(place(5, 30), 0, "it holds both");
+	cr_assert_eq(place(30, 30), 0);
+}
+
+Test(rows, split_what_overlaps)
+{
+	cr_assert_eq(place(10, 20), 0);
+	cr_assert_eq(place(15, 25), 1);
+	cr_assert_eq(place(16, 26), 2);
+	cr_assert_eq(place(26, 27), 0);
+}
+
+Test(rows, take_what_comes_late_only_where_the_order_of_the_file_does_no_harm)
+{
+	cr_assert_eq(place(100, 200), 0);
+	cr_assert_eq(place(10, 20), 0);
+	cr_assert_eq(place(50, 100), 1, "its end would close the one that begins there");
+	cr_assert_eq(place(100, 300), 1, "it would nest in the one that it encloses");
+	cr_assert_eq(place(20, 99), 0);
+}
+
+Test(rows, never_go_before_what_they_forgot)
+{
+	for (uint64_t i = 0; i <= ROW_SPANS; i++)
+		cr_assert_eq(place(1000 + 10 * i, 1005 + 10 * i), 0);
+	cr_assert_eq(place(1001, 1002), 1);
+}
+
+Test(rows, are_bounded_and_say_so)
+{
+	int last = 0;
+
+	for (uint64_t i = 0; i < 5000 && last >= 0; i++)
+		last = place(10 + i, 20000 + i);
+	cr_assert_eq(last, -1);
+	cr_assert_gt(rows_refused(rows), 0);
+}
+
+Test(rows, of_calls_belong_to_one_lane)
+{
+	bool fresh;
+	struct row *first = rows_of_calls(rows, 3, 0, &fresh);
+
+	cr_assert(fresh);
+	cr_assert_eq(rows_of_calls(rows, 3, 0, &fresh), first);
+	cr_assert_not(fresh);
+	cr_assert_eq(rows_of_calls(rows, 300, 0, &fresh)->number, 1, "another lane of the same thread");
+	cr_assert_eq(rows_of_calls(rows, 4, 1, &fresh)->number, 0);
+}
+
+Test(proto, numbers_and_lengths_are_varints)
+{
+	unsigned char bytes[64], *end = proto_number(bytes, 60, 300);
+
+	cr_assert_eq(end - bytes, 4);
+	cr_assert_arr_eq(bytes, "\xe0\x03\xac\x02", 4);
+	end = proto_number(bytes, 1, UINT64_MAX);
+	cr_assert_eq(end - bytes, 11);
+	end = proto_fixed64(bytes, 47, 0x0102);
+	cr_assert_arr_eq(bytes, "\xf9\x02\x02\x01\0\0\0\0\0\0", (size_t)(end - bytes));
+}
+
+#define TIED META NAMES ON(0) OFF(1000) THREAD(3, 7) "10 enter ref=1\n10 enter ref=2\n10 enter ref=3\n10 leave ref=3\n20 enter ref=3\n30 leave ref=3\n500 leave ref=2\n600 leave ref=1\n"
+
+/* TEXT as FORMAT; the result is freed by the caller. With no trace when WITHOUT. */
+static int written(const char *text, const char *format, bool without, struct text *out, struct error *err)
+{
+	struct trace *trace = trace_from_text(text);
+	struct timeline *timeline;
+	struct analysis *analysis;
+	struct report *report;
+	struct sink *sink;
+	int result;
+
+	text_init(out);
+	cr_assert_eq(timeline_build(trace, &timeline, err), 0);
+	cr_assert_eq(analysis_build(timeline, NULL, 0, &analysis, err), 0);
+	cr_assert_eq(report_build(timeline, analysis, without ? NULL : trace, NULL, &report, err), 0);
+	cr_assert_eq(sink_open_text(out, &sink, err), 0);
+	result = report_format_find(format)->write(report, sink, err);
+	cr_assert_eq(sink_commit(sink, err), 0);
+	report_free(report);
+	analysis_free(analysis);
+	timeline_free(timeline);
+	return result;
+}
+
+Test(exports, callers_stand_before_what_they_call_in_the_same_ns)
+{
+	struct error err = { 0 };
+	struct text out;
+	const char *main_at, *work_at, *step_at;
+
+	cr_assert_eq(written(TIED, "chrome", false, &out, &err), 0, "%s", err.text);
+	main_at = strstr(out.data, "app.py(1): main\"");
+	work_at = strstr(out.data, "app.py(10): work\"");
+	step_at = strstr(out.data, "App.step\",\"pid\":7,\"tid\":7,\"ts\":0.010,\"dur\":0.000");
+	cr_assert(main_at && work_at && step_at);
+	cr_assert(main_at < work_at && work_at < step_at);
+	text_done(&out);
+}
+
+Test(exports, times_are_exact_to_the_ns)
+{
+	struct error err = { 0 };
+	struct text out;
+
+	cr_assert_eq(written(META NAMES ON(0) OFF(9007199254740993) THREAD(3, 7) "1 enter ref=1\n9007199254740993 leave ref=1\n", "chrome", false, &out, &err), 0, "%s", err.text);
+	cr_assert(strstr(out.data, "\"ts\":0.001,\"dur\":9007199254740.992"), "%s", out.data);
+	text_done(&out);
+}
+
+Test(exports, say_when_they_need_the_trace)
+{
+	static const char *const needy[] = { "perfetto", "chrome" }, *const modest[] = { "speedscope", "collapsed", "pprof", "csv" };
+
+	for (size_t i = 0; i < 2; i++) {
+		struct error err = { 0 };
+		struct text out;
+
+		cr_assert_eq(written(TIED, needy[i], true, &out, &err), -1);
+		cr_assert(strstr(err.text, "needs the trace"), "%s", err.text);
+		text_done(&out);
+	}
+	for (size_t i = 0; i < 4; i++) {
+		struct error err = { 0 };
+		struct text out;
+
+		cr_assert_eq(written(TIED, modest[i], true, &out, &err), 0, "%s: %s", modest[i], err.text);
+		cr_assert_gt(out.length, 0);
+		text_done(&out);
+	}
+}
+
+Test(exports, of_nothing_are_valid)
+{
+	struct error err = { 0 };
+	struct text out;
+
+	cr_assert_eq(written(META ON(0) OFF(1000), "speedscope", false, &out, &err), 0);
+	cr_assert(strstr(out.data, "\"profiles\":[\n{\"type\":\"sampled\""));
+	text_done(&out);
+	cr_assert_eq(written(META ON(0) OFF(1000), "collapsed", false, &out, &err), 0);
+	cr_assert_eq(out.length, 0);
+	text_done(&out);
+}
+
+Test(exports, begin_with_a_mark_of_ours)
+{
+	static const char *const names[] = { "perfetto", "chrome", "speedscope", "collapsed", "pprof", "csv" };
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		char path[] = "/tmp/inferscope-export-XXXXXX";
+		struct error err = { 0 };
+		struct text out;
+		int fd = mkstemp(path);
+
+		cr_assert_geq(fd, 0);
+		cr_assert_eq(written(TIED, names[i], false, &out, &err), 0, "%s", err.text);
+		cr_assert_eq(write(fd, out.data, out.length), (ssize_t)out.length);
+		cr_assert(sink_is_ours(path), "%s", names[i]);
+		cr_assert_eq(pwrite(fd, "?", 1, 0), 1);
+		cr_assert_not(sink_is_ours(path), "%s", names[i]);
+		close(fd);
+		unlink(path);
+		text_done(&out);
+	}
+}
+
+Test(exports, are_found_by_name_and_extension)
+{
+	cr_assert_str_eq(report_format_of_path("a/b.pftrace")->name, "perfetto");
+	cr_assert_str_eq(report_format_of_path("b.chrome.json")->name, "chrome");
+	cr_assert_str_eq(report_format_of_path("b.speedscope.json")->name, "speedscope");
+	cr_assert_str_eq(report_format_of_path("b.pb.gz")->name, "pprof");
+	cr_assert_str_eq(report_format_of_path("b.folded")->name, "collapsed");
+	cr_assert_str_eq(report_format_of_path("b.json")->name, "json");
+}
