@@ -292,20 +292,39 @@ static int candidate_compare(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-/* The full ones, by age. Counts those in use on the way. */
-static uint32_t full_collect(struct drain *drain)
+/* Visits every sub-buffer: how many full ones no younger than LIMIT there are, noted as candidates, and the youngest's order. */
+static uint32_t full_scan(struct drain *drain, uint64_t limit, uint64_t *youngest)
 {
 	uint32_t count = 0, used = 0;
 
+	*youngest = 0;
 	for (uint32_t i = 0; i < drain->pool->count; i++) {
 		struct subbuf *subbuf = pool_subbuf(drain->pool, i);
 		uint32_t state = __atomic_load_n(&subbuf->state, __ATOMIC_ACQUIRE);
+		uint64_t order = __atomic_load_n(&subbuf->order, __ATOMIC_RELAXED);
 
 		used += state != SUBBUF_FREE;
-		if (state == SUBBUF_FULL)
-			drain->candidates[count++] = (struct candidate){ i, __atomic_load_n(&subbuf->order, __ATOMIC_RELAXED) };
+		if (state != SUBBUF_FULL || order > limit)
+			continue;
+		drain->candidates[count++] = (struct candidate){ i, order };
+		*youngest = order > *youngest ? order : *youngest;
 	}
 	drain->retired.used = used;
+	return count;
+}
+
+/*
+ * The full ones, by age. One scan is no snapshot: it may find a lane's newest full one and have passed its predecessor while that
+ * was still being filled. So a first scan only says how far to go; whatever is older than that is full when the second begins.
+ */
+static uint32_t full_collect(struct drain *drain)
+{
+	uint64_t limit, youngest;
+	uint32_t count = full_scan(drain, UINT64_MAX, &limit);
+
+	if (!count)
+		return 0;
+	count = full_scan(drain, limit, &youngest);
 	qsort(drain->candidates, count, sizeof *drain->candidates, candidate_compare);
 	return count;
 }
