@@ -30,7 +30,7 @@
 #define SEIZE_TRIES 20
 #define SEIZE_NAP_US 2000
 #define DEFAULT_TOTAL_MS 10000
-#define LOCK_MS 2000
+#define LOCK_MS 5000
 #define SLOT_REST_MS 1500
 #define RAW_MS 1000            /* for the raw thread to appear */
 #define RAW_WAITS_MS 1000
@@ -114,6 +114,14 @@ static void unlock_interpreter(struct attempt *attempt)
 	if (attempt->lock_fd >= 0)
 		close(attempt->lock_fd);
 	attempt->lock_fd = -1;
+}
+
+static void release(struct attempt *attempt)
+{
+	unlock_interpreter(attempt);
+	if (attempt->memory_fd >= 0)
+		close(attempt->memory_fd);
+	attempt->memory_fd = -1;
 }
 
 static int choose_slot(struct attempt *attempt, struct error *err)
@@ -343,23 +351,38 @@ static void describe_thread(const struct attempt *attempt, const struct candidat
 		         resume_call_name((long)window->regs.orig_rax, name, sizeof name), window->repaired ? " restarted" : "");
 }
 
+static int run_window(struct attempt *attempt, const struct candidate *thread, struct error *err)
+{
+	fill_window(attempt, thread);
+	window_run(attempt->window);
+	if (attempt->window->status_fd >= 0)
+		close(attempt->window->status_fd);
+	attempt->receipt->tries += attempt->window->tries;
+	attempt->receipt->hold_ns = attempt->window->hold_ns;
+	attempt->receipt->hold_total_ns = attempt->window->hold_total_ns;
+	return judge_window(attempt, err);
+}
+
+/* Choosing may take seconds, so it happens without the lock; whoever is chosen is looked at again with it. */
 static int borrow_thread(struct attempt *attempt, struct error *err)
 {
 	struct candidate thread;
-	int verdict;
+	int verdict = 0;
 
-	do {
-		if (threads_choose(attempt->target, &attempt->choice, attempt->deadline_ns, &thread, err) < 0)
+	while (verdict == 0) {
+		if (threads_choose(attempt->target, &attempt->choice, attempt->deadline_ns, &thread, err) < 0 || lock_interpreter(attempt, err) < 0)
 			return -1;
-		fill_window(attempt, &thread);
-		window_run(attempt->window);
-		if (attempt->window->status_fd >= 0)
-			close(attempt->window->status_fd);
-		attempt->receipt->tries += attempt->window->tries;
-		attempt->receipt->hold_ns = attempt->window->hold_ns;
-		attempt->receipt->hold_total_ns = attempt->window->hold_total_ns;
-		verdict = judge_window(attempt, err);
-	} while (verdict == 0);
+		step(attempt, STEP_LOCKED);
+		if (prepare(attempt, err) < 0 || write_slot(attempt, err) < 0 || renew_control(attempt, err) < 0)
+			return -1;
+		step(attempt, STEP_SLOT);
+		if (attempt->started_ns == 0)
+			attempt->started_ns = clock_monotonic_ns();
+		if (thread_still_fit(attempt->target, &thread))
+			verdict = run_window(attempt, &thread, err);
+		if (verdict == 0)
+			release(attempt);
+	}
 	if (verdict > 0)
 		describe_thread(attempt, &thread);
 	return verdict < 0 ? -1 : 0;
@@ -527,13 +550,6 @@ static int enter(struct attempt *attempt, struct error *err)
 
 	if (!target_alive(attempt->target))
 		return gone(attempt->target, err);
-	if (lock_interpreter(attempt, err) < 0)
-		return -1;
-	step(attempt, STEP_LOCKED);
-	if (prepare(attempt, err) < 0 || write_slot(attempt, err) < 0 || renew_control(attempt, err) < 0)
-		return -1;
-	step(attempt, STEP_SLOT);
-	attempt->started_ns = clock_monotonic_ns();
 	if (borrow_thread(attempt, err) < 0 || wait_for_raw_thread(attempt, &control, err) < 0)
 		return -1;
 	unlock_interpreter(attempt);
@@ -596,9 +612,7 @@ int inject_enter(struct target *target, const struct payload *payload, const voi
 		entry = NULL;
 		result = 0;
 	}
-	unlock_interpreter(&attempt);
-	if (attempt.memory_fd >= 0)
-		close(attempt.memory_fd);
+	release(&attempt);
 	window_free(attempt.window);
 	free(entry);
 	return result;

@@ -133,6 +133,12 @@ static bool was_tried(const struct choice *choice, pid_t tid)
 	return false;
 }
 
+static bool same_block(const struct candidate *before, const struct candidate *now)
+{
+	return before->nr == now->nr && before->sp == now->sp && before->timeout_ms == now->timeout_ms && before->switches == now->switches &&
+	       now->switches != 0;
+}
+
 /* Keeps for how long each thread with a time limit has been seen in one and the same call. */
 struct watch {
 	struct candidate seen[MAX_WATCHED];
@@ -146,8 +152,7 @@ static void watch_update(struct watch *watch, struct candidate *now)
 
 		if (before->tid != now->tid)
 			continue;
-		if (before->nr == now->nr && before->sp == now->sp && before->timeout_ms == now->timeout_ms &&
-		    before->switches == now->switches && now->switches != 0)
+		if (same_block(before, now))
 			now->first_seen_ns = before->first_seen_ns;
 		*before = *now;
 		return;
@@ -185,6 +190,20 @@ static bool best_of(const struct target *target, const struct choice *choice, st
 			break;
 	}
 	return any;
+}
+
+bool thread_still_fit(const struct target *target, struct candidate *thread)
+{
+	struct candidate now;
+
+	if (!look_at(target, thread->tid, &now))
+		return false;
+	if (now.kind >= THREAD_PRONE_FINITE && now.kind > thread->kind)
+		return false;
+	if (same_block(thread, &now))
+		now.first_seen_ns = thread->first_seen_ns;
+	*thread = now;
+	return true;
 }
 
 static void no_thread(const struct target *target, const struct choice *choice, const struct candidate *best, struct error *err)

@@ -35,6 +35,9 @@ void choice_again(struct choice *choice);
 /* From one line of /proc/PID/task/TID/syscall. */
 void thread_classify(const char *line, struct candidate *out);
 
+/* Still as fit as when it was chosen? Brings what is known of it up to date. */
+bool thread_still_fit(const struct target *target, struct candidate *thread);
+
 /* The best thread now; waits for a better one until DEADLINE_NS while only poor ones are there. 0, or -1 with err. */
 int threads_choose(const struct target *target, struct choice *choice, uint64_t deadline_ns, struct candidate *out, struct error *err);
 
