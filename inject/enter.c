@@ -612,6 +612,9 @@ int inject_enter(struct target *target, const struct payload *payload, const voi
 		entry = NULL;
 		result = 0;
 	}
+	/* Whatever it looked like from here: a process that has ended refuses everything. */
+	if (result < 0 && !target_alive(target))
+		gone(target, err);
 	release(&attempt);
 	window_free(attempt.window);
 	free(entry);
