@@ -15,7 +15,7 @@ const struct command_row command_rows[] = {
 	  "INFERSCOPE_ENABLED=0 runs it unmeasured. Options of inferscope stand before SCRIPT. The summary goes to stderr. 125 to 127 are failures of inferscope itself.",
 	  run_command },
 	{ "analyze", ANALYZE, "TRACE", 0, 1, false, "make the report of a kept trace again, or in another format",
-	  "The same trace and options give the same bytes as attach wrote. Never opens files of the measured process.", analyze_command },
+	  "The same trace and options give the same bytes as attach wrote. Never opens files of the measured process. TRACE is a file, or - for stdin.", analyze_command },
 	{ "dump-trace", DUMP, "TRACE", 1, 1, false, "print a trace as text", "The text can be read, edited, and assembled back.", dump_command },
 	{ "assemble", ASSEMBLE, "TEXT", 1, 1, false, "make a trace from the text that dump-trace prints", "TEXT is a file, or - for stdin.", assemble_command },
 	{ "detach", DETACH, "PID", 0, 1, false, "free a process whose InferScope died", "Takes off hooks that are left. They take themselves off within 2 s of their attacher's death; "
