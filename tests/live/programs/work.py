@@ -1,6 +1,6 @@
 """Work that can be counted from outside: python work.py fib|decode COUNTER_FILE [--seconds N].
 
-One item is one unit of work; the number done so far and the CPU time used lie in COUNTER_FILE as two little-endian 64-bit integers (items,
+One item is one unit of work; the number done so far and the CPU time used lie in COUNTER_FILE as two 64-bit integers (items,
 nanoseconds), rewritten after each item. decode is a small transformer that makes one token per item: with numpy where that is installed,
 else in plain Python. Prints READY <pid>; ends after the time or on SIGTERM."""
 import argparse
@@ -9,7 +9,6 @@ import mmap
 import os
 import random
 import signal
-import struct
 import sys
 import time
 
@@ -132,13 +131,13 @@ def main():
     else:
         item = Model(128, 4).decode if np is not None else Model(16, 2).decode
     with open(options.counter, "r+b") as f:
-        page = mmap.mmap(f.fileno(), 16)
+        page = memoryview(mmap.mmap(f.fileno(), 16)).cast("Q")  # whole words, so that a reader never sees half of one
     end, items = time.monotonic() + options.seconds, 0
     print("READY", os.getpid(), flush=True)
     while not stop and time.monotonic() < end:
         item()
         items += 1
-        struct.pack_into("<QQ", page, 0, items, time.process_time_ns())
+        page[0], page[1] = items, time.process_time_ns()
     print("items", items, flush=True)
 
 
