@@ -28,6 +28,7 @@ struct hooks {
 	bool (*open)(void);                      /* hooks on; false: somebody else took the place */
 	void (*close)(void);                     /* hooks off */
 	void (*remove)(void);                    /* undoes install; hooks are off */
+	bool (*hooked)(char *tstate);            /* is this thread watched? NULL: all are */
 	void (*forked)(void);                    /* in a forked child, perhaps without the GIL: plain stores only. May be NULL */
 	/* Per minor version: what one event costs a call-heavy program, in percent of our own part of it as calibrated. Two to
 	 * three times what a quiet machine shows (tests/hot/run), as caches are colder in a real program. 0: does not exist there. */

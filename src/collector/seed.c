@@ -108,7 +108,7 @@ void seed_all(uint64_t now)
 		struct lane *lane;
 		uint32_t tid = 0;
 
-		if (!frame)
+		if (!frame || (the.hooks->hooked && !the.hooks->hooked(tstate)))
 			continue;
 		if (layout->tstate_native_id >= 0)
 			tid = (uint32_t)(uint64_t)at_pointer(tstate, layout->tstate_native_id);

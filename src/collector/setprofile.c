@@ -29,6 +29,11 @@ static int install(char *text, size_t size)
 	return 0;
 }
 
+static bool hooked(char *tstate)
+{
+	return at_pointer(tstate, the.python.layout->tstate_profilefunc) == (void *)profile;
+}
+
 static bool hook_open(void)
 {
 	const struct cpython_layout *layout = the.python.layout;
@@ -49,7 +54,7 @@ static void hook_close(void)
 {
 	detector_close();
 	for (char *tstate = python_first_thread(&the.python); tstate; tstate = python_next_thread(&the.python, tstate))
-		if (at_pointer(tstate, the.python.layout->tstate_profilefunc) == (void *)profile)
+		if (hooked(tstate))
 			set(tstate, NULL);
 }
 
@@ -59,6 +64,7 @@ const struct hooks hooks_setprofile = {
 	.open = hook_open,
 	.close = hook_close,
 	.remove = hook_close,
+	.hooked = hooked,
 	.forked = hook_close,
 	.cost_factor = {[8] = 600, [9] = 600, [10] = 800, [11] = 1400},
 };

@@ -66,6 +66,11 @@ static int install(char *text, size_t size)
 	return REASON_AUDIT_HOOK;
 }
 
+static bool hooked(char *tstate)
+{
+	return function_of(tstate) == trace;
+}
+
 static bool hook_open(void)
 {
 	the.chained_count = 0;
@@ -99,7 +104,7 @@ static void hook_close(void)
 	for (char *tstate = python_first_thread(&the.python); tstate; tstate = python_next_thread(&the.python, tstate)) {
 		trace_function before = chained_before(tstate);
 
-		if (function_of(tstate) != trace)
+		if (!hooked(tstate))
 			continue;
 		if (before || audited) {
 			*(trace_function *)(tstate + the.python.layout->tstate_tracefunc) = before;
@@ -116,7 +121,7 @@ static void forked(void)
 {
 	detector_close();
 	for (char *tstate = python_first_thread(&the.python); tstate; tstate = python_next_thread(&the.python, tstate))
-		if (function_of(tstate) == trace) {
+		if (hooked(tstate)) {
 			*(trace_function *)(tstate + the.python.layout->tstate_tracefunc) = chained_before(tstate);
 			traced_update(tstate);
 		}
@@ -129,6 +134,7 @@ const struct hooks hooks_settrace = {
 	.open = hook_open,
 	.close = hook_close,
 	.remove = hook_close,
+	.hooked = hooked,
 	.forked = forked,
 	.cost_factor = {[8] = 900, [9] = 900, [10] = 1200, [11] = 1600},
 };

@@ -401,10 +401,10 @@ def work_done(**settings):
     """Work with hooks on over work without, the median of pairs; and the last session."""
     ratios = []
     spin(0.2)
-    for _ in range(7):
-        free = spin(0.4)
+    for _ in range(5):
+        free = spin(0.3)
         s = Session(subbufs=64, max_overhead_ppm=50000, clock=1, ticks_per_second=ticks_per_second(), **settings).arm()
-        ratios.append(spin(0.8) / free)
+        ratios.append(spin(0.6) / free)
         s.disarm().read()
     return sorted(ratios)[len(ratios) // 2], s
 
@@ -413,7 +413,7 @@ def case_budget():
     """A hot loop is slowed by no more than it may: windows open and close, calls outside go uncounted."""
     ratio, s = work_done()
     windows = [e for e in s.meta if e[1] == 'window_on']
-    print('    work done %.3f, %d windows in 0.8 s, cost %.1f ns per event' % (ratio, len(windows), s.page('cost_ps_py') / 1000))
+    print('    work done %.3f, %d windows in 0.6 s, cost %.1f ns per event' % (ratio, len(windows), s.page('cost_ps_py') / 1000))
     assert s.page('brake_count') > 0 and len(windows) >= 2
     assert ratio > 0.90, ratio
 
@@ -424,7 +424,7 @@ def case_single_budget():
 
     spin(0.3)
     ratio, s = work_done(may_start_thread=0)
-    print('    work done %.3f, %d windows in 0.8 s' % (ratio, s.page('window_count')))
+    print('    work done %.3f, %d windows in 0.6 s' % (ratio, s.page('window_count')))
     assert ratio > 0.90
     s = Session(subbufs=64, max_overhead_ppm=50000, may_start_thread=0, clock=1, ticks_per_second=ticks_per_second()).arm()
     assert len(os.listdir('/proc/self/task')) == 1
@@ -615,6 +615,7 @@ def case_setprofile_taken():
     assert s.count('enter', 'tree') == expected_tree(7), s.count('enter', 'tree')
     said = [e for e in s.meta if e[1] == 'unhooked']
     assert len(said) == 1 and said[0][2] == os.getpid() and b'profile function' in said[0][4], said
+    assert not [lane for lane in s.threads if lane[1] == os.getpid()], 'an unwatched thread has a lane'
     assert s.page('unhooked_threads') == 1
 
 
