@@ -388,8 +388,10 @@ static void take_fact(struct timeline_private *p, struct lane *lane, const struc
 		break;
 	case EVENT_UNHOOKED:
 		thread = thread_of(p, lane->process, c->event.ref);
-		if (thread)
+		if (thread) {
 			thread->unhooked = string_of(p, c, 0);
+			thread->unhooked_ns = at_ns;
+		}
 		break;
 	case EVENT_PROCESS:
 		add_process(p, process, c);
@@ -483,7 +485,7 @@ static void scan_calls(struct timeline_private *p, struct lane *lane, const stru
 {
 	struct event_cursor c = event_cursor(chunk->events, chunk->size);
 	struct process_build *process = &p->processes.items[lane->process];
-	uint64_t events = 0, last_ticks = 0, lost_ticks = 0;
+	uint64_t events = 0, last_ticks = 0, lost_ticks = 0, last_call = 0;
 	bool first = true;
 
 	while (event_next(&c)) {
@@ -503,6 +505,8 @@ static void scan_calls(struct timeline_private *p, struct lane *lane, const stru
 		} else if (c.event.kind > EVENT_SEED) {
 			take_fact(p, lane, &c, ticks);
 		}
+		if (c.event.kind <= EVENT_C_LEAVE)
+			last_call = c.event.ticks;
 		events++;
 		last_ticks = lost_ticks = c.event.ticks;
 	}
@@ -511,6 +515,8 @@ static void scan_calls(struct timeline_private *p, struct lane *lane, const stru
 	if (!events)
 		return;
 	note_lane_event(p, lane, ticks_to_ns(ticks, last_ticks));
+	if (last_call)
+		lane->last_call_ns = ticks_to_ns(ticks, last_call);
 	lane->events += events;
 	process->has_calls = true;
 	if (lane->thread != NONE) {

@@ -66,6 +66,7 @@ struct lane {
 	uint64_t sequence, lost;
 	uint64_t first_ns, last_ns; /* of its events, absolute */
 	uint64_t events;
+	uint64_t last_call_ns;      /* of its calls, not of stacks that were only found; absolute, 0 = none */
 	bool seeded;                /* begins in the middle of a stack */
 	uint64_t begin_ns, end_ns;  /* relative: the part of its thread's life that is this lane's */
 	LIST(struct span) gaps;     /* losses, absolute */
@@ -86,6 +87,7 @@ struct thread_build {
 	struct thread out;
 	uint32_t process, name, unhooked;
 	uint64_t start_ns;             /* as told, absolute; 0 = not told */
+	uint64_t unhooked_ns;          /* since when it is left alone, absolute */
 	uint64_t first_event, last_event, first_reading, last_reading; /* absolute; NO_TIME, 0 = none */
 	bool seeded, has_lane, gaps_sampled; /* samples tell what it did while calls could not be seen */
 	LIST(struct point) points;

@@ -158,6 +158,15 @@ static void share_lives(struct timeline_private *p)
 	free(order);
 }
 
+/* A thread that is left alone is not covered, though its stack may have been found once. */
+static void end_at_unhooked(struct timeline_private *p, struct lane *lane, const struct thread_build *thread)
+{
+	uint64_t end = relative(p, max64(thread->unhooked_ns, lane->last_call_ns));
+
+	if (thread->unhooked)
+		lane->end_ns = max64(lane->begin_ns, min64(lane->end_ns, end));
+}
+
 /* Windows and gaps are both sorted: one walk over both. */
 static void cut_segments(struct timeline_private *p, struct lane *lane)
 {
@@ -217,6 +226,7 @@ void segments_build(struct timeline_private *p)
 			continue;
 		struct thread_build *thread = &p->threads.items[lane->thread];
 
+		end_at_unhooked(p, lane, thread);
 		cut_segments(p, lane);
 		weigh_segments(lane, thread);
 		thread->out.events += lane->events;

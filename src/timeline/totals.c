@@ -13,8 +13,8 @@ struct function_build {
 };
 
 struct node_totals {
-	uint64_t total_ns, samples, gap_samples;
-	double total, ratio; /* ratio: of the whole capture to what was seen */
+	uint64_t total_ns, samples, gap_samples, calls;
+	double total, ratio; /* ratio: calls in the whole capture to those seen */
 	bool recursive; /* an outer frame of the same function holds this time already */
 };
 
@@ -84,11 +84,31 @@ static void sum_nodes(struct totals *totals)
 		own->total += node->estimated_self;
 		own->samples += node->samples;
 		own->gap_samples += node->gap_samples;
+		own->calls += node->calls;
 		parent->total_ns += own->total_ns;
 		parent->total += own->total;
 		parent->samples += own->samples;
 		parent->gap_samples += own->gap_samples;
+		parent->calls += own->calls;
 	}
+}
+
+/* What hooks cost for one call (enter and leave), ns: the collector's own measure. */
+static double hook_cost(const struct timeline_private *p)
+{
+	double cost = (double)timeline_counter(&p->timeline, "cost_ns", 0), events = (double)timeline_counter(&p->timeline, "events", 0);
+
+	return events > 0 && cost > 0 ? 2 * cost / events : 0;
+}
+
+/* Calls in the whole capture to those seen. Without hooks a call takes less time, so that more of them fit into the time not seen. */
+static double ratio_of_calls(const struct node_totals *own, double cost)
+{
+	double seen = (double)own->total_ns, unhooked = seen - cost * (double)own->calls;
+
+	if (unhooked < seen / 10)
+		unhooked = seen / 10;
+	return 1 + (own->total - seen) / unhooked;
 }
 
 /* As many calls are missing of a function as of its time; of one with few samples, as of its caller's. A ratio far from that of the
@@ -96,6 +116,7 @@ static void sum_nodes(struct totals *totals)
 static void scale_calls(struct totals *totals)
 {
 	struct timeline_private *p = totals->p;
+	double cost = hook_cost(p);
 
 	for (size_t i = 1; i < p->nodes.count; i++) {
 		struct node *node = &p->nodes.items[i];
@@ -110,7 +131,7 @@ static void scale_calls(struct totals *totals)
 		else if (own->gap_samples < SAMPLES_TELL)
 			own->ratio = totals->nodes[node->parent].ratio;
 		else
-			own->ratio = own->total / (double)own->total_ns;
+			own->ratio = ratio_of_calls(own, cost);
 		if (own->ratio > RATIO_FAR * usual)
 			own->ratio = RATIO_FAR * usual;
 		node->estimated_calls = (double)node->calls * own->ratio;
@@ -503,6 +524,7 @@ void totals_build(struct timeline_private *p)
 	for (size_t i = 0; i < p->threads.count; i++)
 		p->threads.items[i].out.python = p->threads.items[i].has_lane || p->threads.items[i].last_stack != NONE;
 	gpu_build(p);
+	export_small(p);
 	partition_build(p);
 	choose_sampled(p);
 	use_samples(p);
@@ -523,7 +545,6 @@ void totals_build(struct timeline_private *p)
 		export_nodes(&totals);
 	export_windows(p);
 	export_processes(p);
-	export_small(p);
 	count_quality(p);
 out:
 	free(totals.functions);

@@ -102,3 +102,16 @@ Test(timeline_windows, let_samples_tell_shares_when_little_was_covered)
 	cr_assert_eq(function_named(t, "main")->total_ns, 720000000);
 	cr_assert_eq(function_named(t, "App.step")->calls, 10, "calls come from the window");
 }
+
+Test(timeline_windows, do_not_cover_a_thread_that_is_left_alone)
+{
+	struct timeline *t = timeline_from_text(META NAMES ON(0) "0 unhooked ref=7 reason=\"its hook is taken\"\n" OFF(1000000000) SESSION
+		"0 stack ref=1 parent=0 frame=1 kind=0\n0 stack ref=2 parent=1 frame=2 kind=0\n"
+		"0 thread_time ref=7 cpu_ns=0 state=82\n500000000 sample ref=2 tid=7 state=1 weight_ns=10000000\n1000000000 thread_time ref=7 cpu_ns=1000000000 state=82\n"
+		THREAD(3, 7) "0 stack_begin omitted=0\n0 seed ref=1\n");
+
+	cr_assert_eq(t->threads[0].covered_ns, 0);
+	cr_assert_eq(function_named(t, "work")->self_ns, 1000000000);
+	cr_assert_eq(function_named(t, "work")->precision, PRECISION_SAMPLED);
+	cr_assert_eq(function_named(t, "main")->self_ns, 0);
+}
