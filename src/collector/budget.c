@@ -19,7 +19,7 @@
 
 #include "collector/libc.h"
 
-enum { CYCLE_MS = 250, WATCH_MS = 500, CALIBRATION_EVENTS = 4000, SWITCHER_STACK_BYTES = 256 * 1024 };
+enum { CYCLE_MS = 250, WATCH_MS = 500, CALIBRATION_EVENTS = 4000, SWITCHER_STACK_BYTES = 256 * 1024, OWN_PS_MIN = 2000 };
 
 static void futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
 {
@@ -126,20 +126,24 @@ static bool spend(uint64_t now)
 	return true;
 }
 
-void budget_init(void)
+static void set_cost(void)
 {
-	uint64_t own = calibrate();
-
-	if (own < 2000)
-		own = 2000;
-	the.cost_ps = own * the.hooks->cost_factor[the.python.minor & 15] / 100;
+	the.cost_ps = the.own_ps * the.hooks->cost_factor[the.python.minor] / 100;
 	the.page->cost_ps_py = the.cost_ps;
 	the.page->cost_ps_c = the.cost_ps;
-	the.cycle_ticks = the.page->ticks_per_second * CYCLE_MS / 1000;
-	the.random = ticks_now() | 1;
 	the.allowance = tokens_for(CYCLE_MS * 1000000ull, the.page->max_overhead_ppm);
 	if (the.allowance < 100)
 		the.allowance = 100;
+}
+
+void budget_init(void)
+{
+	the.own_ps = calibrate();
+	if (the.own_ps < OWN_PS_MIN)
+		the.own_ps = OWN_PS_MIN;
+	set_cost();
+	the.cycle_ticks = the.page->ticks_per_second * CYCLE_MS / 1000;
+	the.random = ticks_now() | 1;
 	the.saved = the.allowance / 2; /* something is seen at once */
 	the.earned_at = ticks_now();
 	the.earned_cpu_ns = process_cpu_ns();
@@ -150,6 +154,17 @@ static void write_window(uint64_t now, uint8_t kind, uint32_t reason)
 	lane_put_u32(lane_meta(), now, 0, kind, reason);
 }
 
+/* Somebody took the evaluator in the middle (torch.compile does): a profile function then, unless one way was asked for. */
+static bool hooks_change(void)
+{
+	if (the.hooks != &hooks_evaluator || the.page->backend != BACKEND_AUTO)
+		return false;
+	the.hooks = &hooks_setprofile;
+	set_cost();
+	__atomic_store_n(&the.page->backend_used, the.hooks->kind, __ATOMIC_RELEASE);
+	return the.hooks->open();
+}
+
 void window_open(uint64_t now, enum window_reason reason)
 {
 	if (the.hooks_on || the.dead)
@@ -158,7 +173,7 @@ void window_open(uint64_t now, enum window_reason reason)
 	if (!spend(now))
 		return;
 	the.window++;
-	if (!the.hooks->open()) {
+	if (!the.hooks->open() && !hooks_change()) {
 		the.window++;
 		the.tokens = -1;
 		write_window(now, EVENT_WINDOW_OFF, WINDOW_FOREIGN);

@@ -76,7 +76,8 @@ struct collector {
 	uint64_t earned_cpu_ns, earned_at; /* up to when tokens were given */
 	uint64_t cycle_ticks, cycle_end, opened_at;
 	uint64_t random;
-	uint64_t cost_ps;   /* of one event */
+	uint64_t own_ps;    /* our own part of one event, as calibrated */
+	uint64_t cost_ps;   /* of one event, all in all */
 	struct monitoring monitoring;
 	struct {
 		int offset;

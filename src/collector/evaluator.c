@@ -64,7 +64,7 @@ static __attribute__((noinline)) void seed_leaves(char *frame, uint8_t kind, uin
 	uint64_t now = ticks_now();
 	struct seed *top;
 
-	if (!the.armed || !the.hooks_on || !lane_is_mine(lane) || lane->window != the.window || lane->above || !lane->seed_count)
+	if (!the.armed || !the.hooks_on || the.hooks != &hooks_evaluator || !lane_is_mine(lane) || lane->window != the.window || lane->above || !lane->seed_count)
 		return;
 	top = &lane->seeds[lane->seed_count - 1];
 	if (top->frame != frame || !hook_may_record(now))
@@ -113,7 +113,8 @@ static inline __attribute__((always_inline)) PyObject *evaluate(void *tstate, ch
 	PyObject *result;
 	uint32_t ref;
 
-	if (!hook_may_record(now)) {
+	/* Another evaluator that was put over ours may go on calling it when a profile function has taken over. */
+	if (__builtin_expect(the.hooks != &hooks_evaluator, 0) || !hook_may_record(now)) {
 		take_off_if_ours();
 		return run_default(tstate, frame, throws);
 	}

@@ -633,6 +633,49 @@ def lines(n):
     return b
 
 
+def foreign():
+    if not 9 <= MINOR <= 11 or 'FOREIGN' not in os.environ:
+        needs(False, 'on 3.9-3.11')
+    return ctypes.PyDLL(os.environ['FOREIGN'])
+
+
+def case_evaluator_taken():
+    """Somebody else's evaluator is there already: it stays, and a profile function takes over."""
+    other = foreign()
+    other.foreign_on()
+    s = during(lambda: tree(8))
+    assert s.page('backend_used') == SETPROFILE and s.count('enter', 'tree') == expected_tree(8)
+    try:
+        Session(backend=EVALUATOR).arm()
+    except Refused as refusal:
+        assert 'another frame evaluator' in str(refusal)
+    else:
+        raise AssertionError('the evaluator was replaced')
+    calls = ctypes.c_ulong.in_dll(other, 'foreign_calls')
+    before = calls.value
+    tree(3)
+    assert calls.value == before + expected_tree(3) + (expected_tree(3) + 1) // 2
+    other.foreign_off()
+
+
+def case_evaluator_covered():
+    """Somebody else's evaluator comes while we measure, calls ours, and puts it back after we have left."""
+    other = foreign()
+    s = Session(subbufs=64, max_overhead_ppm=50000).arm()
+    spin(0.1)
+    other.foreign_on()
+    end = time.monotonic() + 20
+    while s.page('backend_used') != SETPROFILE and time.monotonic() < end:
+        spin(0.1)
+    assert s.page('backend_used') == SETPROFILE
+    spin(0.1)
+    s.disarm()
+    other.foreign_off()
+    tree(8)  # ours, called for the last time, takes itself off
+    s = during(lambda: tree(9))
+    assert s.page('backend_used') == EVALUATOR and s.count('enter', 'tree') == expected_tree(9)
+
+
 def case_settrace():
     """Lines and exceptions; nobody's trace function is disturbed."""
     first = lines.__code__.co_firstlineno
