@@ -309,6 +309,8 @@ static int install(char *text, size_t size)
 	PyObject *module = the.python.PySys_GetObject("monitoring"), *events, *use_tool_id; /* borrowed */
 	bool made, taken;
 
+	if (m->set_events)
+		remove_all(); /* a forked child is attached, and has not come by to give back what it inherited */
 	memset(m, 0, sizeof *m);
 	if (!module)
 		return fail_install(REASON_SYMBOLS, "sys.monitoring is not there", text, size);

@@ -70,9 +70,14 @@ int python_find(struct python *python, char *text, size_t size)
 {
 	int reason;
 
-	memset(python, 0, sizeof *python);
-	if ((reason = find_version(python, text, size)) || (reason = find_symbols(python, text, size)))
-		return reason;
+	/* Found once, then constant: a hook that somebody kept (a forked child, another evaluator) may be looking at it right now. */
+	if (!python->layout) {
+		struct python found = {0};
+
+		if ((reason = find_version(&found, text, size)) || (reason = find_symbols(&found, text, size)))
+			return reason;
+		*python = found;
+	}
 	if (!python->Py_IsInitialized())
 		return refuse(text, size, REASON_NOT_INITIALIZED, "the interpreter %s", "is not initialised yet");
 	if (python_ends(python))
