@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "abi/event.h"
-
-enum { DEPTH_MAX = 1 << 20 };
+#include "session/shadow.h"
 
 /* What is known of one lane slot's present owner. */
 struct lane {
@@ -16,8 +15,7 @@ struct lane {
 	uint32_t offset;         /* read so far of it */
 	uint64_t chunk_sequence; /* of the chunk handed on last */
 	uint64_t lost;
-	uint32_t depth, capacity;
-	uint32_t *stack;         /* refs, 0 = unknown */
+	struct shadow shadow;    /* its stack */
 };
 
 struct candidate { uint32_t index; uint64_t order; };
@@ -64,70 +62,10 @@ void drain_close(struct drain *drain)
 	if (!drain)
 		return;
 	for (int i = 0; i < LANES_MAX; i++)
-		free(drain->lanes[i].stack);
+		shadow_done(&drain->lanes[i].shadow);
 	free(drain->candidates);
 	free(drain->events);
 	free(drain);
-}
-
-static void stack_push(struct lane *lane, uint32_t ref)
-{
-	if (lane->depth >= DEPTH_MAX)
-		return;
-	if (lane->depth == lane->capacity) {
-		uint32_t capacity = lane->capacity ? lane->capacity * 2 : 64;
-		uint32_t *stack = realloc(lane->stack, capacity * sizeof *stack);
-
-		if (!stack)
-			return; /* the depth stays short; the next sub-buffer's head corrects it after a loss */
-		lane->stack = stack;
-		lane->capacity = capacity;
-	}
-	lane->stack[lane->depth++] = ref;
-}
-
-static void stack_pop(struct lane *lane)
-{
-	if (lane->depth)
-		lane->depth--;
-}
-
-/* The head's word for the stack: DEPTH frames, of which the innermost are known. */
-static void stack_set(struct lane *lane, const struct subbuf *head)
-{
-	uint32_t unknown = head->depth - head->ref_count;
-
-	lane->depth = 0;
-	while (unknown--)
-		stack_push(lane, 0);
-	for (uint32_t i = 0; i < head->ref_count; i++)
-		stack_push(lane, head->refs[i]);
-}
-
-static void stack_follow(struct lane *lane, const struct event_cursor *cursor)
-{
-	switch (cursor->event.kind) {
-	case EVENT_PY_ENTER:
-	case EVENT_PY_RESUME:
-	case EVENT_C_ENTER:
-	case EVENT_SEED:
-		stack_push(lane, cursor->event.ref);
-		break;
-	case EVENT_PY_LEAVE:
-	case EVENT_PY_YIELD:
-	case EVENT_C_LEAVE:
-		stack_pop(lane);
-		break;
-	case EVENT_STACK_BEGIN: {
-		uint32_t omitted = event_u32(cursor, 0);
-
-		for (lane->depth = 0; omitted && lane->depth < DEPTH_MAX; omitted--)
-			stack_push(lane, 0);
-		break;
-	}
-	default:
-		break;
-	}
 }
 
 /* Bytes of whole, well-formed events at the start of SIZE; follows the stack through them. */
@@ -139,7 +77,7 @@ static size_t events_check(struct lane *lane, const unsigned char *bytes, size_t
 	while (event_next(&cursor)) {
 		good += cursor.event.size;
 		++*count;
-		stack_follow(lane, &cursor);
+		shadow_follow(&lane->shadow, &cursor);
 	}
 	return good;
 }
@@ -148,7 +86,7 @@ static bool head_sane(const struct subbuf *head)
 {
 	return head->used >= SUBBUF_HEAD && head->used <= SUBBUF_BYTES && head->lane < LANES_MAX &&
 	       (head->kind == LANE_META || head->kind == LANE_THREAD || head->kind == LANE_GPU) &&
-	       head->ref_count <= LANE_DEPTH_REFS && head->depth >= head->ref_count && head->depth <= DEPTH_MAX && head->sequence > 0;
+	       head->ref_count <= LANE_DEPTH_REFS && head->depth >= head->ref_count && head->depth <= SHADOW_DEPTH_MAX && head->sequence > 0;
 }
 
 /* NULL for a sub-buffer that is older than what was read. */
@@ -164,7 +102,7 @@ static struct lane *lane_of(struct drain *drain, const struct subbuf *head)
 	lane->tid = head->tid;
 	lane->outer_tid = head->kind == LANE_META ? 0 : drain->sink.outer_tid(drain->sink.context, head->tid);
 	lane->sequence = lane->chunk_sequence = lane->lost = 0;
-	lane->offset = lane->depth = 0;
+	lane->offset = lane->shadow.depth = 0;
 	return lane;
 }
 
@@ -191,15 +129,12 @@ static void chunk_emit(struct drain *drain, const struct subbuf *head, size_t si
 		lost = now > lost ? now : lost; /* the head was written before its predecessor was taken away */
 	}
 	if (begins && (gap || lost > lane->lost || lane->chunk_sequence == 0))
-		stack_set(lane, head);
+		shadow_set(&lane->shadow, head);
 	gap = gap || lost > lane->lost;
 	lane->lost = lost > lane->lost ? lost : lane->lost;
 	chunk.lost_before = lane->lost;
 	chunk.sequence = lane->chunk_sequence + (gap && begins ? 2 : 1);
-	chunk.depth = lane->depth;
-	chunk.ref_count = lane->depth < LANE_DEPTH_REFS ? lane->depth : LANE_DEPTH_REFS;
-	if (chunk.ref_count)
-		memcpy(chunk.refs, lane->stack + lane->depth - chunk.ref_count, chunk.ref_count * sizeof *chunk.refs);
+	shadow_tell(&lane->shadow, &chunk);
 	chunk.size = events_check(lane, drain->events, size, &count);
 	if (chunk.size != size)
 		drain->retired.damaged++;

@@ -9,6 +9,7 @@ libsession_a_SOURCES = \
 	src/session/record.c \
 	src/session/residue.c src/session/residue.h \
 	src/session/session.c src/session/session.h \
+	src/session/shadow.c src/session/shadow.h \
 	src/session/spool.c src/session/spool.h \
 	src/session/stacks.c src/session/stacks.h \
 	src/session/syscalls.c src/session/syscalls.h

@@ -1,5 +1,5 @@
 /* Any bytes as what a target wrote into the lanes: page, slots and sub-buffers. Rounds in between, then the last one. */
-/* folders: src/base src/trace src/session/pool.c src/session/drain.c */
+/* folders: src/base src/trace src/session/pool.c src/session/drain.c src/session/shadow.c */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
