@@ -79,6 +79,7 @@ struct collector {
 	uint64_t own_ps;    /* our own part of one event, as calibrated */
 	uint64_t cost_ps;   /* of one event, all in all */
 	struct monitoring monitoring;
+	long last_tool;        /* sys.monitoring tool id that had events last, also of an earlier session */
 	struct {
 		int offset;
 		void (*hook)(char *tstate);

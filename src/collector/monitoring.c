@@ -4,7 +4,8 @@
  * A callback is a builtin whose vectorcall slot points straight to us, which saves the interpreter's own wrapper. DISABLE is
  * never returned from PY_UNWIND or PY_THROW: that raises ValueError in the user's program (3.12-3.14). Events disabled at a
  * place come back only when our tool loses its events *and that code runs* before it gets them again; so where windows are
- * ended by DISABLE (there is no switch thread to open the next), two tool ids take turns.
+ * ended by DISABLE (there is no switch thread to open the next), two tool ids take turns; a session begins with the other one
+ * than the last session ended with, for the same reason.
  */
 #include "collector/collector.h"
 
@@ -265,7 +266,7 @@ static bool make_callbacks(PyObject *events)
 /* Only ids that belong to no kind of tool: a debugger, coverage or profiler that starts later must find its own free. */
 static bool take_tools(PyObject *use_tool_id, int wanted)
 {
-	static const long ids[] = {4, 3};
+	const long ids[] = {the.last_tool == 4 ? 3 : 4, the.last_tool == 4 ? 4 : 3};
 	struct monitoring *m = &the.monitoring;
 	PyObject *name = the.python.PyUnicode_FromString("inferscope");
 
@@ -274,13 +275,13 @@ static bool take_tools(PyObject *use_tool_id, int wanted)
 
 		if (id && call(use_tool_id, id, name, NULL)) {
 			m->tools[m->tool_count++] = id;
-			the.page->tool_id = (uint32_t)ids[i] + 1;
 		} else {
 			the.python.PyErr_Clear();
 			drop(&id);
 		}
 	}
 	drop(&name);
+	m->tool = m->tool_count - 1; /* the first window takes the next */
 	return m->tool_count > 0;
 }
 
@@ -341,6 +342,8 @@ static bool hook_open(void)
 		call(m->set_events, m->tools[m->tool], m->no_events, NULL);
 		m->tool = !m->tool;
 	}
+	the.last_tool = the.python.PyLong_AsLong(m->tools[m->tool]);
+	the.page->tool_id = (uint32_t)the.last_tool + 1;
 	return call(m->set_events, m->tools[m->tool], m->all_events, NULL);
 }
 

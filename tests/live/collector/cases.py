@@ -425,6 +425,7 @@ def case_single_budget():
     ratio, s = work_done(may_start_thread=0)
     print('    work done %.3f, %d windows in 0.6 s' % (ratio, s.page('window_count')))
     assert ratio > 0.90
+    tree(3)  # sees that the hooks of the session before are gone
     s = Session(subbufs=64, max_overhead_ppm=50000, may_start_thread=0, clock=1, ticks_per_second=ticks_per_second()).arm()
     assert len(os.listdir('/proc/self/task')) == 1
     spin(0.3)
@@ -434,6 +435,15 @@ def case_single_budget():
     tree(10)
     s.disarm().read().check()
     assert s.page('window_count') > windows, 'REARM opened no window'
+
+
+def case_disabled():
+    """Places that said DISABLE in one session are seen in the next, though nothing ran in between."""
+    needs(MINOR >= 12, 'from 3.12 on')
+    for _ in range(3):
+        during(lambda: tree(9), skip=('tree', 'leaf'), may_start_thread=0)
+        s = during(lambda: tree(9), may_start_thread=0)
+        assert s.count('enter', 'tree') == expected_tree(9), s.count('enter', 'tree')
 
 
 def case_exit():
