@@ -82,6 +82,8 @@ struct window {
 /* Shared with a forked child; NULL = out of memory. */
 struct window *window_new(void);
 void window_free(struct window *window);
+/* What the forked child does. Never returns. */
+void window_process(struct window *window);
 /* Forks, runs, watches, and ends the child if need be. The result is in WINDOW. */
 void window_run(struct window *window);
 

@@ -1,0 +1,175 @@
+/* Before a thread is held: one attach at a time, a slot and a place for our memory, the stub written and read back. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "inject/attempt.h"
+#include "inject/memory.h"
+#include "inject/steps.h"
+
+#define LOCK_MS 5000
+#define SLOT_REST_MS 1500
+#define RAW_WAITS_MS 1000
+#define LOOPS_PER_MS 10 /* of 100 us and somewhat more */
+
+void attempt_nap_us(long us)
+{
+	nanosleep(&(struct timespec){ us / 1000000, us % 1000000 * 1000 }, NULL);
+}
+
+void attempt_step(const struct attempt *attempt, int step)
+{
+	if (attempt->options && attempt->options->step)
+		attempt->options->step(attempt->options->step_context, step);
+}
+
+int attempt_gone(const struct target *target, struct error *err)
+{
+	return fail(err, ERR_EXITED, "process %d has ended", (int)target->pid);
+}
+
+/* One attach at a time for all targets of one interpreter file, for milliseconds: two in the same slot would kill the target. */
+static int lock_interpreter(struct attempt *attempt, struct error *err)
+{
+	uint64_t until_ns = clock_monotonic_ns() + LOCK_MS * NS_PER_MS;
+	char path[512];
+
+	snprintf(path, sizeof path, "%s/%d/exe", attempt->target->procfs.root, (int)attempt->target->pid);
+	attempt->lock_fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (attempt->lock_fd < 0)
+		return errno == ENOENT || errno == ESRCH ? attempt_gone(attempt->target, err)
+		                                         : fail(err, ERR_PERMISSION, "cannot attach to %d: %s: %s", (int)attempt->target->pid, path, strerror(errno));
+	while (flock(attempt->lock_fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return fail(err, ERR_INJECT, "cannot attach to %d: its executable cannot be locked: %s", (int)attempt->target->pid, strerror(errno));
+		if (clock_monotonic_ns() > until_ns)
+			return fail(err, ERR_BUSY, "cannot attach to %d: its executable %s is locked by another attach, or another program, for more than %d ms",
+			            (int)attempt->target->pid, attempt->target->facts.executable, LOCK_MS);
+		attempt_nap_us(500);
+	}
+	return 0;
+}
+
+void attempt_unlock(struct attempt *attempt)
+{
+	if (attempt->lock_fd >= 0)
+		close(attempt->lock_fd);
+	attempt->lock_fd = -1;
+}
+
+void attempt_release(struct attempt *attempt)
+{
+	attempt_unlock(attempt);
+	if (attempt->memory_fd >= 0)
+		close(attempt->memory_fd);
+	attempt->memory_fd = -1;
+}
+
+static int choose_slot(struct attempt *attempt, struct error *err)
+{
+	uint64_t until_ns = clock_monotonic_ns() + SLOT_REST_MS * NS_PER_MS;
+	struct slot slots[MAX_SLOTS];
+
+	for (;;) {
+		size_t count = slots_find(attempt->target, slots);
+		const struct slot *slot = slots_choose(slots, count);
+
+		attempt->slots_usable = slots_usable(slots, count);
+		if (slot) {
+			attempt->slot = *slot;
+			return 0;
+		}
+		if (attempt->slots_usable == 0 || clock_monotonic_ns() > until_ns)
+			return fail(err, ERR_NO_SLOT, "cannot attach to %d: all %zu places for the entry code are in use", (int)attempt->target->pid, count);
+		attempt_nap_us(5000);
+	}
+}
+
+/* All of the stub but its saved registers: with those zero the slot counts as free. */
+static int write_slot(struct attempt *attempt, struct error *err)
+{
+	unsigned char image[4096], check[4096];
+	struct stub_data *data = &attempt->data;
+	const struct scratch *scratch = &attempt->scratch;
+
+	slot_data_init(data);
+	data->attach_id = attempt->attach_id;
+	data->scratch = scratch->control + BIAS;
+	data->map_addr = scratch->control_mapped ? scratch->control + CONTROL_SIZE : scratch->control;
+	data->map_size = scratch->control + scratch->size - data->map_addr;
+	data->map_negative = 0 - data->map_addr;
+	data->single_thread_flag = attempt->target->single_thread_flag ? attempt->target->single_thread_flag : scratch->control + CONTROL_SPARE;
+	data->stack = scratch->stack_top;
+	data->child_tid = scratch->control + CONTROL_CHILD;
+	data->tcb = scratch->tcb;
+	data->want_memfd = attempt->entry == 0;
+	data->wait_loops = RAW_WAITS_MS * LOOPS_PER_MS;
+	if (attempt->options && attempt->options->raw_wait_ms > 0)
+		data->wait_loops = (uint64_t)attempt->options->raw_wait_ms * LOOPS_PER_MS;
+	data->used_ns = clock_monotonic_ns();
+	snprintf(data->memfd_name, sizeof data->memfd_name, "%s", attempt->payload->memfd_name);
+	slot_build(image, data);
+	if (pwrite(attempt->memory_fd, image, STUB_SIZE, (off_t)attempt->slot.addr) != (ssize_t)STUB_SIZE)
+		return fail(err, ERR_INJECT, "cannot attach to %d: writing to its code padding (%s): %s (a kernel built with PROC_MEM_NO_FORCE, or a "
+		            "security module?)", (int)attempt->target->pid, attempt->slot.where, strerror(errno));
+	if (memory_read(attempt->target->pid, attempt->slot.addr, check, STUB_SIZE) < 0 || memcmp(check, image, STUB_SIZE) != 0)
+		return fail(err, ERR_INJECT, "cannot attach to %d: what was written to its code padding (%s) did not arrive", (int)attempt->target->pid,
+		            attempt->slot.where);
+	return 0;
+}
+
+static int choose_places(struct attempt *attempt, struct error *err)
+{
+	char build_id[64], path[64];
+	uint64_t random[2];
+	struct target *target = attempt->target;
+
+	if (getrandom(random, sizeof random, 0) != sizeof random)
+		random[0] = random[1] = clock_monotonic_ns();
+	if (target_refresh_maps(target) < 0)
+		return attempt_gone(target, err);
+	image_build_id_of(attempt->payload->bytes, attempt->payload->size, build_id, sizeof build_id);
+	attempt->entry = target_dormant(target, attempt->payload->memfd_name, build_id, attempt->payload->entry, &attempt->loaded, NULL, 0);
+	if (attempt->options && attempt->options->fresh_library)
+		attempt->entry = 0;
+	if (choose_slot(attempt, err) < 0)
+		return -1;
+	if (!scratch_plan(target, attempt->slot.scratch, random[0], &attempt->scratch))
+		return fail(err, ERR_INJECT, "cannot attach to %d: no room in its address space", (int)target->pid);
+	snprintf(path, sizeof path, "%s/%d/mem", target->procfs.root, (int)target->pid);
+	attempt->memory_fd = open(path, O_RDWR | O_CLOEXEC);
+	if (attempt->memory_fd < 0)
+		return fail(err, ERR_PERMISSION, "cannot attach to %d: its memory cannot be opened: %s", (int)target->pid, strerror(errno));
+	attempt->attach_id = random[1] | 1;
+	return 0;
+}
+
+/* An earlier attach's control page is made new, with the id that the slot will name. */
+static int renew_control(struct attempt *attempt, struct error *err)
+{
+	unsigned char zeros[CONTROL_SIZE] = { 0 };
+
+	if (!attempt->scratch.control_mapped)
+		return 0;
+	memcpy(zeros, &attempt->attach_id, sizeof attempt->attach_id);
+	if (memory_write(attempt->target->pid, attempt->scratch.control, zeros, sizeof zeros) < 0)
+		return fail(err, ERR_INJECT, "cannot attach to %d: its control page is gone: %s", (int)attempt->target->pid, strerror(errno));
+	return 0;
+}
+
+int attempt_prepare(struct attempt *attempt, struct error *err)
+{
+	if (lock_interpreter(attempt, err) < 0)
+		return -1;
+	attempt_step(attempt, STEP_LOCKED);
+	if (choose_places(attempt, err) < 0 || write_slot(attempt, err) < 0 || renew_control(attempt, err) < 0)
+		return -1;
+	attempt_step(attempt, STEP_SLOT);
+	return 0;
+}
