@@ -326,8 +326,13 @@ static void call_ends(struct chrome *all, const struct interval *call)
 	}
 }
 
+/* A wait of the host is no work of the stream: with the stream's number HolisticTraceAnalysis would count it as busy time. */
 static void add_device(struct chrome *all, const struct interval *interval)
 {
+	if (interval->kind == EVENT_GPU_SYNC) {
+		text_printf(&all->line, "\"device\":%u,\"stream\":-1,\"wait_on_stream\":%u,\"correlation\":%u", interval->device, interval->stream, interval->correlation);
+		return;
+	}
 	text_printf(&all->line, "\"device\":%u,\"stream\":%u,\"correlation\":%u", interval->device, interval->stream, interval->correlation);
 	if (interval->kind == EVENT_GPU_KERNEL)
 		text_printf(&all->line, ",\"grid\":[%u,%u,%u],\"block\":[%u,%u,%u]", interval->grid[0], interval->grid[1], interval->grid[2], interval->block[0], interval->block[1], interval->block[2]);

@@ -140,7 +140,8 @@ static void put_function(struct pprof *all, uint32_t function)
 	text_clear(&all->message);
 	proto_add_number(&all->message, 1, (uint64_t)function + 1);
 	proto_add_number(&all->message, 2, function_string(function, false));
-	proto_add_number(&all->message, 3, function_string(function, false));
+	/* A system name like the name would be taken for a mangled one, and "<module>" for a template's arguments. */
+	proto_add_number(&all->message, 3, function_string(function, true));
 	proto_add_number(&all->message, 4, function_string(function, true));
 	proto_add_number(&all->message, 5, line);
 	put_message(all, PROFILE_FUNCTION);

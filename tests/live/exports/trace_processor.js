@@ -7,7 +7,6 @@ const vm = require('vm');
 
 const [, , folder, trace, ...queries] = process.argv;
 const exit = process.exit.bind(process);
-const print = process.stdout.write.bind(process.stdout);
 const PIECE = 8 << 20;
 const APPEND = 1, FINALIZE = 2, QUERY = 3; // TraceProcessorRpc.TraceProcessorMethod
 
@@ -141,6 +140,16 @@ function answer(message) {
 
 const call = (method, ...arguments_) => port.onmessage({ data: new Uint8Array(bytes(1, Buffer.concat([number(1, sequence++), number(2, method), ...arguments_]))) });
 
+function write(text) {
+	try {
+		return fs.writeSync(1, text);
+	} catch (error) {
+		if (error.code !== 'EAGAIN')
+			throw error;
+		return 0;
+	}
+}
+
 async function until(done, what) {
 	for (let i = 0; i < 6000; i++) {
 		if (done())
@@ -167,7 +176,8 @@ async function main() {
 		const rows = [];
 		for (let at = 0; at < current.cells.length; at += current.columns.length)
 			rows.push(current.cells.slice(at, at + current.columns.length));
-		print(`${JSON.stringify(rows)}\n`);
+		for (let text = Buffer.from(`${JSON.stringify(rows)}\n`); text.length;) // all of it, before the exit
+			text = text.subarray(write(text));
 	}
 	exit(0);
 }
