@@ -14,7 +14,7 @@ struct function_build {
 
 struct node_totals {
 	uint64_t total_ns, samples, gap_samples, calls;
-	double total, ratio; /* ratio: calls in the whole capture to those seen */
+	double total, ratio; /* ratio: calls below it in the whole capture to those seen */
 	bool recursive; /* an outer frame of the same function holds this time already */
 };
 
@@ -101,18 +101,20 @@ static double hook_cost(const struct timeline_private *p)
 	return events > 0 && cost > 0 ? 2 * cost / events : 0;
 }
 
-/* Calls in the whole capture to those seen. Without hooks a call takes less time, so that more of them fit into the time not seen. */
+/* Time of a stack in the whole capture to what was seen, as far as calls go: without hooks more of them fit into the time not seen. */
 static double ratio_of_calls(const struct node_totals *own, double cost)
 {
 	double seen = (double)own->total_ns, unhooked = seen - cost * (double)own->calls;
 
-	if (unhooked < seen / 10)
-		unhooked = seen / 10;
+	/* The collector's measure holds its other work too: more than half is not believed. */
+	if (unhooked < seen / 2)
+		unhooked = seen / 2;
 	return 1 + (own->total - seen) / unhooked;
 }
 
-/* As many calls are missing of a function as of its time; of one with few samples, as of its caller's. A ratio far from that of the
- * thread is noise of something that was hardly seen. */
+/* A function is called as often as its caller has time to: as many calls are missing as of the caller's time (its own time would
+ * mislead: a window that ends in the middle of a long call has seen its enter, and little of its time). A caller with few samples
+ * takes the ratio of its own caller; one far from that of the thread is noise of something that was hardly seen. */
 static void scale_calls(struct totals *totals)
 {
 	struct timeline_private *p = totals->p;
@@ -134,7 +136,7 @@ static void scale_calls(struct totals *totals)
 			own->ratio = ratio_of_calls(own, cost);
 		if (own->ratio > RATIO_FAR * usual)
 			own->ratio = RATIO_FAR * usual;
-		node->estimated_calls = (double)node->calls * own->ratio;
+		node->estimated_calls = (double)node->calls * (node->parent ? totals->nodes[node->parent].ratio : usual);
 	}
 }
 
