@@ -11,10 +11,12 @@ from session import *
 MINOR = sys.version_info[1]
 
 
-def needs(true, what):
-    if not true:
-        print('only %s' % what)
-        sys.exit(77)
+def on(first, last=99):
+    """A case for these minor versions; --list leaves it out elsewhere."""
+    def mark(case):
+        case.minors = range(first, last + 1)
+        return case
+    return mark
 
 
 def leaf(x):
@@ -220,9 +222,9 @@ def case_recursion():
     assert s.page('unmatched') == 0
 
 
+@on(11)
 def case_small_stack():
     """Pure Python recursion needs no C stack on 3.11 and later; with our evaluator it would."""
-    needs(MINOR >= 11, 'from 3.11 on')
     threading.stack_size(64 << 10)
     sys.setrecursionlimit(5000)
     result = []
@@ -417,9 +419,9 @@ def case_budget():
     assert ratio > 0.90, ratio
 
 
+@on(12)
 def case_single_budget():
     """The same without a thread of ours, 3.12 and later: places are disabled one by one."""
-    needs(MINOR >= 12, 'from 3.12 on')
 
     spin(0.3)
     ratio, s = work_done(may_start_thread=0)
@@ -438,9 +440,9 @@ def case_single_budget():
     assert s.page('window_count') > windows, 'REARM opened no window'
 
 
+@on(12)
 def case_disabled():
     """Places that said DISABLE in one session are seen in the next, though nothing ran in between."""
-    needs(MINOR >= 12, 'from 3.12 on')
     for _ in range(3):
         during(lambda: tree(9), skip=('tree', 'leaf'), may_start_thread=0)
         s = during(lambda: tree(9), may_start_thread=0)
@@ -559,9 +561,9 @@ def case_toggle():
     assert not wrong and rounds > 5, (wrong, rounds)
 
 
+@on(8, 11)
 def case_setprofile():
     """3.8-3.11: Python and C calls by a profile function per thread, late threads included."""
-    needs(MINOR < 12, 'up to 3.11')
 
     def late():
         tree(6)
@@ -598,16 +600,16 @@ def case_setprofile():
     assert s.page('backend_used') == SETPROFILE
 
 
+@on(8, 11)
 def case_setprofile_budget():
-    needs(MINOR < 12, 'up to 3.11')
     ratio, s = work_done(backend=SETPROFILE, c_calls=1)
     print('    work done %.3f, brakes %d, cost %.1f ns per event' % (ratio, s.page('brake_count'), s.page('cost_ps_py') / 1000))
     assert ratio > 0.90
 
 
+@on(8, 11)
 def case_setprofile_taken():
     """A thread with a profiler of its own is left alone, and said so; the others are watched."""
-    needs(MINOR < 12, 'up to 3.11')
     seen = []
     sys.setprofile(lambda frame, what, argument: seen.append(what))
     s = Session(backend=SETPROFILE)
@@ -643,15 +645,10 @@ def lines(n):
     return b
 
 
-def foreign():
-    if not 9 <= MINOR <= 11 or 'FOREIGN' not in os.environ:
-        needs(False, 'on 3.9-3.11')
-    return ctypes.PyDLL(os.environ['FOREIGN'])
-
-
+@on(9, 11)
 def case_evaluator_taken():
     """Somebody else's evaluator is there already: it stays, and a profile function takes over."""
-    other = foreign()
+    other = ctypes.PyDLL(os.environ['FOREIGN'])
     other.foreign_on()
     s = during(lambda: tree(8))
     assert s.page('backend_used') == SETPROFILE and s.count('enter', 'tree') == expected_tree(8)
@@ -668,9 +665,10 @@ def case_evaluator_taken():
     other.foreign_off()
 
 
+@on(9, 11)
 def case_evaluator_covered():
     """Somebody else's evaluator comes while we measure, calls ours, and puts it back after we have left."""
-    other = foreign()
+    other = ctypes.PyDLL(os.environ['FOREIGN'])
     s = Session(subbufs=64, max_overhead_ppm=50000).arm()
     spin(0.1)
     other.foreign_on()
@@ -730,8 +728,8 @@ def case_settrace_chain():
     assert seen.count(('tree', 'call')) == seen.count(('tree', 'return')) == expected_tree(8) + expected_tree(3)
 
 
+@on(8, 11)
 def case_settrace_audit():
-    needs(MINOR < 12, 'up to 3.11')
     sys.addaudithook(lambda name, arguments: None)
     try:
         Session(backend=SETTRACE).arm()
@@ -741,9 +739,9 @@ def case_settrace_audit():
         raise AssertionError('not refused')
 
 
+@on(12)
 def case_c_calls():
     """3.12 and later, all: every C call, balanced."""
-    needs(MINOR >= 12, 'from 3.12 on')
 
     def work():
         for i in range(200):
@@ -765,9 +763,9 @@ def case_c_calls():
     assert s.page('unmatched') == 0
 
 
+@on(12)
 def case_c_calls_auto():
     """3.12 and later, auto: what proves cheap is left alone, what takes time stays."""
-    needs(MINOR >= 12, 'from 3.12 on')
 
     def work():
         for i in range(5000):
@@ -782,6 +780,6 @@ def case_c_calls_auto():
 if __name__ == '__main__':
     name = sys.argv[1]
     if name == '--list':
-        print('\n'.join(n[5:] for n in list(globals()) if n.startswith('case_')))
+        print('\n'.join(n[5:] for n, case in list(globals().items()) if n.startswith('case_') and MINOR in getattr(case, 'minors', [MINOR])))
     else:
         globals()['case_' + name]()
