@@ -18,4 +18,5 @@ include tests/unit/cli.mk
 include tests/live/local.mk
 include tests/fuzz/local.mk
 include tests/golden/local.mk
+include tests/torture/local.mk
 include tests/bench/local.mk
