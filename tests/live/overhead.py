@@ -38,6 +38,18 @@ def rates(before, after):
 
 
 def cost(world, python, kind):
+    """A neighbour's burst is no cost of ours: what is true shows again in a second series."""
+    first = series(world, python, kind)
+    if first[0] >= LEAST:
+        return first[1]
+    second = series(world, python, kind)
+    text = "%s; again: %s" % (first[1], second[1])
+    require(second[0] >= LEAST, "less than %.2f of the work was done inside, twice: %s" % (LEAST, text))
+    return text
+
+
+def series(world, python, kind):
+    """Work done inside against outside, and the words for it."""
     pairs, length = (4, 2) if world.quick else (10, 2)
     path = world.path("counter")
     with open(path, "wb") as f:
@@ -66,8 +78,7 @@ def cost(world, python, kind):
     if best < LEAST and noise > 0.05:
         best = statistics.median(cpu)
         text += " (judged by CPU: the machine is noisy)"
-    require(best >= LEAST, "less than %.2f of the work was done inside: %s" % (LEAST, text))
-    return text
+    return best, text
 
 
 def quiet(counter, seconds):
