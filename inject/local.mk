@@ -8,6 +8,7 @@ libinject_a_SOURCES = \
 	inject/enter.c \
 	inject/gate.c \
 	inject/guest.c \
+	inject/hold.h \
 	inject/image.c inject/image.h \
 	inject/images.c \
 	inject/maps.c inject/maps.h \

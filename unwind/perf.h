@@ -1,0 +1,31 @@
+/*
+ * Samples of running threads by perf_event: software clock, user registers, user stack; nothing is stopped. One event per thread; where
+ * descriptors or locked memory end, the other threads are named so that they can be looked at otherwise.
+ */
+#ifndef INFERSCOPE_UNWIND_PERF_H
+#define INFERSCOPE_UNWIND_PERF_H
+
+#include "unwind/walk.h"
+
+struct perf;
+
+struct perf_totals {
+	uint64_t samples, lost, throttled; /* lost: as the kernel counted */
+	uint32_t threads, refused;         /* watched; not watched because a limit was reached */
+	char why[160];                     /* of the last refusal, "" = none */
+};
+
+/* May samples be had from PID at all? 0, or ERR_PERMISSION with the reason (perf_event_paranoid, seccomp, no such kernel) in err. */
+int perf_possible(pid_t pid, struct error *err);
+/* RATE_HZ samples per second of CPU time of each thread, jittered by the kernel's own clock; STACK_BYTES (<= 65 528, multiple of 8) of stack with each. */
+int perf_open(uint32_t rate_hz, uint32_t stack_bytes, struct perf **out, struct error *err);
+void perf_close(struct perf *perf);
+/* 0 when TID is watched from now on (or was), -1 when it is not (perf_totals() says why). */
+int perf_add(struct perf *perf, pid_t tid);
+/* The thread has ended. */
+void perf_remove(struct perf *perf, pid_t tid);
+/* Calls EACH for every sample not yet read, oldest first per thread. COPY is valid during the call. Returns how many. */
+int perf_read(struct perf *perf, void (*each)(void *context, const struct thread_copy *copy), void *context);
+struct perf_totals perf_totals(const struct perf *perf);
+
+#endif
