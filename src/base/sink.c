@@ -25,7 +25,8 @@ struct sink {
 	bool force;
 	bool closed;    /* the reader of a pipe went away: quietly nothing more */
 	char *path;     /* the final name, or NULL */
-	char *temporary; /* what is written until then, or NULL */
+	bool pending;   /* a file that gets its final name in sink_commit() */
+	char *temporary; /* its name until then; NULL: it has none, and is gone if we die */
 	char *name;     /* for messages */
 	struct text *text;
 	struct error error; /* the first failure; ERR_NONE = none */
@@ -85,26 +86,58 @@ int sink_open_text(struct text *text, struct sink **out, struct error *err)
 	return 0;
 }
 
-/* A new file beside the final one: rename() cannot cross file systems. */
-static int open_temporary(struct sink *sink, struct error *err)
+static int write_error(const struct sink *sink, struct error *err)
 {
-	const char *slash = strrchr(sink->path, '/');
-	int folder_length = slash ? (int)(slash - sink->path + 1) : 0;
+	return fail(err, ERR_OUTPUT, "cannot write %s: %s", sink->name, strerror(errno));
+}
+
+static int folder_length(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? (int)(slash - path + 1) : 0;
+}
+
+/* A name beside the final one, for mkostemp(): rename() cannot cross file systems. */
+static int name_temporary(struct sink *sink, struct error *err)
+{
+	int folder = folder_length(sink->path);
 
 	/* The name is cut so that the prefix and suffix still fit NAME_MAX. */
-	if (asprintf(&sink->temporary, "%.*s.%.200s.XXXXXX", folder_length, sink->path, sink->path + folder_length) < 0) {
-		sink->temporary = NULL;
-		return fail(err, ERR_MEMORY, "opening %s", sink->name);
-	}
-	sink->fd = mkostemp(sink->temporary, O_CLOEXEC);
-	if (sink->fd < 0) {
-		fail(err, ERR_OUTPUT, "cannot write %s: %s", sink->name, strerror(errno));
-		free(sink->temporary);
-		sink->temporary = NULL;
+	if (asprintf(&sink->temporary, "%.*s.%.200s.XXXXXX", folder, sink->path, sink->path + folder) >= 0)
+		return 0;
+	sink->temporary = NULL;
+	return fail(err, ERR_MEMORY, "opening %s", sink->name);
+}
+
+/* A file without a name (Linux 3.11, most local file systems): whatever kills us, nothing stays. -1 where that cannot be had. */
+static int open_nameless(const struct sink *sink)
+{
+	char *folder = NULL;
+	int fd, length = folder_length(sink->path);
+
+	if (access("/proc/self/fd", X_OK) < 0 || asprintf(&folder, "%.*s", length ? length : 1, length ? sink->path : ".") < 0)
 		return -1;
-	}
-	sink->own_fd = true;
-	return 0;
+	fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+	free(folder);
+	return fd;
+}
+
+static int open_pending(struct sink *sink, struct error *err)
+{
+	sink->pending = sink->own_fd = true;
+	sink->fd = open_nameless(sink);
+	if (sink->fd >= 0)
+		return 0;
+	if (name_temporary(sink, err) < 0)
+		return -1;
+	sink->fd = mkostemp(sink->temporary, O_CLOEXEC);
+	if (sink->fd >= 0)
+		return 0;
+	write_error(sink, err);
+	free(sink->temporary);
+	sink->temporary = NULL;
+	return -1;
 }
 
 /* Devices and named pipes are written as they are. */
@@ -112,7 +145,7 @@ static int open_special(struct sink *sink, struct error *err)
 {
 	sink->fd = open(sink->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
 	if (sink->fd < 0)
-		return fail(err, ERR_OUTPUT, "cannot write %s: %s", sink->name, strerror(errno));
+		return write_error(sink, err);
 	sink->own_fd = true;
 	return 0;
 }
@@ -144,7 +177,7 @@ int sink_open_path(const char *path, bool force, struct sink **out, struct error
 	if (!sink->path) {
 		fail(err, ERR_MEMORY, "opening %s", path);
 	} else if (stat(sink->path, &status) < 0) {
-		result = open_temporary(sink, err);
+		result = open_pending(sink, err);
 	} else if (S_ISDIR(status.st_mode)) {
 		errno = EISDIR;
 		fail(err, ERR_OUTPUT, "cannot write %s: it is a folder", path);
@@ -153,7 +186,7 @@ int sink_open_path(const char *path, bool force, struct sink **out, struct error
 	} else if (!force && !sink_is_ours(sink->path)) {
 		exists_error(path, err);
 	} else {
-		result = open_temporary(sink, err);
+		result = open_pending(sink, err);
 	}
 	if (result < 0)
 		sink_free(sink);
@@ -207,7 +240,7 @@ static void push(struct sink *sink, const unsigned char *bytes, size_t length)
 		} else if (errno == EAGAIN) {
 			poll(&wait, 1, -1);
 		} else if (errno != EINTR) {
-			fail(&sink->error, ERR_OUTPUT, "cannot write %s: %s", sink->name, strerror(errno));
+			write_error(sink, &sink->error);
 		}
 	}
 }
@@ -293,34 +326,61 @@ int sink_flush(struct sink *sink, struct error *err)
 	return report_failure(sink, err);
 }
 
+/* Gives a nameless file its final name when that is free, else one beside it. */
+static int link_nameless(struct sink *sink, bool *in_place, struct error *err)
+{
+	char from[64];
+	int fd;
+
+	snprintf(from, sizeof from, "/proc/self/fd/%d", sink->fd);
+	*in_place = !sink->force && linkat(AT_FDCWD, from, AT_FDCWD, sink->path, AT_SYMLINK_FOLLOW) == 0;
+	if (*in_place)
+		return 0;
+	if (name_temporary(sink, err) < 0)
+		return -1;
+	/* mkostemp() finds a free name; the link takes its place. */
+	fd = mkostemp(sink->temporary, O_CLOEXEC);
+	if (fd < 0)
+		return write_error(sink, err);
+	close(fd);
+	unlink(sink->temporary);
+	return linkat(AT_FDCWD, from, AT_FDCWD, sink->temporary, AT_SYMLINK_FOLLOW) < 0 ? write_error(sink, err) : 0;
+}
+
 /* Puts the file in its place. What lies there now may have come after sink_open_path(): look again. */
 static int put_in_place(struct sink *sink, struct error *err)
 {
+	bool in_place = false;
+
+	if (!sink->temporary && (link_nameless(sink, &in_place, err) < 0 || in_place))
+		return in_place ? 0 : -1;
 	if (!sink->force && renameat2(AT_FDCWD, sink->temporary, AT_FDCWD, sink->path, RENAME_NOREPLACE) == 0)
 		return 0;
 	if (!sink->force && access(sink->path, F_OK) == 0 && !sink_is_ours(sink->path))
 		return exists_error(sink->name, err);
-	if (rename(sink->temporary, sink->path) < 0)
-		return fail(err, ERR_OUTPUT, "cannot write %s: %s", sink->name, strerror(errno));
-	return 0;
+	return rename(sink->temporary, sink->path) < 0 ? write_error(sink, err) : 0;
+}
+
+static int close_file(struct sink *sink, struct error *err)
+{
+	int fd = sink->fd;
+
+	sink->fd = -1;
+	return close(fd) < 0 && errno != EINTR ? write_error(sink, err) : 0;
 }
 
 int sink_commit(struct sink *sink, struct error *err)
 {
-	int fd, result = sink_flush(sink, err);
+	int result = sink_flush(sink, err);
 
 	/* Some file systems cannot sync: that is no loss of data yet (EINVAL, ENOSYS). */
-	if (result == 0 && sink->temporary && fsync(sink->fd) < 0 && errno != EINVAL && errno != ENOSYS)
-		result = fail(err, ERR_OUTPUT, "cannot write %s: %s", sink->name, strerror(errno));
-	if (result == 0 && sink->own_fd) {
-		fd = sink->fd;
-		sink->fd = -1;
-		if (close(fd) < 0 && errno != EINTR)
-			result = fail(err, ERR_OUTPUT, "cannot write %s: %s", sink->name, strerror(errno));
-	}
-	if (result == 0 && sink->temporary)
+	if (result == 0 && sink->pending && fsync(sink->fd) < 0 && errno != EINVAL && errno != ENOSYS)
+		result = write_error(sink, err);
+	if (result == 0 && sink->pending)
 		result = put_in_place(sink, err);
-	if (result < 0 && sink->temporary)
+	if (result == 0 && sink->own_fd && close_file(sink, err) < 0)
+		result = -1;
+	else if (result < 0 && sink->temporary)
 		unlink(sink->temporary);
 	sink_free(sink);
 	return result;

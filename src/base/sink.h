@@ -1,5 +1,5 @@
 /*
- * Where output bytes go: a file (written as temporary file in the same folder, mode 0600, renamed at the end), a descriptor, or
+ * Where output bytes go: a file (written without a name, or as a temporary file in the same folder where that cannot be had; mode 0600; put in place at the end), a descriptor, or
  * memory. Buffered. The first failure is kept and everything after it does nothing, so that writers need not check each call.
  */
 #ifndef INFERSCOPE_BASE_SINK_H

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/sink.h"
@@ -77,6 +78,28 @@ Test(sink, a_file_appears_at_commit_and_not_before)
 	cr_assert_eq(stat("report.md", &status), 0);
 	cr_assert_eq(status.st_mode & 0777, 0600);
 	cr_assert_eq(files_here(), 1);
+}
+
+Test(sink, whoever_is_killed_leaves_nothing)
+{
+	struct error err = { ERR_NONE };
+	struct sink *sink;
+	int status, probe = open(".", O_TMPFILE | O_WRONLY, 0600);
+	pid_t child;
+
+	if (probe < 0)
+		cr_skip_test("this file system has no files without a name");
+	close(probe);
+	child = fork();
+	if (child == 0) {
+		sink_open_path("report.md", false, &sink, &err);
+		sink_puts(sink, "# InferScope report\n");
+		sink_flush(sink, &err);
+		raise(SIGKILL);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert(WIFSIGNALED(status));
+	cr_assert_eq(files_here(), 0);
 }
 
 Test(sink, discard_leaves_nothing)
