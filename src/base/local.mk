@@ -3,6 +3,8 @@ libbase_a_SOURCES = \
 	src/base/arena.c src/base/arena.h \
 	src/base/clock.c src/base/clock.h \
 	src/base/error.c src/base/error.h src/base/error.def \
+	src/base/list.h \
+	src/base/map.c src/base/map.h \
 	src/base/marks.c \
 	src/base/procfs.c src/base/procfs.h \
 	src/base/sink.c src/base/sink.h \

@@ -4,8 +4,6 @@ libtimeline_a_SOURCES = \
 	src/timeline/facts.c \
 	src/timeline/gpu.c \
 	src/timeline/intervals.c \
-	src/timeline/list.h \
-	src/timeline/map.c src/timeline/map.h \
 	src/timeline/names.c \
 	src/timeline/partition.c \
 	src/timeline/private.h \

@@ -3,8 +3,8 @@
 #define INFERSCOPE_TIMELINE_PRIVATE_H
 
 #include "base/arena.h"
-#include "timeline/list.h"
-#include "timeline/map.h"
+#include "base/list.h"
+#include "base/map.h"
 #include "timeline/timeline.h"
 
 /* Limits against hostile files; a healthy trace is far from all of them. */

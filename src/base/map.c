@@ -1,5 +1,5 @@
 /* Open addressing with linear probing, at most half full. */
-#include "timeline/map.h"
+#include "base/map.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Growable arrays: LIST(type) declares one, list_add gives room for one more (zeroed), or NULL at LIMIT or when out of memory. */
-#ifndef INFERSCOPE_TIMELINE_LIST_H
-#define INFERSCOPE_TIMELINE_LIST_H
+#ifndef INFERSCOPE_BASE_LIST_H
+#define INFERSCOPE_BASE_LIST_H
 
 #include <stddef.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* A hash map from 64-bit keys to 32-bit values; UINT32_MAX is not a value. Never shrinks, nothing is removed. */
-#ifndef INFERSCOPE_TIMELINE_MAP_H
-#define INFERSCOPE_TIMELINE_MAP_H
+#ifndef INFERSCOPE_BASE_MAP_H
+#define INFERSCOPE_BASE_MAP_H
 
 #include <stdbool.h>
 #include <stddef.h>
