@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "inject/maps.h"
+#include "base/mappings.h"
 
 #define IMAGE_MAX_SEGMENTS 32
 

@@ -2,8 +2,8 @@
  * who waits for whom is launch.c's. */
 #include "inject/launch_gate.h"
 
+#include "base/mappings.h"
 #include "inject/image.h"
-#include "inject/maps.h"
 #include "inject/memory.h"
 
 #include <elf.h>

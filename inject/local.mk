@@ -11,7 +11,6 @@ libinject_a_SOURCES = \
 	inject/hold.h \
 	inject/image.c inject/image.h \
 	inject/images.c \
-	inject/maps.c inject/maps.h \
 	inject/memory.c inject/memory.h \
 	inject/preflight.c \
 	inject/prepare.c \

@@ -2,9 +2,9 @@
 #ifndef INFERSCOPE_INJECT_TARGET_H
 #define INFERSCOPE_INJECT_TARGET_H
 
+#include "base/mappings.h"
 #include "inject/image.h"
 #include "inject/inject.h"
-#include "inject/maps.h"
 
 #define MAX_FINDINGS 24
 

@@ -1,7 +1,10 @@
 noinst_LIBRARIES += libunwinding.a
 libunwinding_a_SOURCES = \
+	unwind/elf_file.c unwind/elf_file.h \
 	unwind/join.h \
-	unwind/modules.h \
+	unwind/module_file.c unwind/module_file.h \
+	unwind/module_list.c unwind/module_list.h \
+	unwind/modules.c unwind/modules.h \
 	unwind/pages.c unwind/pages.h \
 	unwind/perf.h \
 	unwind/pycode.c \

@@ -5,6 +5,7 @@ libbase_a_SOURCES = \
 	src/base/error.c src/base/error.h src/base/error.def \
 	src/base/list.h \
 	src/base/map.c src/base/map.h \
+	src/base/mappings.c src/base/mappings.h \
 	src/base/marks.c \
 	src/base/procfs.c src/base/procfs.h \
 	src/base/sink.c src/base/sink.h \

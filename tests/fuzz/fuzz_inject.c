@@ -1,12 +1,12 @@
 /* What entering reads of a process that may lie: its maps, its threads' system calls, notes, code bytes, seccomp filters. */
-/* folders: src/base inject/decode.c inject/image.c inject/maps.c inject/memory.c inject/resume.c inject/seccomp.c inject/threads.c */
+/* folders: src/base inject/decode.c inject/image.c inject/memory.c inject/resume.c inject/seccomp.c inject/threads.c */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mappings.h"
 #include "inject/decode.h"
 #include "inject/image.h"
-#include "inject/maps.h"
 #include "inject/seccomp.h"
 #include "inject/threads.h"
 

@@ -13,10 +13,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/mappings.h"
 #include "inject/decode.h"
 #include "inject/image.h"
 #include "inject/inject.h"
-#include "inject/maps.h"
 #include "inject/resume.h"
 #include "inject/seccomp.h"
 #include "inject/slot.h"

@@ -1,8 +1,8 @@
 /* `pystack_driver PID HEX [ROUNDS [PAUSE_US]]` reads the Python stacks of a process and prints one JSON line per thread of the last round:
  * {"tid":1,"gil":true,"cut":false,"frames":[["name","qualname","file",1],…]}, and a last one {"rounds":…,"torn":…,"median_us":…}. */
+#include "base/mappings.h"
 #include "base/text.h"
 #include "inject/image.h"
-#include "inject/maps.h"
 #include "inject/memory.h"
 #include "unwind/pystack.h"
 

@@ -1,6 +1,6 @@
 /* The mappings of one process at one moment, as /proc/PID/maps lists them. Sorted by address, never changes after it was read. */
-#ifndef INFERSCOPE_INJECT_MAPS_H
-#define INFERSCOPE_INJECT_MAPS_H
+#ifndef INFERSCOPE_BASE_MAPPINGS_H
+#define INFERSCOPE_BASE_MAPPINGS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* Reads /proc/PID/maps and answers what lies where, and where nothing does. */
-#include "inject/maps.h"
+#include "base/mappings.h"
 
 #include <errno.h>
 #include <fcntl.h>
