@@ -92,6 +92,22 @@ static void run_node(struct calls *calls, struct thread_build *thread, uint32_t 
 	node->slice_estimated += estimated;
 }
 
+/* The samples of [from, to) were taken in this call. */
+static void take_samples(struct calls *calls, const struct thread_build *thread, uint32_t node, uint64_t from_ns, uint64_t to_ns)
+{
+	const struct timeline_private *p = calls->p;
+	struct lane *lane = calls->lane;
+
+	for (; lane->sample < thread->sample_end; lane->sample++) {
+		struct sample *sample = &p->samples.items[p->sample_order[lane->sample]];
+
+		if (sample->at_ns >= p->timeline.start_ns + to_ns)
+			return;
+		if (sample->at_ns >= p->timeline.start_ns + from_ns)
+			sample->node = node;
+	}
+}
+
 static void on_run(void *context, const struct replay *replay, uint64_t from_ns, uint64_t to_ns)
 {
 	struct calls *calls = context;
@@ -100,6 +116,7 @@ static void on_run(void *context, const struct replay *replay, uint64_t from_ns,
 	uint32_t node = replay->frames.items[replay->frames.count - 1].node;
 	double weight = lane->segments.items[replay->segment].weight;
 
+	take_samples(calls, thread, node, from_ns, to_ns);
 	while (lane->point < thread->points.count && thread->points.items[lane->point].out.at_ns <= to_ns) {
 		struct point *point = &thread->points.items[lane->point];
 

@@ -124,6 +124,7 @@ static void name_native(struct timeline_private *p, uint32_t process, const stru
 	size_t name_length, file_length;
 	const char *name = event_str(c, 3, &name_length);
 	const char *file = event_str(c, 4, &file_length);
+	uint32_t module = map_get(&p->names.modules, (uint64_t)process << 32 | event_u32(c, 1)), function;
 	char address[32];
 
 	if (!name_length) {
@@ -131,12 +132,13 @@ static void name_native(struct timeline_private *p, uint32_t process, const stru
 		name_length = (size_t)snprintf(address, sizeof address, "0x%llx", (unsigned long long)event_u64(c, 0));
 	}
 	if (!file_length) {
-		uint32_t module = map_get(&p->names.modules, (uint64_t)process << 32 | event_u32(c, 1));
-
 		file = module == MAP_ABSENT ? "" : strings_get(p->strings, module);
 		file_length = strlen(file);
 	}
-	names_bind_native(p, process, c->event.ref, names_add(p, FUNCTION_NATIVE, name, name_length, file, file_length, event_u32(c, 2)));
+	function = names_add(p, FUNCTION_NATIVE, name, name_length, file, file_length, event_u32(c, 2));
+	if (module != MAP_ABSENT && function != NAME_OTHER)
+		p->names.list.items[function].module = module;
+	names_bind_native(p, process, c->event.ref, function);
 }
 
 static void add_window(struct timeline_private *p, struct process_build *process, bool on, uint32_t reason, uint64_t at_ns)
@@ -200,8 +202,8 @@ static void add_thread_time(struct timeline_private *p, uint32_t process, const 
 		point->out.run_wait_ns = before_wait;
 	point->node = NONE;
 	point->stack = thread->last_stack != NONE && at_ns - thread->last_stack_ns <= SAMPLE_AGE_NS ? thread->last_stack : NONE;
-	memcpy(point->counts, thread->counts, sizeof point->counts);
-	memset(thread->counts, 0, sizeof thread->counts);
+	memcpy(point->sampled_ns, thread->sampled_ns, sizeof point->sampled_ns);
+	memset(thread->sampled_ns, 0, sizeof thread->sampled_ns);
 	if (thread->first_reading == NO_TIME)
 		thread->first_reading = at_ns;
 	thread->last_reading = at_ns;
@@ -246,7 +248,9 @@ static void add_stack(struct timeline_private *p, uint32_t process, const struct
 	entry = list_add(&p->stacks, STACKS_LIMIT);
 	if (!entry)
 		return;
-	*entry = (struct stack_entry){ parent, process, event_u32(c, 1), event_u32(c, 2) };
+	*entry = (struct stack_entry){ .parent = parent, .process = process, .ref = event_u32(c, 1), .kind = event_u32(c, 2) == 1 };
+	entry->has_python = !entry->kind || (parent != MAP_ABSENT && p->stacks.items[parent].has_python);
+	entry->has_native = entry->kind || (parent != MAP_ABSENT && p->stacks.items[parent].has_native);
 	if (!map_put(&p->stack_index, key, (uint32_t)p->stacks.count - 1))
 		p->failed = true;
 }
@@ -269,21 +273,25 @@ static void add_sample(struct timeline_private *p, uint32_t process, const struc
 		return;
 	if (state >= THREAD_STATES)
 		state = THREAD_UNKNOWN;
+	/* A sampler that does not say for how long its sample stands takes them evenly. */
+	weight_ns = !weight_ns ? SAMPLE_WEIGHT_NS : weight_ns < SAMPLE_WEIGHT_MAX_NS ? weight_ns : SAMPLE_WEIGHT_MAX_NS;
 	if (stack != MAP_ABSENT) {
 		struct wait_frames frames = wait_frames_of_stack(p, stack);
 
-		state = wait_refine(p, (enum thread_state)state, &frames);
+		state = wait_refine(p, natives_refine(p, (enum thread_state)state, stack), &frames);
 		thread->last_stack = stack;
 		thread->last_stack_ns = at_ns;
+		thread->python_sampled |= p->stacks.items[stack].has_python;
+		thread->native_known |= p->stacks.items[stack].has_native;
 	}
-	thread->counts[state]++;
+	if (state == THREAD_GIL_WAIT)
+		gil_sample(p, thread, at_ns, weight_ns);
+	thread->sampled_ns[state] += weight_ns;
+	thread->sampled_all_ns[state] += weight_ns;
 	thread->samples++;
 	sample = list_add(&p->samples, SAMPLES_LIMIT);
-	if (!sample)
-		return;
-	/* A sampler that does not say for how long its sample stands takes them evenly. */
-	weight_ns = !weight_ns ? SAMPLE_WEIGHT_NS : weight_ns < SAMPLE_WEIGHT_MAX_NS ? weight_ns : SAMPLE_WEIGHT_MAX_NS;
-	*sample = (struct sample){ at_ns, (uint32_t)(thread - p->threads.items), stack, (uint32_t)weight_ns, is_running(state) };
+	if (sample)
+		*sample = (struct sample){ at_ns, (uint32_t)(thread - p->threads.items), stack, (uint32_t)weight_ns, NONE, is_running(state) };
 }
 
 static void add_counter(struct timeline_private *p, const struct event_cursor *c)
@@ -420,7 +428,7 @@ static void take_fact(struct timeline_private *p, struct lane *lane, const struc
 	case EVENT_GIL:
 		thread = thread_of(p, lane->process, c->event.ref);
 		if (thread)
-			thread->gil_told++;
+			gil_told(p, thread, event_u32(c, 0), at_ns);
 		break;
 	case EVENT_GPU_KERNEL:
 	case EVENT_H2D_COPY:

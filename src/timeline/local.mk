@@ -2,9 +2,11 @@ noinst_LIBRARIES += libtimeline.a
 libtimeline_a_SOURCES = \
 	src/timeline/calls.c \
 	src/timeline/facts.c \
+	src/timeline/gil.c \
 	src/timeline/gpu.c \
 	src/timeline/intervals.c \
 	src/timeline/names.c \
+	src/timeline/natives.c \
 	src/timeline/partition.c \
 	src/timeline/private.h \
 	src/timeline/replay.c src/timeline/replay.h \

@@ -51,18 +51,18 @@ static void split_blocked(const struct timeline_private *p, const struct thread_
 {
 	const struct point *point = &thread->points.items[i], *before = point - 1;
 	enum thread_state first = point_wait(p, thread, before), last = point_wait(p, thread, point), io = THREAD_IO_WAIT;
-	uint64_t seen = 0;
+	double seen = 0;
 
 	for (int state = THREAD_GIL_WAIT; state < THREAD_STATES; state++)
 		if (state != THREAD_RUNNABLE)
-			seen += point->counts[state];
+			seen += (double)point->sampled_ns[state];
 	/* A sampler knows little of a system call; the readings beside it know its name: waiting in accept() is no I/O. */
 	if (last == THREAD_IDLE || last == THREAD_SLEEP || (last == THREAD_UNKNOWN && (first == THREAD_IDLE || first == THREAD_SLEEP)))
 		io = last == THREAD_UNKNOWN ? first : last;
-	if (seen) {
+	if (seen > 0) {
 		for (int state = THREAD_GIL_WAIT; state < THREAD_STATES; state++)
 			if (state != THREAD_RUNNABLE)
-				parts->ns[state == THREAD_IO_WAIT ? (int)io : state] += blocked * (double)point->counts[state] / (double)seen;
+				parts->ns[state == THREAD_IO_WAIT ? (int)io : state] += blocked * (double)point->sampled_ns[state] / seen;
 		return;
 	}
 
@@ -125,12 +125,16 @@ static void charge_lock(struct timeline_private *p, const struct thread_build *t
 
 static double native_share(const struct thread_build *thread, const struct point *point)
 {
-	uint64_t python = point->counts[THREAD_PYTHON], native = point->counts[THREAD_NATIVE];
+	uint64_t python = point->sampled_ns[THREAD_PYTHON], native = point->sampled_ns[THREAD_NATIVE];
 	double running = thread->leaf_ns[THREAD_PYTHON] + thread->leaf_ns[THREAD_NATIVE];
 
 	if (!thread->out.python)
 		return 1;
-	if (thread->cpu_c > 0) /* calls of C functions say it better than a sampler that only knows who holds the GIL */
+	if (thread->native_known && !(native + python)) {
+		python = thread->sampled_all_ns[THREAD_PYTHON];
+		native = thread->sampled_all_ns[THREAD_NATIVE];
+	}
+	if (thread->cpu_c > 0 && !(thread->native_known && native + python)) /* calls of C functions say it better than a sampler that only knows who holds the GIL */
 		return thread->cpu_c / (thread->cpu_c + thread->cpu_python);
 	if (native + python)
 		return (double)native / (double)(native + python);
@@ -208,10 +212,12 @@ static struct parts by_readings(struct partition *partition, struct thread_build
 static struct parts by_calls(struct partition *partition, struct thread_build *thread)
 {
 	struct parts parts = { 0 };
-	double wall = (double)thread->out.wall_ns, known = 0;
+	double wall = (double)thread->out.wall_ns, known = 0, sampled = 0;
 
+	for (int state = 0; state < THREAD_STATES; state++)
+		sampled += (double)thread->sampled_all_ns[state];
 	for (int state = 0; state < THREAD_STATES; state++) {
-		parts.ns[state] = thread->samples ? (double)thread->counts[state] * wall / (double)thread->samples : thread->leaf_ns[state];
+		parts.ns[state] = sampled > 0 ? (double)thread->sampled_all_ns[state] * wall / sampled : thread->leaf_ns[state];
 		known += parts.ns[state];
 	}
 	if (known > wall)
@@ -273,7 +279,7 @@ static void partition_thread(struct partition *partition, struct thread_build *t
 	thread->out.sleep_ns = ns[THREAD_SLEEP];
 	thread->out.runnable_ns = ns[THREAD_RUNNABLE];
 	thread->out.idle_ns = ns[THREAD_IDLE];
-	if (thread->out.native_ns && thread->out.python)
+	if ((thread->out.native_ns || thread->native_known) && thread->out.python)
 		partition->p->timeline.native_split = true;
 }
 

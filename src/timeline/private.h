@@ -30,9 +30,12 @@ struct name {
 	enum function_kind kind;
 	uint32_t name, file, line; /* name and file are string ids */
 	uint32_t module;           /* of native frames: string id of the path */
+	uint32_t native;           /* of C functions: the native function that it is, + 1 */
+	bool split;                /* gave own time to native functions below it */
+	uint8_t role;              /* of native frames: enum native_role + 1; 0 = not looked at yet */
 	uint8_t leaf;              /* enum thread_state + 1 of a thread that is in it; 0 = not looked at yet */
 	double lock_wait;          /* ns */
-	uint64_t ran, waited;      /* samples with it as innermost Python function, by what the thread did */
+	uint64_t ran, waited;      /* samples with it as innermost Python or native function, by what the thread did */
 	uint64_t counted;          /* calls in COUNT events */
 };
 enum { NAME_UNKNOWN = 0, NAME_OTHER = 1 }; /* always there */
@@ -73,6 +76,7 @@ struct lane {
 	LIST(struct segment) segments; /* relative */
 	struct replay *replay;
 	uint32_t point;             /* next reading of the thread, as time goes by in this lane */
+	uint32_t sample;            /* and its next sample: index into sample_order */
 };
 
 struct point {
@@ -80,7 +84,7 @@ struct point {
 	uint32_t stack;  /* last sampled stack before it, or NONE */
 	uint32_t node;   /* innermost known call at that moment, or NONE */
 	bool forever;    /* in the middle of one block of seconds */
-	uint32_t counts[THREAD_STATES]; /* samples since the reading before */
+	uint64_t sampled_ns[THREAD_STATES]; /* time that samples since the reading before stand for */
 };
 
 struct thread_build {
@@ -91,21 +95,30 @@ struct thread_build {
 	uint64_t first_event, last_event, first_reading, last_reading; /* absolute; NO_TIME, 0 = none */
 	bool seeded, has_lane, gaps_sampled; /* samples tell what it did while calls could not be seen */
 	LIST(struct point) points;
-	uint32_t counts[THREAD_STATES];
+	uint64_t sampled_ns[THREAD_STATES], sampled_all_ns[THREAD_STATES]; /* since the last reading; all along */
 	uint32_t last_stack;
 	uint64_t last_stack_ns;
+	bool python_sampled, native_known; /* a sampled stack had Python frames; native ones as well: so that it is known where it had none */
 	uint64_t samples, gap_samples;
 	double gap_running_ns, gap_blocked_ns; /* as in nodes, all together */
 	double cpu_seen;      /* CPU time within the segments */
-	uint64_t gil_told;
+	uint32_t gil_holder;  /* as told last: tid */
+	uint64_t gil_told_ns; /* and when, absolute */
+	uint32_t first_sample, sample_end; /* its part of sample_order */
 	uint32_t root, other; /* nodes */
 	double leaf_ns[THREAD_STATES]; /* time by the kind of its innermost call */
 	double cpu_python, cpu_c; /* CPU time of Python functions and of C functions, where the latter were traced */
 	uint64_t sync_ns;     /* waiting for a device, by GPU_API */
 };
 
-struct stack_entry { uint32_t parent, process, ref, kind; };
-struct sample { uint64_t at_ns; uint32_t thread, stack, weight_ns; bool running; }; /* at_ns is absolute */
+struct stack_entry { uint32_t parent, process, ref; uint8_t kind; bool has_python, has_native; /* it or one further out */ uint8_t state[2]; /* natives_refine()'s, + 1 */ };
+struct sample {
+	uint64_t at_ns; /* absolute */
+	uint32_t thread, stack, weight_ns;
+	uint32_t node; /* the innermost call that was open then, NONE = not known */
+	bool running;
+};
+struct gil_build { uint32_t holder, waiter; /* tid, index of the thread */ uint64_t ns, samples; };
 struct counter_build { uint32_t name; struct counter out; };
 struct capture_build { uint32_t key, value; };
 
@@ -116,6 +129,7 @@ struct node {
 	uint64_t samples, gap_samples; /* with exactly this stack; those among them at times when calls could not be seen */
 	double gap_running_ns, gap_blocked_ns; /* time that the latter stand for, by what the thread did */
 	double estimated_calls, estimated_self, cpu_self, cpu_seen; /* scaled by segments' weights, but for cpu_seen */
+	double covered_running_ns, covered_blocked_ns; /* time that the other samples stand for */
 	double slice_self, slice_estimated; /* self time since the last reading: gets its CPU time at the next one */
 };
 
@@ -135,6 +149,9 @@ struct timeline_private {
 	LIST(struct stack_entry) stacks;
 	struct map stack_index;
 	LIST(struct sample) samples;
+	uint32_t *sample_order; /* indices into samples by thread and time */
+	LIST(struct gil_build) gil;
+	struct map gil_index;
 	LIST(struct counter_build) counters;
 	LIST(struct capture_build) captures;
 	struct map counter_index, capture_index;
@@ -176,7 +193,34 @@ int calls_read(struct timeline_private *p, struct trace *trace, struct error *er
 
 /* samples.c */
 void samples_weigh(struct timeline_private *p); /* before the calls: which functions run and which wait */
+void samples_sort(struct timeline_private *p);  /* and what calls.c needs to tell the samples in a call */
 void samples_resolve(struct timeline_private *p);
+
+/* natives.c: which of the native frames inside a Python function are worth telling. */
+enum { NATIVES_MAX = 1024 }; /* of one stack; deeper ones lose their outer frames */
+enum native_role {
+	NATIVE_FOREIGN,  /* C extensions and other libraries */
+	NATIVE_RUNTIME,  /* the interpreter and libc */
+	NATIVE_DISPATCH, /* the interpreter on its way into a C function */
+	NATIVE_WAITING,  /* the interpreter waits for the GIL */
+};
+enum native_role native_role(struct timeline_private *p, uint32_t function);
+/* What the native functions are below of: a Python function, or a C function that it is known to have called; else nothing but a thread. */
+enum native_base { BASE_PYTHON, BASE_C_CALL, BASE_THREAD };
+/* The functions below the innermost Python frame of STACK, outermost first; all when it has no Python frame. What the interpreter does
+ * by itself is Python and left out, but for the C functions that it calls. Returns how many. */
+size_t natives_of_stack(struct timeline_private *p, uint32_t stack, enum native_base base, bool running, uint32_t out[NATIVES_MAX]);
+/* What a thread does that runs, or waits, with this stack. */
+enum thread_state natives_refine(struct timeline_private *p, enum thread_state state, uint32_t stack);
+/* Shares the time seen of each call among its native functions, as samples in it say. */
+void natives_split(struct timeline_private *p);
+/* Which native function each C function is. */
+void natives_match(struct timeline_private *p);
+
+/* gil.c: who held the GIL while others waited. */
+void gil_told(struct timeline_private *p, struct thread_build *waiter, uint32_t holder, uint64_t at_ns);
+void gil_sample(struct timeline_private *p, struct thread_build *waiter, uint64_t at_ns, uint64_t weight_ns);
+void gil_build(struct timeline_private *p); /* after the partition */
 
 /* waits.c: what a thread waits for that is blocked in system call WAIT with these innermost functions. */
 struct wait_frames { uint32_t count; const struct name *frames[4]; };

@@ -5,19 +5,37 @@
 /* The lanes of each thread: mostly one. */
 struct first_lane { uint32_t *first, *next; };
 
+enum { UNTRACED_MAX = 64 /* frames, native ones included */ };
+
+struct resolve {
+	struct timeline_private *p;
+	struct map of_python; /* thread << 32 | stack to node: of stacks up to their innermost Python frame */
+	struct map of_base;   /* node << 32 | stack << 1 | running to node */
+};
+
 static uint32_t function_of(const struct timeline_private *p, const struct stack_entry *entry)
 {
 	return entry->kind == 1 ? names_find_native(p, entry->process, entry->ref) : names_find(p, entry->process, entry->ref);
 }
 
-/* The node of a sampled stack, outermost frame first. PATH is room for the frames between it and the nearest stack with a node. */
-static uint32_t node_of_stack(struct timeline_private *p, uint32_t thread, uint32_t stack, struct map *known)
+/* Native frames between Python frames: where calls were traced they stay out, so that samples and calls meet in the same nodes; what
+ * the interpreter does between two frames is never told. */
+static bool is_shown(struct timeline_private *p, uint32_t thread, const struct stack_entry *entry, bool below_python)
 {
+	if (!entry->kind)
+		return true;
+	return below_python && !p->threads.items[thread].has_lane && native_role(p, function_of(p, entry)) == NATIVE_FOREIGN;
+}
+
+/* The node of a stack that ends with a Python frame. PATH is room for the frames between it and the nearest stack with a node. */
+static uint32_t node_of_python(struct resolve *resolve, uint32_t thread, uint32_t stack)
+{
+	struct timeline_private *p = resolve->p;
 	LIST(uint32_t) path = { 0 };
-	uint32_t node = MAP_ABSENT;
+	uint32_t node = MAP_ABSENT, root = tree_root(p, thread);
 
 	for (; stack != NONE; stack = p->stacks.items[stack].parent) {
-		node = map_get(known, (uint64_t)thread << 32 | stack);
+		node = map_get(&resolve->of_python, (uint64_t)thread << 32 | stack);
 		if (node != MAP_ABSENT)
 			break;
 		uint32_t *entry = list_add(&path, STACKS_LIMIT);
@@ -29,14 +47,73 @@ static uint32_t node_of_stack(struct timeline_private *p, uint32_t thread, uint3
 		*entry = stack;
 	}
 	if (node == MAP_ABSENT)
-		node = tree_root(p, thread);
+		node = root;
 	while (path.count) {
 		stack = path.items[--path.count];
-		node = tree_child(p, node, function_of(p, &p->stacks.items[stack]), thread);
-		if (!map_put(known, (uint64_t)thread << 32 | stack, node))
+		if (is_shown(p, thread, &p->stacks.items[stack], node != root))
+			node = tree_child(p, node, function_of(p, &p->stacks.items[stack]), thread);
+		if (!map_put(&resolve->of_python, (uint64_t)thread << 32 | stack, node))
 			p->failed = true;
 	}
 	list_done(&path);
+	return node;
+}
+
+static uint32_t innermost_python(const struct timeline_private *p, uint32_t stack)
+{
+	while (stack != NONE && p->stacks.items[stack].kind)
+		stack = p->stacks.items[stack].parent;
+	return stack;
+}
+
+/* Does the stack hold the innermost Python function of NODE? The last ones may be missing in the node: functions that are not traced. */
+static bool agrees(const struct timeline_private *p, uint32_t stack, uint32_t node)
+{
+	while (p->nodes.items[node].function != NONE && p->names.list.items[p->nodes.items[node].function].kind == FUNCTION_C)
+		node = p->nodes.items[node].parent;
+	for (uint32_t tried = 0; stack != NONE && tried < UNTRACED_MAX; stack = p->stacks.items[stack].parent, tried++)
+		if (!p->stacks.items[stack].kind && function_of(p, &p->stacks.items[stack]) == p->nodes.items[node].function)
+			return true;
+	return false;
+}
+
+/* The call that the sample was in: the one that was open at that time, else by its own Python frames. */
+static uint32_t base_of_sample(struct resolve *resolve, const struct sample *sample)
+{
+	struct timeline_private *p = resolve->p;
+	uint32_t python = innermost_python(p, sample->stack);
+
+	if (sample->node != NONE && (python == NONE || agrees(p, python, sample->node)))
+		return sample->node;
+	p->timeline.quality.unjoined_samples += sample->node != NONE;
+	return python == NONE ? tree_root(p, sample->thread) : node_of_python(resolve, sample->thread, python);
+}
+
+static uint32_t node_of_sample(struct resolve *resolve, const struct sample *sample)
+{
+	struct timeline_private *p = resolve->p;
+	uint32_t base, node, natives[NATIVES_MAX];
+	enum native_base kind = BASE_PYTHON;
+	uint64_t key;
+	size_t count;
+
+	if (sample->stack == NONE)
+		return sample->node != NONE ? sample->node : tree_root(p, sample->thread);
+	base = node = base_of_sample(resolve, sample);
+	if (!p->stacks.items[sample->stack].kind)
+		return base;
+	key = (uint64_t)base << 32 | sample->stack << 1 | sample->running;
+	node = map_get(&resolve->of_base, key);
+	if (node != MAP_ABSENT)
+		return node;
+	if (p->nodes.items[base].function != NONE && p->names.list.items[p->nodes.items[base].function].kind == FUNCTION_C)
+		kind = BASE_C_CALL;
+	count = natives_of_stack(p, sample->stack, kind, sample->running, natives);
+	node = base;
+	for (size_t i = 0; i < count; i++)
+		node = tree_child(p, node, natives[i], sample->thread);
+	if (!map_put(&resolve->of_base, key, node))
+		p->failed = true;
 	return node;
 }
 
@@ -79,16 +156,19 @@ static bool list_lanes(const struct timeline_private *p, struct first_lane *out)
 	return true;
 }
 
-static void add_to_node(struct timeline_private *p, const struct sample *sample, uint32_t node, bool covered)
+static void add_to_node(struct timeline_private *p, const struct sample *sample, uint32_t index, bool covered)
 {
 	struct thread_build *thread = &p->threads.items[sample->thread];
+	struct node *node = &p->nodes.items[index];
 
-	p->nodes.items[node].samples++;
-	if (covered)
+	node->samples++;
+	if (covered) {
+		*(sample->running ? &node->covered_running_ns : &node->covered_blocked_ns) += sample->weight_ns;
 		return;
-	p->nodes.items[node].gap_samples++;
+	}
+	node->gap_samples++;
 	thread->gap_samples++;
-	*(sample->running ? &p->nodes.items[node].gap_running_ns : &p->nodes.items[node].gap_blocked_ns) += sample->weight_ns;
+	*(sample->running ? &node->gap_running_ns : &node->gap_blocked_ns) += sample->weight_ns;
 	*(sample->running ? &thread->gap_running_ns : &thread->gap_blocked_ns) += sample->weight_ns;
 }
 
@@ -96,7 +176,7 @@ void samples_resolve(struct timeline_private *p)
 {
 	uint64_t start = p->timeline.start_ns;
 	struct first_lane lanes = { 0 };
-	struct map known = { 0 };
+	struct resolve resolve = { .p = p };
 
 	p->failed |= !list_lanes(p, &lanes);
 	for (size_t i = 0; i < p->samples.count && !p->failed; i++) {
@@ -104,11 +184,53 @@ void samples_resolve(struct timeline_private *p)
 
 		if (sample->at_ns < start || sample->at_ns - start > p->timeline.duration_ns)
 			continue;
-		add_to_node(p, sample, node_of_stack(p, sample->thread, sample->stack, &known), is_covered(p, &lanes, sample->thread, sample->at_ns - start));
+		add_to_node(p, sample, node_of_sample(&resolve, sample), is_covered(p, &lanes, sample->thread, sample->at_ns - start));
 	}
-	map_done(&known);
+	map_done(&resolve.of_python);
+	map_done(&resolve.of_base);
 	free(lanes.first);
 	free(lanes.next);
+}
+
+static int compare_samples(const void *left, const void *right, void *context)
+{
+	const struct sample *samples = context, *a = &samples[*(const uint32_t *)left], *b = &samples[*(const uint32_t *)right];
+
+	if (a->thread != b->thread)
+		return a->thread < b->thread ? -1 : 1;
+	return a->at_ns < b->at_ns ? -1 : a->at_ns > b->at_ns;
+}
+
+void samples_sort(struct timeline_private *p)
+{
+	uint32_t count = (uint32_t)p->samples.count;
+
+	p->sample_order = malloc((count + (size_t)1) * sizeof *p->sample_order);
+	if (!p->sample_order) {
+		p->failed = true;
+		return;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		p->sample_order[i] = i;
+	qsort_r(p->sample_order, count, sizeof *p->sample_order, compare_samples, p->samples.items);
+	for (uint32_t i = 0; i < count; i++) {
+		struct thread_build *thread = &p->threads.items[p->samples.items[p->sample_order[i]].thread];
+
+		if (thread->sample_end != i || !i)
+			thread->first_sample = i;
+		thread->sample_end = i + 1;
+	}
+	for (size_t i = 0; i < p->lanes.count; i++)
+		if (p->lanes.items[i].thread != NONE)
+			p->lanes.items[i].sample = p->threads.items[p->lanes.items[i].thread].first_sample;
+}
+
+static void weigh(struct timeline_private *p, uint32_t function, bool running)
+{
+	struct name *name = &p->names.list.items[function];
+
+	name->ran += running;
+	name->waited += !running;
 }
 
 void samples_weigh(struct timeline_private *p)
@@ -117,11 +239,9 @@ void samples_weigh(struct timeline_private *p)
 		const struct sample *sample = &p->samples.items[i];
 		struct wait_frames frames = wait_frames_of_stack(p, sample->stack);
 
-		if (!frames.count)
-			continue;
-		struct name *innermost = &p->names.list.items[frames.frames[0] - p->names.list.items];
-
-		innermost->ran += sample->running;
-		innermost->waited += !sample->running;
+		if (frames.count)
+			weigh(p, (uint32_t)(frames.frames[0] - p->names.list.items), sample->running);
+		if (sample->stack != NONE && p->stacks.items[sample->stack].kind)
+			weigh(p, function_of(p, &p->stacks.items[sample->stack]), sample->running);
 	}
 }

@@ -9,6 +9,10 @@ static void done_building(struct timeline_private *p)
 		list_done(&p->devices.items[i].spans);
 	list_done(&p->stacks);
 	list_done(&p->samples);
+	list_done(&p->gil);
+	map_done(&p->gil_index);
+	free(p->sample_order);
+	p->sample_order = NULL;
 	list_done(&p->nodes);
 	list_done(&p->devices);
 	list_done(&p->counters);
@@ -65,9 +69,16 @@ int timeline_build(struct trace *trace, struct timeline **out, struct error *err
 	info = trace_info(trace);
 	segments_build(p);
 	samples_weigh(p);
+	samples_sort(p);
+	if (p->failed) {
+		fail(err, ERR_MEMORY, "building the timeline: out of memory");
+		goto out;
+	}
 	if (trace_rewind(trace, err) < 0 || calls_read(p, trace, err) < 0)
 		goto out;
 	samples_resolve(p);
+	natives_match(p);
+	natives_split(p);
 	totals_build(p);
 	if (p->failed) {
 		fail(err, ERR_MEMORY, "building the timeline: out of memory");

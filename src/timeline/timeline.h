@@ -21,7 +21,7 @@ struct function {
 	uint32_t id;            /* index into timeline.functions */
 	enum function_kind kind;
 	const char *name;       /* qualified where known */
-	const char *file;       /* "" when unknown; for C functions the module */
+	const char *file;       /* "" when unknown; for C functions the module, for native ones the library where no source is known */
 	uint32_t line;
 	enum precision precision;
 	double coverage;        /* share of the time in which it could be seen, 0–1 */
@@ -33,6 +33,8 @@ struct function {
 	uint64_t longest_ns;    /* one call, from enter to leave */
 	uint64_t exceptions;    /* left by one */
 	uint64_t samples_self, samples_total;
+	bool self_split;        /* a part of its own time was given to native functions below it, as samples say: self_ns is an estimate */
+	const char *native, *native_file; /* of a C function: the native one that it is, and where; "" when not known */
 	uint32_t threads;       /* on how many it ran */
 	bool waiter;            /* it is there to wait (Condition.wait, select, sleep …): its time is no work */
 	uint64_t lock_wait_ns;  /* its threads stood in it and waited for a lock; from readings */
@@ -91,6 +93,14 @@ struct device {
 	bool cut; /* too many intervals: busy times are a lower bound */
 };
 
+/* How long one thread waited for the GIL while another one held it. */
+struct gil_wait {
+	uint32_t holder; /* index into threads; UINT32_MAX = not known */
+	uint32_t waiter;
+	uint64_t wait_ns; /* estimate; for each waiter these add up to its gil_wait_ns */
+	uint64_t samples;
+};
+
 struct window { uint64_t start_ns, end_ns; uint32_t reason; /* why it ended; enum window_reason */ };
 
 struct process {
@@ -107,7 +117,7 @@ struct counter { const char *name; int64_t first, last, max; uint32_t count; };
 struct capture_value { const char *key, *value; };
 
 struct timeline_quality {
-	uint64_t events, lost_events, unmatched, skipped_calls, cut_strings, damaged_chunks, unresolved_names, torn_samples, samples;
+	uint64_t events, lost_events, unmatched, skipped_calls, cut_strings, damaged_chunks, unresolved_names, torn_samples, samples, unjoined_samples; /* unjoined: the sampled stack and the calls of that moment contradict each other */
 	bool truncated;
 	uint64_t outside;   /* call events at times when hooks were off */
 	uint64_t other_calls; /* calls in stacks too deep or too many for the tree: under "(other)" */
@@ -117,7 +127,7 @@ struct timeline {
 	uint64_t start_ns;     /* absolute CLOCK_MONOTONIC; 0 of all other times */
 	uint64_t duration_ns;  /* of the measurement: first WINDOW_ON or first reading to the end */
 	uint64_t start_unix_ns;
-	size_t function_count, node_count, thread_count, window_count, process_count, counter_count, capture_count, slot_count, device_count;
+	size_t function_count, node_count, thread_count, window_count, process_count, counter_count, capture_count, slot_count, device_count, gil_wait_count;
 	const struct function *functions; /* sorted: self_ns descending, then name, file, line */
 	const struct tree_node *nodes;    /* parents before children */
 	const struct thread *threads;     /* sorted by tid */
@@ -127,6 +137,7 @@ struct timeline {
 	const struct capture_value *captures; /* sorted by key */
 	const struct load_slot *slots;    /* sorted, without gaps, over [0, duration_ns]; none without readings or calls */
 	const struct device *devices;     /* sorted by id */
+	const struct gil_wait *gil_waits; /* longest first */
 	bool native_split;                /* CPU time is split into Python and native; else all of a Python thread's is called Python */
 	double coverage;                  /* hooks on / duration */
 	struct timeline_quality quality;

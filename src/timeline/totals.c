@@ -260,7 +260,17 @@ static void finish_function(struct timeline_private *p, struct function_build *f
 		out->cpu_self_ns = out->self_ns;
 	out->waiter = wait_is_waiter(p, name);
 	out->lock_wait_ns = rounded(name->lock_wait);
-	if (function->estimated)
+	out->self_split = name->split;
+	out->native = out->native_file = "";
+	if (name->native) {
+		const struct name *native = &p->names.list.items[name->native - 1];
+
+		out->native = strings_get(p->strings, native->name);
+		out->native_file = strings_get(p->strings, native->module ? native->module : native->file);
+	}
+	if (name->kind == FUNCTION_NATIVE)
+		out->precision = PRECISION_SAMPLED;
+	else if (function->estimated)
 		out->precision = PRECISION_ESTIMATED;
 	else if (function->sampled)
 		out->precision = PRECISION_SAMPLED;
@@ -524,7 +534,7 @@ void totals_build(struct timeline_private *p)
 	struct totals totals = { .p = p };
 
 	for (size_t i = 0; i < p->threads.count; i++)
-		p->threads.items[i].out.python = p->threads.items[i].has_lane || p->threads.items[i].last_stack != NONE;
+		p->threads.items[i].out.python = p->threads.items[i].has_lane || p->threads.items[i].python_sampled;
 	gpu_build(p);
 	export_small(p);
 	partition_build(p);
@@ -545,6 +555,7 @@ void totals_build(struct timeline_private *p)
 	export_threads(p);
 	if (!p->failed)
 		export_nodes(&totals);
+	gil_build(p);
 	export_windows(p);
 	export_processes(p);
 	count_quality(p);

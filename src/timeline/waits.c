@@ -188,10 +188,14 @@ enum thread_state wait_of_leaf(const struct timeline_private *p, struct name *le
 	return (enum thread_state)(leaf->leaf - 1);
 }
 
+enum { WAITER_TIMES = 9 }; /* of a native function: samples in which it waits to those in which it runs */
+
 bool wait_is_waiter(const struct timeline_private *p, struct name *function)
 {
 	enum thread_state state = wait_of_leaf(p, function);
 
+	if (function->kind == FUNCTION_NATIVE)
+		return function->waited > WAITER_TIMES * function->ran;
 	return (state != THREAD_PYTHON && state != THREAD_NATIVE) || is_library_wait(p, function);
 }
 
