@@ -10,6 +10,8 @@
 
 #include "report/name.h"
 
+#define GIL_PCT_LEAST 0.5
+
 const struct part_info PARTS[PART_COUNT] = {
 #define PART(id, key, label, brief, letter, sgr, colour, pattern, meaning) { key, label, brief, letter, sgr, colour, pattern, meaning },
 #include "report/parts.def"
@@ -230,6 +232,7 @@ static int build_functions(struct report *report, struct error *err)
 		row->calls_known = function->precision != PRECISION_SAMPLED || function->calls > 0;
 		row->calls_about = function->precision == PRECISION_ESTIMATED || function->precision == PRECISION_SAMPLED;
 		row->times_about = function->precision != PRECISION_EXACT;
+		row->self_about = row->times_about || function->self_split;
 	}
 	report->function_count = count;
 	report->functions_omitted = timeline->function_count - count;
@@ -283,6 +286,24 @@ static int build_threads(struct report *report, struct error *err)
 	return 0;
 }
 
+static int build_gil(struct report *report, struct error *err)
+{
+	const struct timeline *timeline = report->timeline;
+
+	report->gil = arena_alloc(&report->arena, GIL_ROWS_MAX * sizeof *report->gil);
+	if (!report->gil)
+		return fail(err, ERR_MEMORY, "building the report");
+	for (size_t i = 0; i < timeline->gil_wait_count && report->gil_count < GIL_ROWS_MAX; i++) {
+		const struct gil_wait *wait = &timeline->gil_waits[i];
+		const struct thread *waiter = &timeline->threads[wait->waiter];
+		double pct = share_pct(wait->wait_ns, waiter->wall_ns);
+
+		if (pct >= GIL_PCT_LEAST)
+			report->gil[report->gil_count++] = (struct gil_row){ wait->holder < timeline->thread_count ? &timeline->threads[wait->holder] : NULL, waiter, wait->wait_ns, pct };
+	}
+	return 0;
+}
+
 static int build_warnings(struct report *report, struct error *err)
 {
 	const struct timeline *timeline = report->timeline;
@@ -311,7 +332,7 @@ int report_build(const struct timeline *timeline, const struct analysis *analysi
 	describe_process(report);
 	describe_verdict(report);
 	describe_numbers(report);
-	if (build_functions(report, err) < 0 || build_threads(report, err) < 0 || build_warnings(report, err) < 0 || tree_build(report, err) < 0 || quality_build(report, err) < 0) {
+	if (build_functions(report, err) < 0 || build_threads(report, err) < 0 || build_gil(report, err) < 0 || build_warnings(report, err) < 0 || tree_build(report, err) < 0 || quality_build(report, err) < 0) {
 		report_free(report);
 		return -1;
 	}
@@ -336,12 +357,26 @@ struct quantity row_calls(const struct function_row *row, unsigned flags)
 
 struct quantity row_share(const struct function_row *row, bool cpu)
 {
-	return quantity_pct(cpu ? row->cpu_share_pct : row->self_pct, cpu || row->times_about ? QUANTITY_ABOUT : 0);
+	return quantity_pct(cpu ? row->cpu_share_pct : row->self_pct, cpu || row->self_about ? QUANTITY_ABOUT : 0);
+}
+
+struct quantity row_self(const struct function_row *row, unsigned flags)
+{
+	return quantity_ns(row->function->self_ns, flags | (row->self_about ? QUANTITY_ABOUT : 0));
 }
 
 struct quantity row_ns(const struct function_row *row, uint64_t ns, unsigned flags)
 {
 	return quantity_ns(ns, flags | (row->times_about ? QUANTITY_ABOUT : 0));
+}
+
+void gil_thread(const struct thread *thread, struct text *out)
+{
+	text_clear(out);
+	if (thread)
+		text_printf(out, "%.60s (%u)", *thread->name ? thread->name : "thread", thread->tid);
+	else
+		text_add_string(out, "(not known)");
 }
 
 void location_string(const char *file, uint32_t line, struct text *out)

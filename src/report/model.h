@@ -37,7 +37,7 @@ struct function_row {
 	double cpu_share_pct;       /* of the CPU time of all functions */
 	double bar_pct;             /* self time of the largest one is 100 */
 	bool calls_known;           /* samples know no calls */
-	bool calls_about, times_about; /* estimates: shown with ~ */
+	bool calls_about, times_about, self_about; /* estimates: shown with ~ */
 };
 
 struct thread_row {
@@ -46,6 +46,13 @@ struct thread_row {
 	double cpu_pct;         /* of its wall time, from the kernel's clock */
 	double covered_pct;     /* of its wall time */
 	enum part mostly, second; /* the two largest parts; equal when there is only one */
+};
+
+/* How long WAITER waited for the GIL while HOLDER had it. */
+struct gil_row {
+	const struct thread *holder, *waiter; /* holder NULL = not known */
+	uint64_t wait_ns;
+	double pct; /* of the waiter's wall time */
 };
 
 /* One line of the call tree, in the order of printing: a node, its kept children, then what was left out below it. */
@@ -93,6 +100,8 @@ struct report {
 	bool ranked_by_cpu;
 	uint64_t self_sum_ns;
 	struct thread_row *threads;     /* busiest first */
+	struct gil_row *gil;            /* longest first, without those too short to matter */
+	size_t gil_count;
 	struct tree_rows tree;          /* all threads merged */
 	struct tree_rows thread_trees;  /* busiest thread first */
 	struct quality_row *quality;    /* bad ones first */
@@ -105,6 +114,7 @@ struct report {
 	double coverage_pct;
 };
 
+enum { GIL_ROWS_MAX = 12 };
 enum { FUNCTIONS_MAX = 20000, TREE_ROWS_MAX = 1200, TREE_DEPTH_MAX = 60 };
 
 /* Copies FORMAT's text into the arena; "" when out of memory. */
@@ -117,6 +127,9 @@ int tree_build(struct report *report, struct error *err);    /* tree.c */
 struct quantity row_calls(const struct function_row *row, unsigned flags);
 struct quantity row_share(const struct function_row *row, bool cpu);
 struct quantity row_ns(const struct function_row *row, uint64_t ns, unsigned flags);
+struct quantity row_self(const struct function_row *row, unsigned flags); /* its self time */
+/* "MainThread (4121)", "(not known)": clears OUT first. */
+void gil_thread(const struct thread *thread, struct text *out);
 /* The file and line of FUNCTION as one string, into OUT: raw, for name_add(); "" when unknown. */
 void location_string(const char *file, uint32_t line, struct text *out);
 

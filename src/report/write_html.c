@@ -284,7 +284,7 @@ static void add_function(struct text *out, const struct function_row *row, bool 
 	text_printf(out, "</td><td class=\"share\"><div class=\"bar\"><i style=\"width:%s%%\"></i><i class=\"wait\" style=\"width:%s%%\"></i></div></td>", quantity_plain(row->bar_pct * row->cpu_pct / 100, 2).text,
 		    quantity_plain(row->bar_pct * (100 - row->cpu_pct) / 100, 2).text);
 	text_printf(out, "<td class=\"n\"><b>%s</b></td><td class=\"n\">%s</td>", row_share(row, cpu).text, quantity_ns(function->cpu_self_ns, QUANTITY_ABOUT).text);
-	text_printf(out, "<td class=\"n\">%s</td>", row_ns(row, function->self_ns, 0).text);
+	text_printf(out, "<td class=\"n\">%s</td>", row_self(row, 0).text);
 	text_printf(out, "<td class=\"n\">%s</td>", row_ns(row, function->total_ns, 0).text);
 	text_printf(out, "<td class=\"n\">%s</td>", row_calls(row, 0).text);
 	text_printf(out, "<td class=\"n\">%s</td>", function->longest_ns ? quantity_ns(function->longest_ns, 0).text : "–");
@@ -374,6 +374,30 @@ static void add_threads(struct text *out, const struct report *report)
 	text_add_string(out, "</ul></section>\n");
 }
 
+static void add_gil(struct text *out, const struct report *report)
+{
+	struct text name;
+
+	if (!report->gil_count)
+		return;
+	text_init(&name);
+	text_add_string(out, "<section id=\"gil\"><h2>Waiting for the GIL<small>who waited, who held it</small></h2><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Waiting for the GIL\"><table><thead><tr>"
+			"<th scope=\"col\">Waiter</th><th scope=\"col\">Holder</th><th scope=\"col\" class=\"n\">Waited</th><th scope=\"col\" class=\"n\">Of its time</th></tr></thead><tbody>\n");
+	for (size_t i = 0; i < report->gil_count; i++) {
+		const struct gil_row *row = &report->gil[i];
+
+		gil_thread(row->waiter, &name);
+		text_add_string(out, "<tr><td>");
+		html_add_name(out, name.data ? name.data : "", 60);
+		gil_thread(row->holder, &name);
+		text_add_string(out, "</td><td>");
+		html_add_name(out, name.data ? name.data : "", 60);
+		text_printf(out, "</td><td class=\"n\"><b>%s</b></td><td class=\"n\">%s</td></tr>\n", quantity_ns(row->wait_ns, QUANTITY_ABOUT).text, quantity_pct(row->pct, QUANTITY_ABOUT).text);
+	}
+	text_add_string(out, "</tbody></table></div></section>\n");
+	text_done(&name);
+}
+
 static void add_row(struct text *out, const char *key, const char *value)
 {
 	text_add_string(out, "<tr><td>");
@@ -461,6 +485,7 @@ int write_html(const struct report *report, struct sink *sink, struct error *err
 	add_findings(&out, report);
 	add_functions(&out, report);
 	add_threads(&out, report);
+	add_gil(&out, report);
 	html_add_stacks(&out, report);
 	add_environment(&out, report);
 	add_glossary(&out);

@@ -11,7 +11,7 @@
 #include "config.h"
 #include "report/model.h"
 
-enum { JSON_STRING_MAX = 65536 };
+enum { JSON_STRING_MAX = 65536, STACKS_MAX = 2000, STACK_FRAMES_MAX = 256 };
 
 struct json { bool failed; }; /* one failure is enough, and cJSON frees what was added */
 
@@ -278,6 +278,9 @@ static void put_functions(struct json *json, cJSON *root, const struct report *r
 		put_u64(json, object, "seen_total_ns", function->seen_total_ns);
 		put_u64(json, object, "samples_self_count", function->samples_self);
 		put_u64(json, object, "samples_total_count", function->samples_total);
+		put_bool(json, object, "self_sampled", function->self_split);
+		put_known(json, object, "native", function->native);
+		put_known(json, object, "native_file", function->native_file);
 	}
 	put_u64(json, root, "functions_omitted_count", report->functions_omitted);
 }
@@ -312,6 +315,74 @@ static void put_thread(struct json *json, cJSON *threads, const struct thread *t
 	put_u64(json, object, "lost_events_count", thread->lost);
 	put_u64(json, object, "covered_ns", thread->covered_ns);
 	put_u64(json, object, "deepest_count", thread->deepest);
+}
+
+static void put_gil(struct json *json, cJSON *root, const struct timeline *timeline)
+{
+	cJSON *gil = put_object(json, root, "gil"), *waits = put_array(json, gil, "waits");
+
+	for (size_t i = 0; i < timeline->gil_wait_count && !json->failed; i++) {
+		const struct gil_wait *wait = &timeline->gil_waits[i];
+		cJSON *object = append_object(json, waits);
+
+		put_u64(json, object, "waiter_tid", timeline->threads[wait->waiter].tid);
+		if (wait->holder < timeline->thread_count)
+			put_u64(json, object, "holder_tid", timeline->threads[wait->holder].tid);
+		else
+			put(json, object, "holder_tid", cJSON_CreateNull());
+		put_u64(json, object, "wait_ns", wait->wait_ns);
+		put_u64(json, object, "samples_count", wait->samples);
+	}
+}
+
+static void put_stack(struct json *json, cJSON *stacks, const struct timeline *timeline, const struct tree_node *node)
+{
+	cJSON *object = append_object(json, stacks), *frames;
+	uint32_t path[STACK_FRAMES_MAX], depth = 0;
+	const struct tree_node *at = node;
+
+	for (; at->parent != UINT32_MAX && depth < STACK_FRAMES_MAX; at = &timeline->nodes[at->parent])
+		path[depth++] = at->function;
+	put_u64(json, object, "tid", timeline->threads[node->thread].tid);
+	frames = put_array(json, object, "frames");
+	while (depth-- > 0)
+		append(json, frames, path[depth] < FUNCTIONS_MAX ? cJSON_CreateNumber(path[depth]) : cJSON_CreateNull());
+	put_bool(json, object, "cut", at->parent != UINT32_MAX);
+	put_u64(json, object, "samples_count", node->samples);
+	put_u64(json, object, "calls_count", node->calls);
+	put_u64(json, object, "self_ns", node->estimated_self_ns);
+	put_u64(json, object, "cpu_self_ns", node->cpu_self_ns);
+}
+
+static int heavier_first(const void *left, const void *right)
+{
+	const struct tree_node *a = *(const struct tree_node *const *)left, *b = *(const struct tree_node *const *)right;
+
+	if (a->estimated_self_ns != b->estimated_self_ns)
+		return a->estimated_self_ns < b->estimated_self_ns ? 1 : -1;
+	return a < b ? -1 : a > b;
+}
+
+/* Each distinct stack of each thread once, the heaviest ones. */
+static void put_stacks(struct json *json, cJSON *root, const struct timeline *timeline)
+{
+	const struct tree_node **order = calloc(timeline->node_count + 1, sizeof *order);
+	cJSON *stacks = put_array(json, root, "stacks");
+	size_t count = 0, shown;
+
+	if (!order) {
+		json->failed = true;
+		return;
+	}
+	for (size_t i = 1; i < timeline->node_count; i++)
+		if ((timeline->nodes[i].estimated_self_ns || timeline->nodes[i].samples) && timeline->nodes[i].thread < timeline->thread_count)
+			order[count++] = &timeline->nodes[i];
+	qsort(order, count, sizeof *order, heavier_first);
+	shown = count < STACKS_MAX ? count : STACKS_MAX;
+	for (size_t i = 0; i < shown && !json->failed; i++)
+		put_stack(json, stacks, timeline, order[i]);
+	put_u64(json, root, "stacks_omitted_count", count - shown);
+	free(order);
 }
 
 static void put_process(struct json *json, cJSON *processes, const struct process *process)
@@ -373,6 +444,7 @@ static void put_quality(struct json *json, cJSON *root, const struct report *rep
 	put_u64(json, object, "unresolved_names_count", quality->unresolved_names);
 	put_u64(json, object, "torn_samples_count", quality->torn_samples);
 	put_u64(json, object, "samples_count", quality->samples);
+	put_u64(json, object, "unjoined_samples_count", quality->unjoined_samples);
 	put_bool(json, object, "truncated", quality->truncated);
 	notes = put_array(json, object, "notes");
 	for (size_t i = 0; i < report->quality_count; i++) {
@@ -417,6 +489,8 @@ static void put_root(struct json *json, cJSON *root, const struct report *report
 	array = put_array(json, root, "threads");
 	for (size_t i = 0; i < timeline->thread_count; i++)
 		put_thread(json, array, &timeline->threads[i]);
+	put_gil(json, root, timeline);
+	put_stacks(json, root, timeline);
 	array = put_array(json, root, "processes");
 	for (size_t i = 0; i < timeline->process_count; i++)
 		put_process(json, array, &timeline->processes[i]);

@@ -180,7 +180,7 @@ static void add_functions(struct text *out, const struct report *report)
 			text_add_string(out, " ");
 			add_place(out, row->function->file, row->function->line);
 		}
-		text_printf(out, " | %s | %s", row_share(row, report->ranked_by_cpu).text, row_ns(row, row->function->self_ns, 0).text);
+		text_printf(out, " | %s | %s", row_share(row, report->ranked_by_cpu).text, row_self(row, 0).text);
 		text_printf(out, " / %s", row_ns(row, row->function->total_ns, 0).text);
 		text_printf(out, " | %s | %s |\n", row_calls(row, 0).text, precision_name(row->function->precision));
 	}
@@ -214,6 +214,28 @@ static void add_threads(struct text *out, const struct report *report)
 	}
 	if (report->thread_count > MD_THREADS)
 		text_printf(out, "\nAnd %zu more.\n", report->thread_count - MD_THREADS);
+}
+
+static void add_gil(struct text *out, const struct report *report)
+{
+	struct text name;
+
+	if (!report->gil_count)
+		return;
+	text_init(&name);
+	text_add_string(out, "\n## Waiting for the GIL\n\n| Waiter | Holder | Waited | Of its time |\n|---|---|---:|---:|\n");
+	for (size_t i = 0; i < report->gil_count; i++) {
+		const struct gil_row *row = &report->gil[i];
+
+		text_add_string(out, "| ");
+		gil_thread(row->waiter, &name);
+		add_code(out, name.data ? name.data : "", 40, 0);
+		text_add_string(out, " | ");
+		gil_thread(row->holder, &name);
+		add_code(out, name.data ? name.data : "", 40, 0);
+		text_printf(out, " | %s | %s |\n", quantity_ns(row->wait_ns, QUANTITY_ABOUT).text, quantity_pct(row->pct, QUANTITY_ABOUT).text);
+	}
+	text_done(&name);
 }
 
 static void add_quality(struct text *out, const struct report *report)
@@ -262,6 +284,7 @@ int write_md(const struct report *report, struct sink *sink, struct error *err)
 	add_findings(&out, report);
 	add_functions(&out, report);
 	add_threads(&out, report);
+	add_gil(&out, report);
 	add_quality(&out, report);
 	/* An indented block: nothing in the command can end it. */
 	text_add_string(&again, "\n## Again\n\n    ");

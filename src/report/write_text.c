@@ -156,7 +156,7 @@ static void add_function(struct terminal *t, const struct function_row *row, boo
 	text_init(&place);
 	location_string(function->file, function->line, &place);
 	terminal_right(t, SGR_BOLD, row_share(row, cpu).text, 9);
-	terminal_right(t, 0, row_ns(row, function->self_ns, t->quantity).text, 10);
+	terminal_right(t, 0, row_self(row, t->quantity).text, 10);
 	terminal_right(t, 0, row_ns(row, function->total_ns, t->quantity).text, 10);
 	terminal_right(t, 0, row->calls_known ? quantity_short(function->calls, t->quantity | (row->calls_about ? QUANTITY_ABOUT : 0)).text : row_calls(row, t->quantity).text, 9);
 	text_add_string(&t->text, "  ");
@@ -228,6 +228,31 @@ static void add_threads(struct terminal *t, const struct report *report)
 		text_printf(&t->text, "  and %zu more\n", report->thread_count - shown);
 }
 
+static void add_gil(struct terminal *t, const struct report *report)
+{
+	size_t columns = (t->width - 24) / 2 < 28 ? (t->width - 24) / 2 : 28;
+	struct text name;
+
+	if (!report->gil_count)
+		return;
+	text_init(&name);
+	heading(t, "Waiting for the GIL: who waited, who held it");
+	for (size_t i = 0; i < report->gil_count; i++) {
+		const struct gil_row *row = &report->gil[i];
+
+		terminal_right(t, SGR_BOLD, quantity_ns(row->wait_ns, t->quantity | QUANTITY_ABOUT).text, 9);
+		terminal_right(t, 0, quantity_pct(row->pct, QUANTITY_ABOUT).text, 9);
+		text_add_string(&t->text, "  ");
+		gil_thread(row->waiter, &name);
+		terminal_name(t, 0, name.data ? name.data : "", columns, 0, true);
+		text_add_string(&t->text, "  ");
+		gil_thread(row->holder, &name);
+		terminal_name(t, 0, name.data ? name.data : "", columns, 0, false);
+		newline(t);
+	}
+	text_done(&name);
+}
+
 static void add_tree(struct terminal *t, const struct report *report)
 {
 	size_t shown = 0;
@@ -296,6 +321,7 @@ int write_text(const struct report *report, struct sink *sink, struct error *err
 	add_findings(&t, report);
 	add_functions(&t, report);
 	add_threads(&t, report);
+	add_gil(&t, report);
 	add_tree(&t, report);
 	add_quality(&t, report);
 	add_glossary(&t);

@@ -10,7 +10,7 @@
 static const struct function FUNCTIONS[FIXTURE_FUNCTIONS] = {
 	{ .id = 0, .kind = FUNCTION_PYTHON, .name = "Attention.forward", .file = "/srv/app/model/attention.py", .line = 41, .precision = PRECISION_EXACT, .coverage = 1, .seen_calls = 12000, .seen_self_ns = 9400 * MS, .seen_total_ns = 15200 * MS, .calls = 12000, .self_ns = 9400 * MS, .total_ns = 15200 * MS, .cpu_self_ns = 9100 * MS, .longest_ns = 4200000, .threads = 1 },
 	{ .id = 1, .kind = FUNCTION_PYTHON, .name = "EventLoop.select", .file = "/usr/lib/python3.11/selectors.py", .line = 451, .precision = PRECISION_COUNTED, .coverage = 1, .seen_calls = 3100, .seen_self_ns = 7200 * MS, .seen_total_ns = 7200 * MS, .calls = 3100, .self_ns = 7200 * MS, .total_ns = 7200 * MS, .cpu_self_ns = 90 * MS, .longest_ns = 80000000, .threads = 1 },
-	{ .id = 2, .kind = FUNCTION_C, .name = "numpy.matmul", .file = "numpy.core._multiarray_umath", .line = 0, .precision = PRECISION_EXACT, .coverage = 1, .seen_calls = 24000, .seen_self_ns = 5800 * MS, .seen_total_ns = 5800 * MS, .calls = 24000, .self_ns = 5800 * MS, .total_ns = 5800 * MS, .cpu_self_ns = 5790 * MS, .longest_ns = 900000, .threads = 1 },
+	{ .id = 2, .kind = FUNCTION_C, .name = "numpy.matmul", .file = "numpy.core._multiarray_umath", .line = 0, .precision = PRECISION_EXACT, .coverage = 1, .seen_calls = 24000, .seen_self_ns = 5800 * MS, .seen_total_ns = 5800 * MS, .calls = 24000, .self_ns = 5800 * MS, .total_ns = 5800 * MS, .cpu_self_ns = 5790 * MS, .longest_ns = 900000, .threads = 1, .self_split = true, .native = "array_matmul", .native_file = "/srv/venv/_multiarray_umath.so" },
 	{ .id = 3, .kind = FUNCTION_PYTHON, .name = "tokenize", .file = "/srv/app/text/tokenizer.py", .line = 12, .precision = PRECISION_ESTIMATED, .coverage = 0.37, .seen_calls = 444000, .seen_self_ns = 1110 * MS, .seen_total_ns = 1480 * MS, .calls = 1200000, .self_ns = 3000 * MS, .total_ns = 4000 * MS, .cpu_self_ns = 2950 * MS, .longest_ns = 250000, .exceptions = 3, .threads = 2 },
 	{ .id = 4, .kind = FUNCTION_PYTHON, .name = "Worker.run.<locals>.<lambda>", .file = "/usr/lib/python3.11/concurrent/futures/thread.py", .line = 58, .precision = PRECISION_EXACT, .coverage = 1, .seen_calls = 400, .seen_self_ns = 2000 * MS, .seen_total_ns = 6400 * MS, .calls = 400, .self_ns = 2000 * MS, .total_ns = 6400 * MS, .cpu_self_ns = 100 * MS, .longest_ns = 60000000, .threads = 1 },
 	{ .id = 5, .kind = FUNCTION_NATIVE, .name = "sgemm_kernel", .file = "libopenblas.so.0", .line = 0, .precision = PRECISION_SAMPLED, .coverage = 1, .self_ns = 1200 * MS, .total_ns = 1200 * MS, .cpu_self_ns = 1200 * MS, .samples_self = 120, .samples_total = 120, .threads = 1 },
@@ -25,7 +25,7 @@ static const struct tree_node NODES[FIXTURE_NODES] = {
 	{ .parent = 1, .function = 7, .thread = 0, .depth = 2, .calls = 3100, .self_ns = 300 * MS, .total_ns = 22000 * MS },
 	{ .parent = 2, .function = 0, .thread = 0, .depth = 3, .calls = 12000, .self_ns = 9400 * MS, .total_ns = 15200 * MS },
 	{ .parent = 3, .function = 2, .thread = 0, .depth = 4, .calls = 24000, .self_ns = 4600 * MS, .total_ns = 5800 * MS },
-	{ .parent = 4, .function = 5, .thread = 0, .depth = 5, .self_ns = 1200 * MS, .total_ns = 1200 * MS, .samples = 120 },
+	{ .parent = 4, .function = 5, .thread = 0, .depth = 5, .self_ns = 1200 * MS, .total_ns = 1200 * MS, .estimated_self_ns = 1200 * MS, .cpu_self_ns = 1200 * MS, .samples = 120 },
 	{ .parent = 2, .function = 3, .thread = 0, .depth = 3, .calls = 400000, .self_ns = 1000 * MS, .total_ns = 1400 * MS },
 	{ .parent = 2, .function = 6, .thread = 0, .depth = 3, .calls = 40, .self_ns = 600 * MS, .total_ns = 1400 * MS },
 	{ .parent = 7, .function = 3, .thread = 0, .depth = 4, .calls = 4000, .self_ns = 110 * MS, .total_ns = 110 * MS },
@@ -44,6 +44,8 @@ static const struct thread THREADS[FIXTURE_THREADS] = {
 	{ .tid = 4131, .name = "grpc-poll", .unhooked = "a debugger's trace function was there", .first_ns = 100 * MS, .last_ns = 30000 * MS, .wall_ns = 29900 * MS, .cpu_ns = 20 * MS, .io_wait_ns = 29880 * MS, .native_ns = 20 * MS },
 	{ .tid = 4140, .name = "metrics", .python = true, .first_ns = 29000 * MS, .last_ns = 29500 * MS, .wall_ns = 500 * MS, .cpu_ns = 1 * MS, .sleep_ns = 499 * MS, .python_ns = 1 * MS, .covered_ns = 500 * MS },
 };
+
+static const struct gil_wait GIL_WAITS[] = { { 0, 1, 1200 * MS, 118 }, { UINT32_MAX, 0, 300 * MS, 31 }, { 1, 0, 1 * MS, 1 } };
 
 static const struct counter COUNTERS[] = {
 	{ "hold_max_ns", 32100, 41800, 41800, 3 },
@@ -94,7 +96,7 @@ void fixture_init(struct fixture *fixture)
 		.function_count = FIXTURE_FUNCTIONS, .functions = fixture->functions, .node_count = FIXTURE_NODES, .nodes = fixture->nodes,
 		.thread_count = FIXTURE_THREADS, .threads = fixture->threads, .process_count = 1, .processes = &fixture->process, .window_count = 12,
 		.counter_count = sizeof COUNTERS / sizeof *COUNTERS, .counters = COUNTERS, .capture_count = sizeof CAPTURES / sizeof *CAPTURES, .captures = CAPTURES,
-		.coverage = 0.91, .native_split = true, .quality = { .events = 1001000, .lost_events = 12, .unmatched = 2, .skipped_calls = 5400, .samples = 120 },
+		.gil_wait_count = sizeof GIL_WAITS / sizeof *GIL_WAITS, .gil_waits = GIL_WAITS, .coverage = 0.91, .native_split = true, .quality = { .events = 1001000, .lost_events = 12, .unmatched = 2, .skipped_calls = 5400, .samples = 120 },
 	};
 	fixture->analysis = (struct analysis){
 		.verdict = { .class_ = VERDICT_CPU_BOUND, .reason = "one_core_saturated", .confidence = 0.6, .gpu = "no CUDA library is loaded",
