@@ -11,6 +11,7 @@ include tests/unit/launch.mk
 include tests/unit/unwind.mk
 include tests/unit/collector.mk
 include tests/unit/session.mk
+include tests/unit/import.mk
 include tests/unit/timeline.mk
 include tests/unit/analyze.mk
 include tests/unit/report.mk

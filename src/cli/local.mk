@@ -22,7 +22,7 @@ libcli_a_SOURCES = \
 
 bin_PROGRAMS += inferscope
 inferscope_SOURCES = src/cli/main.c
-inferscope_LDADD = libcli.a libsession.a libinject.a libunwinding.a libreport.a libanalyze.a libtimeline.a libtrace.a libbase.a \
+inferscope_LDADD = libcli.a libsession.a libinject.a libunwinding.a libreport.a libanalyze.a libtimeline.a libimport.a libtrace.a libbase.a \
 	$(CJSON_LIBS) $(YAML_LIBS) $(ZSTD_LIBS) $(ZLIB_LIBS) $(NATIVE_LIBS) -lm
 
 # Made by `inferscope help --man` and `--completion=SHELL`; tests/live/cli/run says when they are stale.

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "trace/reader.h"
+#include "import/import.h"
 
 enum { PARAMETERS_MAX = 64, NAME_MAX_BYTES = 64 };
 
@@ -109,7 +109,9 @@ static void partial_apply(const struct timeline *timeline, struct present_result
 	char *why = result->partial_why;
 	size_t size = sizeof result->partial_why;
 
-	if (timeline->quality.damaged_chunks)
+	if (timeline_capture(timeline, "import.broken"))
+		snprintf(why, size, "what was imported breaks off: %s", timeline_capture(timeline, "import.broken"));
+	else if (timeline->quality.damaged_chunks)
 		snprintf(why, size, "%llu chunks of the trace are damaged", (unsigned long long)timeline->quality.damaged_chunks);
 	else if (timeline->quality.truncated)
 		snprintf(why, size, "the trace ends in the middle");
@@ -210,23 +212,6 @@ static int summary_write(const struct timeline *timeline, const struct analysis 
 	return sink_commit(sink, err);
 }
 
-/* A pipe can be read once only, and some formats look twice: its bytes are kept in BYTES. */
-static int source_open(const char *path, struct text *bytes, struct trace **out, struct error *err)
-{
-	char buffer[65536];
-	ssize_t got;
-
-	if (strcmp(path, "-") != 0)
-		return trace_open(path, out, err);
-	while ((got = read(STDIN_FILENO, buffer, sizeof buffer)) > 0 || (got < 0 && errno == EINTR))
-		text_add(bytes, buffer, got > 0 ? (size_t)got : 0);
-	if (got < 0)
-		return fail(err, ERR_TRACE_OPEN, "stdin: %s", strerror(errno));
-	if (bytes->failed)
-		return fail(err, ERR_MEMORY, "reading stdin");
-	return trace_open_memory(bytes->data ? bytes->data : "", bytes->length, out, err);
-}
-
 int present_trace(const char *trace_path, const char *note_trace, const struct presentation *how, struct present_result *result, struct error *err)
 {
 	struct trace *trace = NULL;
@@ -234,12 +219,10 @@ int present_trace(const char *trace_path, const char *note_trace, const struct p
 	struct analysis *analysis = NULL;
 	struct parameters parameters;
 	struct trace_info info;
-	struct text bytes;
 	int status = -1;
 
-	text_init(&bytes);
 	memset(result, 0, sizeof *result);
-	if (parameters_read(how->options, &parameters, err) < 0 || source_open(trace_path, &bytes, &trace, err) < 0 || timeline_build(trace, &timeline, err) < 0)
+	if (parameters_read(how->options, &parameters, err) < 0 || import_open(trace_path, &trace, err) < 0 || timeline_build(trace, &timeline, err) < 0)
 		goto out;
 	info = trace_info(trace);
 	if (info.damaged_chunks && info.chunks == 0) {
@@ -261,7 +244,6 @@ out:
 	analysis_free(analysis);
 	timeline_free(timeline);
 	trace_close(trace);
-	text_done(&bytes);
 	return status;
 }
 

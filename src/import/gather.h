@@ -1,0 +1,63 @@
+/*
+ * What an importer finds, in any order: kept as small rows per thread, put into order and written as a trace of ours at the end. Calls that overlap without
+ * nesting are cut at the end of the outer one. For this layer alone.
+ */
+#ifndef INFERSCOPE_IMPORT_GATHER_H
+#define INFERSCOPE_IMPORT_GATHER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "abi/event.h"
+#include "base/error.h"
+
+enum { GATHER_ROWS_MAX = 24 << 20, GATHER_THREADS_MAX = 1 << 16, GATHER_STREAMS_MAX = 4096 };
+
+/* As an end: not yet known, gather_end() tells. */
+#define GATHER_OPEN INT64_MAX
+
+enum row_kind { ROW_PYTHON, ROW_C, ROW_SCOPE, ROW_INSTANT };
+
+struct gather;
+
+struct gather_totals {
+	uint64_t events;   /* taken over */
+	uint64_t ignored;  /* of kinds that say nothing here */
+	uint64_t bad;      /* without what they need: a time, a name */
+	uint64_t left_out; /* beyond GATHER_ROWS_MAX and the other bounds */
+	uint64_t cut;      /* overlapping calls that were cut */
+};
+
+/* Writes to FD at the end, which stays the caller's. FORMAT: noted in the trace. */
+int gather_open(int fd, const char *format, struct gather **out, struct error *err);
+void gather_close(struct gather *gather);
+struct gather_totals *gather_totals(struct gather *gather);
+
+/* A thread's number for the calls below, UINT32_MAX when there can be no more. */
+uint32_t gather_thread(struct gather *gather, int64_t pid, int64_t tid);
+void gather_thread_name(struct gather *gather, uint32_t thread, const char *name);
+void gather_process_name(struct gather *gather, int64_t pid, const char *name);
+
+/* Times in ns of the foreign clock. FILE and LINE of Python functions; the module of C functions; of scopes and instants FILE is the metadata. */
+void gather_row(struct gather *gather, uint32_t thread, enum row_kind kind, const char *name, const char *file, uint32_t line, int64_t start_ns, int64_t end_ns);
+/* The last row of THREAD that is open ends. */
+void gather_end(struct gather *gather, uint32_t thread, int64_t end_ns);
+/* A runtime or driver call; also as a row of C. */
+void gather_api(struct gather *gather, uint32_t thread, const char *name, int64_t start_ns, int64_t end_ns, uint32_t correlation);
+
+struct device_work {
+	enum event_kind kind;    /* GPU_KERNEL, H2D_COPY, D2H_COPY, D2D_COPY, GPU_MEMSET, GPU_SYNC */
+	const char *name;        /* of kernels */
+	int64_t start_ns, end_ns;
+	uint32_t device, stream, correlation;
+	uint32_t grid[3], block[3];
+	uint64_t bytes;
+	uint32_t detail;         /* memory_kinds or sync_kind */
+};
+void gather_device(struct gather *gather, const struct device_work *work);
+
+/* Puts everything in order and writes the trace. BROKEN: where and how the document broke, or NULL. */
+int gather_finish(struct gather *gather, const char *broken, struct error *err);
+
+#endif

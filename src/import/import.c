@@ -1,0 +1,184 @@
+#include "import/import.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "import/chrome.h"
+#include "import/event_json.h"
+
+static const struct {
+	const char *format;
+	const char *key;  /* of the array in the document; a document may also be the array alone */
+	const char *mark; /* a key that each of its events has */
+	bool (*events)(struct json *json, struct gather *gather);
+} formats[] = {
+	{ "Chrome trace", "traceEvents", "\"ph\"", chrome_events },
+	{ "event JSON", "events", "\"event_type\"", event_json_events },
+};
+enum { FORMATS = sizeof formats / sizeof *formats };
+
+static int open_unnamed(struct error *err)
+{
+	const char *folder = getenv("TMPDIR");
+	int fd = open(folder && *folder ? folder : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		fd = memfd_create("inferscope-import", MFD_CLOEXEC);
+	return fd < 0 ? fail(err, ERR_OUTPUT, "cannot keep what is imported: %s", strerror(errno)) : fd;
+}
+
+/* Which format an array alone is, by the keys of its first event. */
+static int format_of_array(struct input *input)
+{
+	size_t length;
+	const char *window;
+
+	input_more(input);
+	window = (const char *)input_window(input, &length);
+	for (int i = 0; i < FORMATS; i++)
+		if (memmem(window, length, formats[i].mark, strlen(formats[i].mark)))
+			return i;
+	return -1;
+}
+
+/* Moves on to the array of events. The format's number, or -1. */
+static int find_events(struct json *json)
+{
+	enum json_token token = json_next(json);
+
+	if (token == JSON_ARRAY)
+		return format_of_array(json->input);
+	if (token != JSON_OBJECT)
+		return -1;
+	while ((token = json_next(json)) == JSON_KEY) {
+		int format = -1;
+
+		for (int i = 0; i < FORMATS; i++)
+			if (json_is(json, formats[i].key))
+				format = i;
+		token = json_next(json);
+		if (format >= 0 && token == JSON_ARRAY)
+			return format;
+		if (!json_skip(json, token))
+			return -1;
+	}
+	return -1;
+}
+
+/* To the document's end: what follows the events is only looked at to see that it is whole. */
+static bool read_rest(struct json *json)
+{
+	enum json_token token;
+
+	do
+		token = json_next(json);
+	while (token != JSON_END && token != JSON_BAD);
+	return token == JSON_END;
+}
+
+static int convert(struct json *json, const char *name, int fd, struct error *err)
+{
+	int format = find_events(json), result;
+	struct gather *gather;
+	char broken[200];
+	bool whole;
+
+	if (format < 0)
+		return fail(err, ERR_TRACE_FOREIGN, "%s is neither an InferScope trace nor one that can be imported", name);
+	if (gather_open(fd, formats[format].format, &gather, err) < 0)
+		return -1;
+	whole = formats[format].events(json, gather) && read_rest(json);
+	if (!whole)
+		snprintf(broken, sizeof broken, "%s, at byte %llu of its text", json_failure(json) ? json_failure(json) : "an event is no object", (unsigned long long)input_offset(json->input));
+	result = gather_finish(gather, whole ? NULL : broken, err);
+	gather_close(gather);
+	return result;
+}
+
+static void skip_byte_order_mark(struct input *input)
+{
+	size_t length;
+
+	input_more(input);
+	if (memcmp(input_window(input, &length), "\xef\xbb\xbf", 3) == 0 && length >= 3)
+		input_skip(input, 3);
+}
+
+/* INPUT is closed here. */
+static int import_document(struct input *input, const char *name, struct trace **out, struct error *err)
+{
+	struct json json;
+	char path[64];
+	int to, result = -1;
+
+	if (!input || json_open(&json, input) < 0) {
+		input_close(input);
+		return fail(err, ERR_MEMORY, "importing %s", name);
+	}
+	skip_byte_order_mark(input);
+	to = open_unnamed(err);
+	if (to >= 0 && convert(&json, name, to, err) == 0) {
+		snprintf(path, sizeof path, "/proc/self/fd/%d", to);
+		result = trace_open(path, out, err);
+	}
+	if (to >= 0)
+		close(to);
+	json_close(&json);
+	input_close(input);
+	return result;
+}
+
+/* A pipe's bytes in a file that can be read again. */
+static int keep_pipe(int from, struct error *err)
+{
+	char buffer[65536];
+	int to = open_unnamed(err);
+	ssize_t got = 0;
+
+	while (to >= 0 && ((got = read(from, buffer, sizeof buffer)) > 0 || (got < 0 && errno == EINTR))) {
+		for (ssize_t at = 0, put; at < got; at += put) {
+			put = write(to, buffer + at, (size_t)(got - at));
+			if (put < 0) {
+				fail(err, ERR_OUTPUT, "cannot keep what comes from stdin: %s", strerror(errno));
+				close(to);
+				return -1;
+			}
+		}
+	}
+	if (to >= 0 && (got < 0 || lseek(to, 0, SEEK_SET) < 0)) {
+		fail(err, ERR_TRACE_OPEN, "stdin: %s", strerror(errno));
+		close(to);
+		return -1;
+	}
+	return to;
+}
+
+int import_open(const char *path, struct trace **out, struct error *err)
+{
+	bool standard_in = strcmp(path, "-") == 0;
+	int fd = standard_in ? keep_pipe(STDIN_FILENO, err) : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY), result;
+	unsigned char head[2];
+	char own_path[64];
+	const char *name = standard_in ? "stdin" : path;
+
+	if (fd < 0)
+		return standard_in ? -1 : fail(err, ERR_TRACE_OPEN, "cannot read %s: %s", path, strerror(errno));
+	snprintf(own_path, sizeof own_path, "/proc/self/fd/%d", fd);
+	/* JSON, a byte order mark before it, or gzip; whatever else it is, the trace reader tells. */
+	if (pread(fd, head, sizeof head, 0) == (ssize_t)sizeof head && ((head[0] && strchr("{[ \t\r\n", head[0])) || memcmp(head, "\x1f\x8b", 2) == 0 || memcmp(head, "\xef\xbb", 2) == 0))
+		result = import_document(input_open(fd), name, out, err);
+	else
+		result = trace_open(standard_in ? own_path : path, out, err);
+	close(fd);
+	return result;
+}
+
+int import_open_memory(const void *bytes, size_t size, struct trace **out, struct error *err)
+{
+	return import_document(input_open_memory(bytes, size), "the document", out, err);
+}

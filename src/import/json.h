@@ -1,0 +1,52 @@
+/*
+ * A streaming JSON reader: token after token, in the memory of one window, for documents of any size. Numbers stay text, so that nothing is rounded. Besides
+ * RFC 8259 it takes NaN and Infinity (as null; Python writes them) and bytes that are no UTF-8 (as they are: writers escape them). For this layer alone.
+ */
+#ifndef INFERSCOPE_IMPORT_JSON_H
+#define INFERSCOPE_IMPORT_JSON_H
+
+#include "import/input.h"
+
+enum json_token {
+	JSON_BAD = -1, /* no JSON, or it breaks off: json_failure() */
+	JSON_END = 0,  /* after the document's value */
+	JSON_OBJECT, JSON_OBJECT_END, JSON_ARRAY, JSON_ARRAY_END,
+	JSON_KEY, JSON_STRING, JSON_NUMBER, JSON_TRUE, JSON_FALSE, JSON_NULL,
+};
+
+enum { JSON_DEPTH_MAX = 256, JSON_STRING_MAX = 1 << 16 /* longer ones are cut */ };
+
+struct json {
+	struct input *input;
+	/* Of the token at hand: key, string without escapes, or number. NUL-terminated for keys and strings; valid until the next token. */
+	const char *text;
+	size_t length;
+	unsigned depth;
+	/* the reader's own */
+	uint8_t state;
+	const char *why;
+	unsigned char object[JSON_DEPTH_MAX / 8]; /* bit per depth: object or array */
+	char *buffer;
+};
+
+/* INPUT stays the caller's. -1: out of memory. */
+int json_open(struct json *json, struct input *input);
+void json_close(struct json *json);
+enum json_token json_next(struct json *json);
+/* Reads on to the end of the value that TOKEN began: nothing for scalars. False when it broke. */
+bool json_skip(struct json *json, enum json_token token);
+/* What was wrong, static; NULL when nothing. input_offset() tells where. */
+const char *json_failure(const struct json *json);
+bool json_is(const struct json *json, const char *text);
+/* Copies the token's text, cut at SIZE but not within a character. */
+void json_text(const struct json *json, char *out, size_t size);
+
+/* The token's text (number, or string that holds one) as a decimal number times 1000, rounded half away from zero: microseconds → ns.
+ * False when it is none or does not fit. */
+bool json_thousandths(const struct json *json, int64_t *out);
+/* The same as a whole number: "12", 12, 12.0, "0x1f". */
+bool json_whole(const struct json *json, int64_t *out);
+/* The value that TOKEN begins: [x, y, z]; anything else is passed over. False when it broke. */
+bool json_three(struct json *json, enum json_token token, int64_t out[3]);
+
+#endif

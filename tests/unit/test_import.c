@@ -1,0 +1,229 @@
+/* Foreign documents: JSON token by token, Chrome traces and event JSON as traces of ours, whatever is wrong with them. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "import/import.h"
+#include "import/json.h"
+#include "trace/dump.h"
+
+static enum json_token tokens(const char *document, enum json_token *out, size_t room, struct json *json, struct input **input)
+{
+	size_t count = 0;
+
+	*input = input_open_memory(document, strlen(document));
+	cr_assert_eq(json_open(json, *input), 0);
+	for (;;) {
+		enum json_token token = json_next(json);
+
+		if (token == JSON_END || token == JSON_BAD)
+			return token;
+		cr_assert_lt(count, room);
+		out[count++] = token;
+	}
+}
+
+static bool is_json(const char *document)
+{
+	enum json_token list[1000];
+	struct input *input;
+	struct json json;
+	bool good = tokens(document, list, 1000, &json, &input) == JSON_END;
+
+	cr_assert_eq(json_failure(&json) == NULL, good);
+	json_close(&json);
+	input_close(input);
+	return good;
+}
+
+Test(json, tells_documents_from_others)
+{
+	static const char *const good[] = { "{}", "[]", " [1, -2.5e+3 ,\"a\"]\n", "{\"a\":{\"b\":[true,false,null]}}", "7", "\"\"", "[NaN,Infinity,-Infinity]", "[[[[]]]]", "[0.1,1E5,-0]" };
+	static const char *const bad[] = { "", "{", "[1", "[1,]", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "[1 2]", "{a:1}", "[01]", "[1.]", "[.5]", "[+1]", "[1e]", "[tru]", "\"a", "\"\\x\"", "\"\\u12\"", "[\"a\nb\"]", "[]]", "{]", "[}", "1 2", "[-]" };
+
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+		cr_expect(is_json(good[i]), "%s", good[i]);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		cr_expect(!is_json(bad[i]), "%s", bad[i]);
+}
+
+static char *string_of(const char *document)
+{
+	struct input *input = input_open_memory(document, strlen(document));
+	struct json json;
+	char *copy;
+
+	cr_assert_eq(json_open(&json, input), 0);
+	cr_assert_eq(json_next(&json), JSON_STRING, "%s", document);
+	copy = strdup(json.text);
+	json_close(&json);
+	input_close(input);
+	return copy;
+}
+
+Test(json, strings_without_their_escapes)
+{
+	static const char *const rows[][2] = {
+		{ "\"a\\n\\t\\\"\\\\\\/b\"", "a\n\t\"\\/b" }, { "\"\\u00e4\\u20AC\"", "\xc3\xa4\xe2\x82\xac" }, { "\"\\ud83d\\ude00\"", "\xf0\x9f\x98\x80" }, { "\"\\ud83d!\"", "\xef\xbf\xbd!" },
+		{ "\"\\ude00\"", "\xef\xbf\xbd" }, { "\"\\ud83d\\u0041\"", "\xef\xbf\xbd" "A" }, { "\"\xff\"", "\xff" },
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		char *text = string_of(rows[i][0]);
+
+		cr_expect_str_eq(text, rows[i][1], "%s", rows[i][0]);
+		free(text);
+	}
+}
+
+Test(json, nothing_is_rounded_that_fits)
+{
+	static const struct { const char *text; bool good; int64_t ns; } rows[] = {
+		{ "4458676522690.655", true, 4458676522690655 }, { "1695835542514261", true, 1695835542514261000 }, { "0.0005", true, 1 }, { "0.00049", true, 0 }, { "-1.5", true, -1500 },
+		{ "1e3", true, 1000000 }, { "1.25E-2", true, 13 }, { "9223372036854775.807", true, INT64_MAX }, { "9223372036854775.808", false, 0 }, { "1e400", false, 0 }, { "68.0", true, 68000 },
+		{ "123456789.123456789012345678901234567890", true, 123456789123 }, { "0e999", true, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct input *input = input_open_memory(rows[i].text, strlen(rows[i].text));
+		struct json json;
+		int64_t ns = 0;
+
+		cr_assert_eq(json_open(&json, input), 0);
+		cr_assert_eq(json_next(&json), JSON_NUMBER);
+		cr_expect_eq(json_thousandths(&json, &ns), rows[i].good, "%s", rows[i].text);
+		cr_expect_eq(ns, rows[i].ns, "%s: %lld", rows[i].text, (long long)ns);
+		json_close(&json);
+		input_close(input);
+	}
+}
+
+Test(json, depth_and_length_have_bounds)
+{
+	char deep[2 * JSON_DEPTH_MAX + 3], *longer = malloc(JSON_STRING_MAX * 2 + 3), *text;
+
+	memset(deep, '[', sizeof deep);
+	deep[JSON_DEPTH_MAX + 1] = '\0';
+	cr_expect(!is_json(deep));
+	memset(longer, 'x', JSON_STRING_MAX * 2 + 2);
+	longer[0] = longer[JSON_STRING_MAX * 2 + 1] = '"';
+	longer[JSON_STRING_MAX * 2 + 2] = '\0';
+	text = string_of(longer);
+	cr_expect_eq(strlen(text), JSON_STRING_MAX);
+	free(text);
+	free(longer);
+}
+
+/* ---- documents ---- */
+
+/* The lines of the dump that tell what happened, without lanes and offsets. */
+static char *imported(const char *document, struct error *err)
+{
+	struct trace *trace;
+	struct text text;
+	struct sink *sink;
+
+	if (import_open_memory(document, strlen(document), &trace, err) < 0)
+		return NULL;
+	text_init(&text);
+	cr_assert_eq(sink_open_text(&text, &sink, err), 0);
+	cr_assert_eq(trace_dump(trace, sink, err), 0, "%s", err->text);
+	cr_assert_eq(sink_commit(sink, err), 0);
+	trace_close(trace);
+	return text.data;
+}
+
+static void expect_in_order(const char *dump, const char *const *parts, size_t count)
+{
+	const char *at = dump;
+
+	for (size_t i = 0; i < count; i++) {
+		const char *found = strstr(at, parts[i]);
+
+		cr_assert_not_null(found, "no '%s' after '%.60s' in\n%s", parts[i], at, dump);
+		at = found + strlen(parts[i]);
+	}
+}
+
+Test(import, a_chrome_trace_with_calls_and_kernels)
+{
+	static const char document[] = "{\"schemaVersion\":1,\"traceEvents\":["
+		"{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":10,\"tid\":11,\"args\":{\"name\":\"main\"}},"
+		"{\"ph\":\"X\",\"cat\":\"python_function\",\"name\":\"serve.py(12): handle\",\"pid\":10,\"tid\":11,\"ts\":100.5,\"dur\":50},"
+		"{\"args\":{\"correlation\":7},\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":10,\"tid\":11,\"ts\":110,\"dur\":5},"
+		"{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"gemm\",\"pid\":0,\"tid\":3,\"ts\":120,\"dur\":20.25,\"args\":{\"device\":1,\"stream\":3,\"correlation\":7,\"grid\":[4,5,6],\"block\":[32,1,1]}},"
+		"{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":\"Memcpy DtoH (Device -> Pinned)\",\"pid\":0,\"tid\":3,\"ts\":141,\"dur\":1,\"args\":{\"device\":1,\"stream\":3,\"correlation\":8,\"bytes\":64}},"
+		"{\"ph\":\"X\",\"cat\":\"Trace\",\"name\":\"all\",\"pid\":\"Spans\",\"tid\":\"x\",\"ts\":0,\"dur\":1000}]}";
+	static const char *const parts[] = { "process", "thread", "main", "code", "handle", "c_function", "cudaLaunchKernel", "enter", "c_enter", "c_leave", "leave" };
+	struct error err;
+	char *dump = imported(document, &err);
+
+	cr_assert_not_null(dump, "%s", err.text);
+	expect_in_order(dump, parts, sizeof parts / sizeof *parts);
+	cr_expect_not_null(strstr(dump, "20250"), "duration of the kernel in\n%s", dump);
+	cr_expect_not_null(strstr(dump, "d2h_copy"));
+	cr_expect_not_null(strstr(dump, "gpu_api"));
+	free(dump);
+}
+
+Test(import, begins_meet_their_ends_and_overlaps_are_cut)
+{
+	static const char document[] = "[{\"ph\":\"B\",\"name\":\"outer\",\"pid\":1,\"tid\":1,\"ts\":10},{\"ph\":\"X\",\"name\":\"late\",\"pid\":1,\"tid\":1,\"ts\":15,\"dur\":10},"
+		"{\"ph\":\"E\",\"pid\":1,\"tid\":1,\"ts\":20},{\"ph\":\"E\",\"pid\":1,\"tid\":1,\"ts\":30}]";
+	static const char *const parts[] = { "10000 c_enter", "15000 c_enter", "20000 c_leave", "20000 c_leave", "\"import.cut\" value=1" };
+	struct error err;
+	char *dump = imported(document, &err);
+
+	cr_assert_not_null(dump, "%s", err.text);
+	expect_in_order(dump, parts, sizeof parts / sizeof *parts);
+	cr_expect_not_null(strstr(dump, "\"import.bad\" value=1"), "the second E has no B:\n%s", dump);
+	free(dump);
+}
+
+Test(import, event_json_as_object_and_as_array)
+{
+	static const char rows[] = "[{\"event_type\":\"scope_enter\",\"name\":\"inference\",\"time\":1,\"thread_id\":5,\"metadata\":{\"a\":[1,{}]}},"
+		"{\"event_type\":\"cpu_call\",\"name\":\"forward\",\"start_us\":2,\"end_us\":4,\"thread_id\":5,\"cpu_id\":0},"
+		"{\"event_type\":\"gpu_kernel\",\"name\":\"k\",\"start_us\":3,\"end_us\":5,\"device_id\":0,\"grid_dim\":[1,1,1],\"block_dim\":[32,1,1]},"
+		"{\"event_type\":\"scope_exit\",\"name\":\"inference\",\"time\":6,\"thread_id\":5}]";
+	static const char *const parts[] = { "forward", "scope_enter", "inference", "c_enter", "c_leave", "scope_exit" };
+	char object[sizeof rows + 40];
+	struct error err;
+
+	snprintf(object, sizeof object, "{\"schema\":\"x\",\"events\":%s}", rows);
+	for (int i = 0; i < 2; i++) {
+		char *dump = imported(i ? object : rows, &err);
+
+		cr_assert_not_null(dump, "%s", err.text);
+		expect_in_order(dump, parts, sizeof parts / sizeof *parts);
+		free(dump);
+	}
+}
+
+Test(import, what_breaks_off_gives_what_came_before)
+{
+	static const char document[] = "[{\"ph\":\"X\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":10,\"dur\":1},{\"ph\":\"X\",\"name\":\"b\",\"pid\":1,\"ti";
+	struct error err;
+	char *dump = imported(document, &err);
+
+	cr_assert_not_null(dump, "%s", err.text);
+	cr_expect_not_null(strstr(dump, "import.broken"));
+	cr_expect_not_null(strstr(dump, "at byte"));
+	free(dump);
+}
+
+Test(import, other_documents_are_refused)
+{
+	static const char *const documents[] = { "{}", "[]", "{\"traceEvents\":[]}", "[1,2]", "{\"a\":1}", "{\"traceEvents\":{}}", "hello", "[{\"ph\":\"X\"}]" };
+	struct error err;
+
+	for (size_t i = 0; i < sizeof documents / sizeof *documents; i++) {
+		char *dump = imported(documents[i], &err);
+
+		cr_expect_null(dump, "%s was taken", documents[i]);
+		cr_expect_eq(err.code, ERR_TRACE_FOREIGN, "%s: %s", documents[i], err.text);
+		free(dump);
+	}
+}
