@@ -1,6 +1,6 @@
 /*
  * One stack out of two: the interpreter's loop in a native stack is replaced by the Python frames that it runs. Which ones these are tells
- * an address on the C stack (shim frame, cframe), never the name of a function; up to 3.10 every Python frame has a loop of its own.
+ * an address on the C stack (shim frame, cframe), never the name of a function; up to 3.9 every Python frame has a loop of its own, and they are counted.
  */
 #ifndef INFERSCOPE_UNWIND_JOIN_H
 #define INFERSCOPE_UNWIND_JOIN_H
@@ -12,12 +12,12 @@ enum { JOINED_FRAMES_MAX = PYSTACK_FRAMES_MAX + WALK_FRAMES_MAX };
 
 struct joined_frame {
 	bool python;
-	uint32_t index; /* into pystack.code or native_stack.frames */
+	uint32_t index; /* into the arrays of struct pystack, or native_stack.frames */
 };
 
 enum join_result {
 	JOIN_WHOLE,    /* every Python frame found its place */
-	JOIN_PARTIAL,  /* the native walk was cut: inner part joined, outer Python frames follow */
+	JOIN_PARTIAL,  /* inner part joined, outer Python frames follow: the native walk was cut, or they run on another C stack (greenlets) */
 	JOIN_FAILED,   /* the halves contradict each other: native frames, then Python frames */
 	JOIN_NATIVE,   /* a thread without Python frames */
 	JOIN_PYTHON,   /* no native stack */
@@ -29,8 +29,18 @@ struct joined_stack {
 	struct joined_frame frames[JOINED_FRAMES_MAX]; /* innermost first */
 };
 
-/* EVALUATOR tells whether an address lies in the interpreter's loop where that can be known (3.8 to 3.10 need it); may be NULL. */
-void join_stacks(const struct pystack *python, const struct native_stack *native, int python_minor, bool (*evaluator)(void *context, uint64_t ip), void *context,
-                 struct joined_stack *out);
+/* What only the caller knows. The functions may be NULL; WHICH is an index into native_stack.frames. */
+struct join_rules {
+	int python_minor;
+	/* Is it a call of the interpreter's loop, as far as can be known? 3.8 and 3.9 cannot be joined without; later ones ask for frames whose entry is not known. */
+	bool (*evaluator)(void *context, const struct native_stack *native, uint32_t which);
+	/* Is it no frame of the program's, but of the collector's own evaluator? Then it is left out. */
+	bool (*hidden)(void *context, const struct native_stack *native, uint32_t which);
+	void *context;
+};
+
+/* PYTHON or NATIVE may be NULL: not there. */
+void join_stacks(const struct pystack *python, const struct native_stack *native, const struct join_rules *rules, struct joined_stack *out);
+const char *join_result_name(enum join_result result); /* "whole", "partial", "failed", "native only", "python only" */
 
 #endif

@@ -11,9 +11,9 @@ static bool is_code_type(struct pyreader *reader, uint64_t type)
 	uint64_t name;
 	char text[5];
 
-	if (type == reader->code_type)
+	if (type && type == reader->code_type)
 		return true;
-	if (reader->code_type || !reader_plausible(type) || reader_word(reader, type + (uint64_t)reader->layout->type_name, &name) < 0
+	if (reader->code_type || !address_plausible(type) || reader_word(reader, type + (uint64_t)reader->walk.layout->type_name, &name) < 0
 	    || reader_read(reader, name, text, sizeof text) < 0 || memcmp(text, "code", sizeof text) != 0)
 		return false;
 	reader->code_type = type;
@@ -22,19 +22,19 @@ static bool is_code_type(struct pyreader *reader, uint64_t type)
 
 static int read_code(struct pyreader *reader, uint64_t addr, unsigned char bytes[CODE_BYTES_MAX])
 {
-	size_t size = (size_t)reader->layout->code_size;
+	size_t size = (size_t)reader->walk.layout->code_size;
 
-	if (!reader_plausible(addr) || size > CODE_BYTES_MAX || reader_read(reader, addr, bytes, size) < 0)
+	if (!address_plausible(addr) || size > CODE_BYTES_MAX || reader_read(reader, addr, bytes, size) < 0)
 		return -1;
-	return is_code_type(reader, word_at(bytes, reader->layout->object_type)) ? 0 : -1;
+	return is_code_type(reader, word_at(bytes, reader->walk.layout->object_type)) ? 0 : -1;
 }
 
 static uint32_t code_stamp(const struct pyreader *reader, const unsigned char *bytes)
 {
-	uint64_t hash = word_at(bytes, reader->layout->code_name) * 0x9e3779b97f4a7c15ull;
+	uint64_t hash = word_at(bytes, reader->walk.layout->code_name) * 0x9e3779b97f4a7c15ull;
 
-	hash = (hash ^ word_at(bytes, reader->layout->code_filename)) * 0x9e3779b97f4a7c15ull;
-	hash = (hash ^ half_at(bytes, reader->layout->code_firstlineno)) * 0x9e3779b97f4a7c15ull;
+	hash = (hash ^ word_at(bytes, reader->walk.layout->code_filename)) * 0x9e3779b97f4a7c15ull;
+	hash = (hash ^ half_at(bytes, reader->walk.layout->code_firstlineno)) * 0x9e3779b97f4a7c15ull;
 	return (uint32_t)(hash >> 32);
 }
 
@@ -63,8 +63,8 @@ const struct known_code *reader_code(struct pyreader *reader, uint64_t addr)
 	known->round = reader->round;
 	known->stamp = code_stamp(reader, bytes);
 	/* 3.12 and later: the trampoline under an inlined __init__ calls itself and its file by the same str, and has no line. */
-	known->internal = reader->minor >= 12 && half_at(bytes, reader->layout->code_firstlineno) == 0
-		&& word_at(bytes, reader->layout->code_name) == word_at(bytes, reader->layout->code_filename);
+	known->internal = reader->walk.minor >= 12 && half_at(bytes, reader->walk.layout->code_firstlineno) == 0
+		&& word_at(bytes, reader->walk.layout->code_name) == word_at(bytes, reader->walk.layout->code_filename);
 	return known;
 }
 
@@ -105,22 +105,23 @@ static uint32_t unit_at(const unsigned char *units, size_t index, uint32_t kind)
 	return value;
 }
 
-/* The text of the str at ADDR as UTF-8, cut to SIZE with its NUL. -1 when it cannot be read as one. */
-static int read_str(const struct pyreader *reader, uint64_t addr, char *out, size_t size)
+int reader_str(const struct pyreader *reader, uint64_t addr, char *out, size_t size, bool *whole)
 {
-	const struct cpython_layout *layout = reader->layout;
+	const struct cpython_layout *layout = reader->walk.layout;
 	unsigned char header[STR_HEADER_BYTES], units[STR_UNITS_MAX * 4];
 	uint32_t state, kind;
 	uint64_t length;
-	size_t used = 0;
+	size_t used = 0, i;
 
-	if (!reader_plausible(addr) || reader_read(reader, addr, header, (size_t)layout->unicode_ascii_size) < 0)
+	if (!address_plausible(addr) || reader_read(reader, addr, header, (size_t)layout->unicode_ascii_size) < 0)
 		return -1;
 	state = half_at(header, layout->unicode_state);
 	length = word_at(header, layout->unicode_length);
 	kind = state >> layout->unicode_kind_bit & 7;
 	if (!(state >> layout->unicode_compact_bit & 1) || (kind != 1 && kind != 2 && kind != 4) || length > UINT32_MAX)
 		return -1;
+	if (whole)
+		*whole = length <= size && length <= STR_UNITS_MAX;
 	if (length > size)
 		length = size;
 	if (length > STR_UNITS_MAX)
@@ -128,7 +129,7 @@ static int read_str(const struct pyreader *reader, uint64_t addr, char *out, siz
 	addr += (uint64_t)(state >> layout->unicode_ascii_bit & 1 ? layout->unicode_ascii_size : layout->unicode_compact_size);
 	if (length > 0 && reader_read(reader, addr, units, length * kind) < 0)
 		return -1;
-	for (size_t i = 0; i < length; i++) {
+	for (i = 0; i < length; i++) {
 		char sequence[4];
 		size_t bytes = utf8_put(sequence, unit_at(units, i, kind));
 
@@ -138,21 +139,23 @@ static int read_str(const struct pyreader *reader, uint64_t addr, char *out, siz
 		used += bytes;
 	}
 	out[used] = '\0';
+	if (whole && i < length)
+		*whole = false;
 	return 0;
 }
 
 int pyreader_code(struct pyreader *reader, uint64_t code, struct pycode *out)
 {
-	const struct cpython_layout *layout = reader->layout;
+	const struct cpython_layout *layout = reader->walk.layout;
 	unsigned char bytes[CODE_BYTES_MAX];
 	struct pycode found;
 
-	if (read_code(reader, code, bytes) < 0 || read_str(reader, word_at(bytes, layout->code_name), found.name, sizeof found.name) < 0
-	    || read_str(reader, word_at(bytes, layout->code_filename), found.file, sizeof found.file) < 0)
+	if (read_code(reader, code, bytes) < 0 || reader_str(reader, word_at(bytes, layout->code_name), found.name, sizeof found.name, NULL) < 0
+	    || reader_str(reader, word_at(bytes, layout->code_filename), found.file, sizeof found.file, NULL) < 0)
 		return -1;
 	if (layout->code_qualname < 0)
 		memcpy(found.qualname, found.name, sizeof found.name);
-	else if (read_str(reader, word_at(bytes, layout->code_qualname), found.qualname, sizeof found.qualname) < 0)
+	else if (reader_str(reader, word_at(bytes, layout->code_qualname), found.qualname, sizeof found.qualname, NULL) < 0)
 		return -1;
 	found.line = half_at(bytes, layout->code_firstlineno);
 	*out = found;

@@ -2,7 +2,7 @@
 #ifndef INFERSCOPE_UNWIND_PYREADER_H
 #define INFERSCOPE_UNWIND_PYREADER_H
 
-#include "unwind/pages.h"
+#include "unwind/pyframes.h"
 #include "unwind/pystack.h"
 
 struct cpython_layout;
@@ -15,33 +15,38 @@ struct known_code {
 	bool internal;    /* of the interpreter's own making, in no traceback */
 };
 
-enum { KNOWN_CODES = 4096, KNOWN_ROUNDS = 64 /* then it is looked at again */, FRAMES_SEEN = 2048 };
+enum { KNOWN_CODES = 4096, KNOWN_ROUNDS = 64 /* then it is looked at again */ };
 
 struct pyreader {
-	struct remote_memory memory;
-	uint64_t runtime;
-	int minor;
-	const struct cpython_layout *layout;
-	uint32_t tid_offset;
+	struct pywalk walk; /* its memory, layout and version are the reader's own */
 	uint64_t code_type; /* address of PyCode_Type, once seen */
 	uint64_t round, torn;
 	struct known_code codes[KNOWN_CODES];
 	size_t code_count;
-	uint64_t seen[FRAMES_SEEN]; /* frames of the walk at hand */
-	struct pages pages;
 	struct pystack stack;
 };
 
 /* Looks at the code object at ADDR, or remembers it. NULL when there is none. */
 const struct known_code *reader_code(struct pyreader *reader, uint64_t addr);
 
-int reader_read(const struct pyreader *reader, uint64_t addr, void *buffer, size_t size);
-int reader_word(const struct pyreader *reader, uint64_t addr, uint64_t *out);
-/* Could ADDR be the address of an object in user space? */
-bool reader_plausible(uint64_t addr);
+/* Makes a stack of what a walk found: code objects looked at, frames of the interpreter's own making left out. -1: torn. */
+int reader_finish(struct pyreader *reader, const struct pyframes *frames, struct pystack *out);
 
-/* Little-endian numbers out of a struct that was read. */
-uint64_t word_at(const unsigned char *bytes, int offset);
-uint32_t half_at(const unsigned char *bytes, int offset);
+/* Every thread state of every interpreter. EACH returns how many stacks it made of it, and sets *NEXT to the one after it (0 = none).
+ * Returns the sum, -1: nothing could be read. */
+int reader_threads(struct pyreader *reader, int (*each)(void *context, uint64_t tstate, uint64_t interp, uint64_t *next), void *context);
+
+/* The text of the str at ADDR as UTF-8, cut to SIZE with its NUL. -1 when it cannot be read as one. *WHOLE (may be NULL): it was not cut. */
+int reader_str(const struct pyreader *reader, uint64_t addr, char *out, size_t size, bool *whole);
+
+static inline int reader_read(const struct pyreader *reader, uint64_t addr, void *buffer, size_t size)
+{
+	return walk_read(&reader->walk, addr, buffer, size);
+}
+
+static inline int reader_word(const struct pyreader *reader, uint64_t addr, uint64_t *out)
+{
+	return walk_word(&reader->walk, addr, out);
+}
 
 #endif

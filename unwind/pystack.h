@@ -27,6 +27,10 @@ struct pystack {
 	uint32_t count;
 	uint64_t code[PYSTACK_FRAMES_MAX]; /* code objects, innermost first */
 	uint32_t stamp[PYSTACK_FRAMES_MAX]; /* changes when another code object has taken the address: remember names by (code, stamp) */
+	uint64_t entry[PYSTACK_FRAMES_MAX]; /* an address on the C stack, in the native frame of the evaluator call that runs the frame (frames of one call have the
+	                                       same); 0 = not known, as always up to 3.9, where each frame has a call of its own */
+	uint64_t instr[PYSTACK_FRAMES_MAX]; /* where it is: for pyreader_line(); may be kept and asked later, with its code */
+	uint64_t frame[PYSTACK_FRAMES_MAX]; /* the frame itself, for pyreader_locals() */
 };
 
 struct pycode {
@@ -46,6 +50,8 @@ void pyreader_close(struct pyreader *reader);
 int pyreader_stacks(struct pyreader *reader, void (*each)(void *context, const struct pystack *stack), void *context);
 /* Names of a code object; -1 when it is not (any longer) one. Before 3.11 it has no qualified name: then that is the name. */
 int pyreader_code(struct pyreader *reader, uint64_t code, struct pycode *out);
+/* The line that a frame is at, by its code and instr. 0: not known, or code of the compiler's own that has no line. */
+uint32_t pyreader_line(struct pyreader *reader, uint64_t code, uint64_t instr);
 uint64_t pyreader_torn(const struct pyreader *reader); /* walks dropped */
 
 #endif

@@ -31,9 +31,11 @@
 #if MINOR >= 11
 #define OLD(type, member) NONE
 #define NEW(type, member) AT(type, member)
+#define LOCALS_NAMES AT(PyCodeObject, co_localsplusnames)
 #else
 #define OLD(type, member) AT(type, member)
 #define NEW(type, member) NONE
+#define LOCALS_NAMES AT(PyCodeObject, co_varnames)
 #endif
 
 #if MINOR >= 11
@@ -339,6 +341,62 @@ static long runtime_finalizing(void)
 #endif
 }
 
+static long tstate_root_cframe(void)
+{
+#if MINOR >= 10 && MINOR <= 12
+	return AT(PyThreadState, root_cframe);
+#else
+	return NONE;
+#endif
+}
+
+static long cframe_previous(void)
+{
+#if MINOR == 10
+	return AT(CFrame, previous);
+#elif MINOR == 11 || MINOR == 12
+	return AT(_PyCFrame, previous);
+#else
+	return NONE;
+#endif
+}
+
+static long code_linetable(void)
+{
+#if MINOR >= 10
+	return AT(PyCodeObject, co_linetable);
+#else
+	return AT(PyCodeObject, co_lnotab);
+#endif
+}
+
+static long long_tag(void)
+{
+#if MINOR >= 12
+	return AT(PyLongObject, long_value.lv_tag);
+#else
+	return NONE;
+#endif
+}
+
+static long long_digits(void)
+{
+#if MINOR >= 12
+	return AT(PyLongObject, long_value.ob_digit);
+#else
+	return AT(PyLongObject, ob_digit);
+#endif
+}
+
+static long frame_locals(void)
+{
+#if MINOR >= 11
+	return AT(Frame, localsplus);
+#else
+	return AT(Frame, f_localsplus);
+#endif
+}
+
 static long cfunction_def(void)
 {
 	return AT(PyCFunctionObject, m_ml);
@@ -349,7 +407,7 @@ static const struct probe {
 	long value;
 } *probes(size_t *count)
 {
-	static struct probe table[96];
+	static struct probe table[128];
 	size_t n = 0;
 
 #define PROBE(field, expression) table[n++] = (struct probe){#field, (long)(expression)}
@@ -362,6 +420,23 @@ static const struct probe {
 	PROBE(code_filename, AT(PyCodeObject, co_filename));
 	PROBE(code_name, AT(PyCodeObject, co_name));
 	PROBE(code_qualname, code_qualname());
+	PROBE(code_linetable, code_linetable());
+	PROBE(code_bytes, NEW(PyCodeObject, co_code_adaptive));
+	PROBE(code_nlocals, AT(PyCodeObject, co_nlocals));
+	PROBE(code_nlocalsplus, NEW(PyCodeObject, co_nlocalsplus));
+	PROBE(code_localnames, LOCALS_NAMES);
+	PROBE(code_localkinds, NEW(PyCodeObject, co_localspluskinds));
+	PROBE(code_cellvars, OLD(PyCodeObject, co_cellvars));
+	PROBE(code_freevars, OLD(PyCodeObject, co_freevars));
+	PROBE(object_size, AT(PyVarObject, ob_size));
+	PROBE(tuple_items, AT(PyTupleObject, ob_item));
+	PROBE(bytes_text, AT(PyBytesObject, ob_sval));
+	PROBE(long_tag, long_tag());
+	PROBE(long_digits, long_digits());
+	PROBE(float_value, AT(PyFloatObject, ob_fval));
+	PROBE(cell_value, AT(PyCellObject, ob_ref));
+	PROBE(dict_used, AT(PyDictObject, ma_used));
+	PROBE(set_used, AT(PySetObject, used));
 	PROBE(unicode_length, AT(PyASCIIObject, length));
 	PROBE(unicode_state, AT(PyASCIIObject, state));
 	PROBE(unicode_ascii_size, sizeof(PyASCIIObject));
@@ -377,6 +452,7 @@ static const struct probe {
 	PROBE(descriptor_name, AT(PyDescrObject, d_name));
 	PROBE(frame_code, frame_code());
 	PROBE(frame_previous, frame_previous());
+	PROBE(frame_locals, frame_locals());
 	PROBE(frame_instr, frame_instr());
 	PROBE(frame_owner, frame_owner());
 	PROBE(frame_is_entry, frame_is_entry());
@@ -393,7 +469,9 @@ static const struct probe {
 	PROBE(tstate_frame, tstate_frame());
 	PROBE(tstate_base_frame, tstate_base_frame());
 	PROBE(tstate_cframe, tstate_cframe());
+	PROBE(tstate_root_cframe, tstate_root_cframe());
 	PROBE(cframe_frame, cframe_frame());
+	PROBE(cframe_previous, cframe_previous());
 	PROBE(cframe_use_tracing, cframe_use_tracing());
 	PROBE(tstate_use_tracing, tstate_use_tracing());
 	PROBE(tstate_tracing, AT(PyThreadState, tracing));

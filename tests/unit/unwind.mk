@@ -3,6 +3,7 @@ check_PROGRAMS += tests/unit/test_unwind
 TESTS += tests/unit/test_unwind
 endif
 tests_unit_test_unwind_SOURCES = tests/unit/test_unwind.c \
+	tests/unit/unwind_join.c \
 	tests/unit/unwind_modules.c
 tests_unit_test_unwind_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_test_unwind_LDADD = libunwinding.a libbase.a $(CRITERION_LIBS) $(ZSTD_LIBS) $(ZLIB_LIBS) $(NATIVE_LIBS) $(CJSON_LIBS)
