@@ -35,6 +35,8 @@ struct attempt {
 void attempt_nap_us(long us);
 /* Tells a test that STEP was taken. */
 void attempt_step(const struct attempt *attempt, int step);
+/* True, and ERR filled, when the caller wants to give up. */
+bool attempt_stopped(const struct attempt *attempt, struct error *err);
 /* Fills ERR: the process has ended. Returns -1. */
 int attempt_gone(const struct target *target, struct error *err);
 

@@ -178,6 +178,8 @@ int attempt_borrow(struct attempt *attempt, struct error *err)
 			verdict = run_window(attempt, &thread, err);
 		if (verdict == 0)
 			attempt_release(attempt);
+		if (verdict == 0 && attempt_stopped(attempt, err))
+			return -1;
 	}
 	if (verdict > 0)
 		describe_thread(attempt, &thread);

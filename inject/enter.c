@@ -54,6 +54,7 @@ int inject_enter(struct target *target, const struct payload *payload, const voi
 	attempt.window = window_new();
 	attempt.patience_ms = options && options->thread_timeout_ms > 0 ? (uint32_t)options->thread_timeout_ms : DEFAULT_THREAD_MS;
 	attempt.choice.any = options && options->any_thread;
+	attempt.choice.stop = options ? options->stop : NULL;
 	attempt.deadline_ns = clock_monotonic_ns() + (uint64_t)total_ms * NS_PER_MS;
 	if (!entry || !attempt.window) {
 		fail(err, ERR_MEMORY, "attaching to %d", (int)target->pid);

@@ -38,6 +38,8 @@ static int wait_for_raw_thread(struct attempt *attempt, struct control *control,
 		if (clock_monotonic_ns() > until_ns)
 			return fail(err, ERR_INJECT, "cannot attach to %d: %s within %d ms", pid,
 			            mapped ? "its new thread did not get to run" : "no memory could be mapped in it, or its thread did not get to run", RAW_MS);
+		if (attempt_stopped(attempt, err))
+			return -1; /* it leaves by itself when nobody says go */
 		attempt_nap_us(nap);
 	}
 }
@@ -152,6 +154,7 @@ static bool cancel(struct attempt *attempt, struct control *control)
 static int wait_for_call(struct attempt *attempt, struct control *control, struct error *err)
 {
 	long nap = 30;
+	bool stopped;
 
 	for (;; nap = nap < 1000 ? nap + 10 : nap) {
 		if (read_control(attempt, control) < 0 || control->attach_id != attempt->attach_id)
@@ -162,10 +165,11 @@ static int wait_for_call(struct attempt *attempt, struct control *control, struc
 			return 0;
 		if (control->phase == PHASE_NONE && control->state == RAW_GAVE_UP)
 			return fail(err, ERR_INJECT, "cannot attach to %d: this process was too slow, and its raw thread did not wait", (int)attempt->target->pid);
-		if (clock_monotonic_ns() > attempt->deadline_ns) {
+		stopped = attempt_stopped(attempt, err);
+		if (stopped || clock_monotonic_ns() > attempt->deadline_ns) {
 			if (!cancel(attempt, control))
 				return 0;
-			return fail(err, ERR_TIMEOUT, "cannot attach to %d: its loader was not free in time", (int)attempt->target->pid);
+			return stopped ? -1 : fail(err, ERR_TIMEOUT, "cannot attach to %d: its loader was not free in time", (int)attempt->target->pid);
 		}
 		attempt_nap_us(nap);
 	}

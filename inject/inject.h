@@ -58,6 +58,7 @@ struct inject_options {
 	int raw_wait_ms;             /* so long the raw thread waits for us before it leaves; 0 = 1 000 */
 	bool any_thread;             /* tests: a random thread that can be borrowed, running ones too, not the best */
 	int tls_init_repeat;         /* tests: so many times as often, to make a rare race common; 0 = once */
+	const volatile int *stop;    /* NULL, or: given up with ERR_INTERRUPTED once it is not 0 */
 	/* Tests: called after each step of the step table, in the process that takes it (the small forked one inside the window). */
 	void (*step)(void *context, int step);
 	void *step_context;

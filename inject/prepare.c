@@ -29,6 +29,14 @@ void attempt_step(const struct attempt *attempt, int step)
 		attempt->options->step(attempt->options->step_context, step);
 }
 
+bool attempt_stopped(const struct attempt *attempt, struct error *err)
+{
+	if (!attempt->options || !attempt->options->stop || *attempt->options->stop == 0)
+		return false;
+	fail(err, ERR_INTERRUPTED, "attaching to %d was interrupted", (int)attempt->target->pid);
+	return true;
+}
+
 int attempt_gone(const struct target *target, struct error *err)
 {
 	return fail(err, ERR_EXITED, "process %d has ended", (int)target->pid);
@@ -51,6 +59,8 @@ static int lock_interpreter(struct attempt *attempt, struct error *err)
 		if (clock_monotonic_ns() > until_ns)
 			return fail(err, ERR_BUSY, "cannot attach to %d: its executable %s is locked by another attach, or another program, for more than %d ms",
 			            (int)attempt->target->pid, attempt->target->facts.executable, LOCK_MS);
+		if (attempt_stopped(attempt, err))
+			return -1;
 		attempt_nap_us(500);
 	}
 	return 0;
@@ -87,6 +97,8 @@ static int choose_slot(struct attempt *attempt, struct error *err)
 		}
 		if (attempt->slots_usable == 0 || clock_monotonic_ns() > until_ns)
 			return fail(err, ERR_NO_SLOT, "cannot attach to %d: all %zu places for the entry code are in use", (int)attempt->target->pid, count);
+		if (attempt_stopped(attempt, err))
+			return -1;
 		attempt_nap_us(5000);
 	}
 }

@@ -247,6 +247,10 @@ int threads_choose(const struct target *target, struct choice *choice, uint64_t 
 			result = 0;
 			break;
 		}
+		if (choice->stop && *choice->stop) {
+			fail(err, ERR_INTERRUPTED, "attaching to %d was interrupted", (int)target->pid);
+			break;
+		}
 		if (!any && choice->tried_count > choice->odd_count) {
 			choice_again(choice); /* all were slow: once more around, the caller has more patience now */
 			continue;

@@ -22,6 +22,7 @@ struct candidate {
 };
 
 struct choice {
+	const volatile int *stop; /* NULL, or: given up once it is not 0 */
 	pid_t tried[MAX_TRIED]; /* not again, or not soon: the first `odd_count` are no threads of glibc's, the rest did not stop in time */
 	size_t tried_count, odd_count;
 	bool any; /* tests: a random one of those that can be borrowed */

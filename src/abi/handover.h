@@ -32,7 +32,7 @@ struct handover {
 	uint32_t wait_ms;
 	uint64_t lanes_bytes;
 	uint32_t answer; /* enum handover_answer */
-	uint32_t reserved;
+	uint32_t attacher_pid; /* as the target's namespace sees it, 0 if it does not; for people */
 	/* thread's */
 	uint32_t said; /* enum handover_said, stored with release */
 	int32_t lanes_fd;

@@ -36,6 +36,9 @@ static int measure_target(struct measure *measure, struct target *target, struct
 	if (measure_spool(measure, err) < 0)
 		return -1;
 	signals_catch();
+	measure->session.stop = stop;
+	measure->session.notice = measure_notice;
+	measure->session.notice_context = measure;
 	measure_phase(measure, "attaching");
 	log_print(measure->level, LOG_DEBUG, "entering process %d", (int)target_facts(target)->pid);
 	if (session_start(target, &measure->session, measure->spool, &session, err) < 0)

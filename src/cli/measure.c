@@ -149,6 +149,15 @@ static void line_clear(const struct measure *measure)
 		fputs("\r\x1b[K", stderr);
 }
 
+void measure_notice(void *context, const char *text)
+{
+	const struct measure *measure = context;
+
+	line_clear(measure);
+	if (!measure->quiet)
+		log_print(measure->level, LOG_INFO, "%s", text);
+}
+
 static void receipt_log(const struct measure *measure)
 {
 	static const char *const states[] = { "uninitialized", "idle", "collecting", "finalized" };

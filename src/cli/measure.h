@@ -31,6 +31,8 @@ int measure_record(struct measure *measure, struct session *session, const volat
 int measure_present(struct measure *measure, int summary_fd, struct error *err);
 /* On a terminal: what is going on, on the line that is written over. */
 void measure_phase(struct measure *measure, const char *what);
+/* A line that says what is waited for. CONTEXT is a struct measure. */
+void measure_notice(void *context, const char *text);
 void measure_progress(void *context, const struct session_progress *progress);
 
 #endif

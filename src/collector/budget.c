@@ -19,7 +19,7 @@
 
 #include "collector/libc.h"
 
-enum { CYCLE_MS = 250, WATCH_MS = 500, CALIBRATION_EVENTS = 4000, SWITCHER_STACK_BYTES = 256 * 1024, OWN_PS_MIN = 2000 };
+enum { CYCLE_MS = 250, WATCH_MS = 500, BREATH_MS = 5, CALIBRATION_EVENTS = 4000, SWITCHER_STACK_BYTES = 256 * 1024, OWN_PS_MIN = 2000 };
 
 static void futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
 {
@@ -89,7 +89,7 @@ static uint64_t process_cpu_ns(void)
 
 static uint64_t ticks_to_ns(uint64_t ticks)
 {
-	return (uint64_t)((__uint128_t)ticks * 1000000000u / the.page->ticks_per_second);
+	return (uint64_t)((__uint128_t)ticks * 1000000000u / the.settings.ticks_per_second);
 }
 
 static int64_t tokens_for(uint64_t ns, uint64_t ppm)
@@ -104,7 +104,7 @@ static void earn(uint64_t now)
 
 	if (now <= the.earned_at)
 		return;
-	the.saved += tokens_for(ran_ns < passed_ns ? ran_ns : passed_ns, the.page->max_overhead_ppm);
+	the.saved += tokens_for(ran_ns < passed_ns ? ran_ns : passed_ns, the.settings.max_overhead_ppm);
 	if (the.saved > the.allowance)
 		the.saved = the.allowance;
 	the.earned_cpu_ns = cpu_ns;
@@ -114,7 +114,7 @@ static void earn(uint64_t now)
 /* Moves what has been saved into use, if that is enough to make a window worth its own cost. */
 static bool spend(uint64_t now)
 {
-	if (!the.page->max_overhead_ppm) {
+	if (!the.settings.max_overhead_ppm) {
 		the.tokens = INT64_MAX;
 		return true;
 	}
@@ -131,7 +131,7 @@ static void set_cost(void)
 	the.cost_ps = the.own_ps * the.hooks->cost_factor[the.python.minor] / 100;
 	the.page->cost_ps_py = the.cost_ps;
 	the.page->cost_ps_c = the.cost_ps;
-	the.allowance = tokens_for(CYCLE_MS * 1000000ull, the.page->max_overhead_ppm);
+	the.allowance = tokens_for(CYCLE_MS * 1000000ull, the.settings.max_overhead_ppm);
 	if (the.allowance < 100)
 		the.allowance = 100;
 }
@@ -142,7 +142,7 @@ void budget_init(void)
 	if (the.own_ps < OWN_PS_MIN)
 		the.own_ps = OWN_PS_MIN;
 	set_cost();
-	the.cycle_ticks = the.page->ticks_per_second * CYCLE_MS / 1000;
+	the.cycle_ticks = the.settings.ticks_per_second * CYCLE_MS / 1000;
 	the.random = ticks_now() | 1;
 	the.saved = the.allowance / 2; /* something is seen at once */
 	the.earned_at = ticks_now();
@@ -157,7 +157,7 @@ static void write_window(uint64_t now, uint8_t kind, uint32_t reason)
 /* Somebody took the evaluator in the middle (torch.compile does): a profile function then, unless one way was asked for. */
 static bool hooks_change(void)
 {
-	if (the.hooks != &hooks_evaluator || the.page->backend != BACKEND_AUTO)
+	if (the.hooks != &hooks_evaluator || the.settings.backend != BACKEND_AUTO)
 		return false;
 	the.hooks = &hooks_setprofile;
 	set_cost();
@@ -185,7 +185,7 @@ void window_open(uint64_t now, enum window_reason reason)
 	__atomic_store_n(&the.page->hooks_on, 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&the.page->rearm_wanted, 0, __ATOMIC_RELEASE);
 	write_window(now, EVENT_WINDOW_ON, reason);
-	if (the.page->seed)
+	if (the.settings.seed)
 		seed_all(now);
 	if (the.switcher_made)
 		switch_word_set(SWITCH_RUNNING);
@@ -276,12 +276,14 @@ static bool switcher_act(void)
 		else if (!the.hooks_on && now >= the.cycle_end)
 			window_open(now, WINDOW_BUDGET);
 		the.page->switch_at_ticks = the.cycle_end;
+		if (the.hooks_on)
+			the.page->switch_word = SWITCH_RUNNING;
 	}
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	held = (uint64_t)(end.tv_sec - begin.tv_sec) * 1000000000ull + (uint64_t)end.tv_nsec - (uint64_t)begin.tv_nsec;
 	if (held > the.page->holder_ns_max)
 		the.page->holder_ns_max = held;
-	if (the.hooks_on && the.page->max_overhead_ppm)
+	if (the.hooks_on && the.settings.max_overhead_ppm)
 		the.tokens -= tokens_for(held, 1000000);
 	the.python.PyGILState_Release(gil);
 	return !__atomic_load_n(&the.dead, __ATOMIC_ACQUIRE);
@@ -290,6 +292,7 @@ static bool switcher_act(void)
 static void *switcher_run(void *nothing)
 {
 	struct page *page = the.page;
+	bool acted = false;
 
 	prctl(PR_SET_NAME, "inferscope");
 	page->switch_tid = (uint32_t)syscall(SYS_gettid);
@@ -297,17 +300,20 @@ static void *switcher_run(void *nothing)
 		uint32_t word = __atomic_load_n(&page->switch_word, __ATOMIC_ACQUIRE);
 		uint64_t wait = WATCH_MS * 1000000ull;
 
-		if (word == SWITCH_QUIT)
+		if (word == SWITCH_QUIT || __atomic_load_n(&the.switcher_quit, __ATOMIC_ACQUIRE))
 			break;
 		if (word == SWITCH_OFF && ns_until(__atomic_load_n(&page->switch_at_ticks, __ATOMIC_ACQUIRE)) < wait)
 			wait = ns_until(page->switch_at_ticks);
+		/* Whatever the words say: the GIL is not asked for again and again. */
+		if (acted && wait < BREATH_MS * 1000000ull)
+			wait = BREATH_MS * 1000000ull;
 		if (wait)
 			futex_wait(&page->switch_word, word, wait);
-		if (__atomic_load_n(&page->switch_word, __ATOMIC_ACQUIRE) == SWITCH_QUIT)
+		if (__atomic_load_n(&page->switch_word, __ATOMIC_ACQUIRE) == SWITCH_QUIT || __atomic_load_n(&the.switcher_quit, __ATOMIC_ACQUIRE))
 			break;
-		if ((word == SWITCH_OFF && !ns_until(page->switch_at_ticks)) || is_over(ticks_now()))
-			if (!switcher_act())
-				break;
+		acted = (word == SWITCH_OFF && !ns_until(page->switch_at_ticks)) || is_over(ticks_now());
+		if (acted && !switcher_act())
+			break;
 	}
 	page->switch_tid = 0;
 	return NULL;
@@ -319,9 +325,10 @@ void switcher_start(void)
 	pthread_attr_t attributes;
 	sigset_t all, before;
 
-	if (!the.page->may_start_thread || the.switcher_made)
+	if (!the.settings.may_start_thread || the.switcher_made)
 		return;
 	the.page->switch_word = SWITCH_RUNNING;
+	the.switcher_quit = false;
 	if (pthread_attr_init(&attributes))
 		return;
 	pthread_attr_setstacksize(&attributes, SWITCHER_STACK_BYTES);
@@ -336,6 +343,7 @@ void switcher_stop(void)
 {
 	if (!the.switcher_made)
 		return;
+	__atomic_store_n(&the.switcher_quit, true, __ATOMIC_RELEASE);
 	switch_word_set(SWITCH_QUIT);
 	pthread_join(the.switcher, NULL);
 	the.switcher_made = false;

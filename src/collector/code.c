@@ -137,7 +137,7 @@ struct code *code_add(PyObject *object, uint64_t key)
 	the.codes.qualname[0] = 0;
 	if (layout->code_qualname >= 0)
 		text_from_str(&the.python, at_pointer(object, layout->code_qualname), the.codes.qualname, sizeof the.codes.qualname, &cut);
-	if (skip_matches(the.page, the.codes.name, the.codes.qualname, the.codes.file))
+	if (skip_matches(&the.settings, the.codes.name, the.codes.qualname, the.codes.file))
 		return code;
 	code->ref = the.codes.next_ref++;
 	write_code(code->ref, key, line, flags, cut);
@@ -206,7 +206,7 @@ static struct code *add_c_function(const struct c_name *c)
 		text_from_str(&the.python, c->module_str, the.codes.file, sizeof the.codes.file, &cut);
 	else
 		text_from_c(c->module, the.codes.file, sizeof the.codes.file, &cut);
-	if (skip_matches(the.page, the.codes.name, "", the.codes.file))
+	if (skip_matches(&the.settings, the.codes.name, "", the.codes.file))
 		return code;
 	code->ref = the.codes.next_ref++;
 	write_names(code->ref, EVENT_C_FUNCTION, &address, sizeof address, strings, 2, cut);

@@ -56,11 +56,14 @@ enum { CHAINED_MAX = 64 };
 
 struct collector {
 	struct page *page;  /* NULL: not armed */
+	struct page settings; /* as they were at arm, in memory of our own: the program may write over the page, and what we divide by or index with must hold */
 	size_t mapping_bytes;
 	const struct hooks *hooks;
 	int64_t tokens;     /* events that may still be recorded before budget_ask(); below zero whenever hooks must do nothing */
 	uint64_t window;    /* of this moment, never the same again in this process; changes when hooks go on or off */
 	bool entered;       /* a command is being carried out, atomic */
+	uint32_t holder;    /* the attacher whose command that is, or who measures; for people */
+	bool waits_for_gil; /* that command; for people */
 	bool fork_watched;
 	bool armed;         /* atomic */
 	bool hooks_on;
@@ -93,6 +96,7 @@ struct collector {
 	/* the switch thread */
 	pthread_t switcher;
 	bool switcher_made;
+	bool switcher_quit; /* atomic: what the shared word says may be written over */
 };
 extern struct collector the;
 
@@ -158,7 +162,7 @@ static inline void c_call_ends(struct lane *lane, uint64_t now, struct code *cod
 	if (lane->written && last->kind == EVENT_C_ENTER && last->ref == code->ref)
 		code->ticks += now - last->ticks;
 	else
-		code->ticks += the.page->ticks_per_second / 10000;
+		code->ticks += the.settings.ticks_per_second / 10000;
 	code->calls++;
 	lane_pop(lane, now, code->ref, EVENT_C_LEAVE, raised ? EVENT_FLAG_EXCEPTION : 0);
 }

@@ -1,6 +1,6 @@
 /*
  * The one way in: commands of the attacher, on a thread that it started and that ends with the command. abi/handover.h has the
- * protocol. Commands of two attachers at once are told apart by a lock that is only ever tried.
+ * protocol. Commands of two attachers at once are told apart by a lock that is waited for no longer than a dead attacher can hold it.
  */
 #include "collector/collector.h"
 
@@ -15,6 +15,8 @@
 #include "collector/libc.h"
 #include "collector/stack.h"
 
+enum { BUSY_EXTRA_NS = 500000000 };
+
 struct collector the __attribute__((visibility("hidden")));
 
 static void say(struct handover *handover, enum handover_said said)
@@ -26,6 +28,17 @@ static void fail(struct handover *handover, int error, const char *text)
 {
 	handover->error = error;
 	snprintf(handover->text, sizeof handover->text, "%s", text);
+	say(handover, SAID_FAILED);
+}
+
+/* Another attacher is at work here, or a thread that one left. */
+static void say_busy(struct handover *handover, const char *what)
+{
+	if (the.holder)
+		snprintf(handover->text, sizeof handover->text, "process %u %s", (unsigned)the.holder, what);
+	else
+		snprintf(handover->text, sizeof handover->text, "another inferscope %s", what);
+	handover->error = EBUSY;
 	say(handover, SAID_FAILED);
 }
 
@@ -68,6 +81,7 @@ static int make_memfd(void)
 
 static struct page *map_page(struct handover *handover, int fd)
 {
+	const struct page *settings = &the.settings;
 	uint64_t bytes = handover->lanes_bytes;
 	struct page *page;
 
@@ -78,8 +92,9 @@ static struct page *map_page(struct handover *handover, int fd)
 	page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (page == MAP_FAILED)
 		return NULL;
-	if (page->magic == PAGE_MAGIC && page->version == PAGE_VERSION && page->page_bytes == PAGE_BYTES && page->mapping_bytes == bytes &&
-	    page->subbuf_count && page->subbuf_count <= (bytes - PAGE_BYTES) / SUBBUF_BYTES && page->ticks_per_second)
+	memcpy(&the.settings, page, offsetof(struct page, deadline_ticks));
+	if (settings->magic == PAGE_MAGIC && settings->version == PAGE_VERSION && settings->page_bytes == PAGE_BYTES && settings->mapping_bytes == bytes &&
+	    settings->subbuf_count && settings->subbuf_count <= (bytes - PAGE_BYTES) / SUBBUF_BYTES && settings->ticks_per_second)
 		return page;
 	munmap(page, bytes);
 	errno = EPROTO;
@@ -109,9 +124,9 @@ static struct page *take_page(struct handover *handover)
 	return page;
 }
 
-static const struct hooks *choose(const struct page *page, int minor)
+static const struct hooks *choose(const struct page *settings, int minor)
 {
-	switch (page->backend) {
+	switch (settings->backend) {
 	case BACKEND_NONE:
 		return NULL;
 	case BACKEND_MONITORING:
@@ -125,7 +140,7 @@ static const struct hooks *choose(const struct page *page, int minor)
 	default:
 		if (minor >= 12)
 			return &hooks_monitoring;
-		return page->c_calls == C_CALLS_ALL ? &hooks_setprofile : &hooks_evaluator;
+		return settings->c_calls == C_CALLS_ALL ? &hooks_setprofile : &hooks_evaluator;
 	}
 }
 
@@ -143,7 +158,7 @@ static int prepare(struct page *page)
 	if (reason)
 		return refuse(page, reason);
 	page->python_hex = the.python.hex;
-	the.hooks = choose(page, the.python.minor);
+	the.hooks = choose(&the.settings, the.python.minor);
 	if (!the.hooks || !the.hooks->cost_factor[the.python.minor]) {
 		snprintf(page->reason_text, PAGE_TEXT_BYTES, "this way to hook does not exist on Python 3.%d", the.python.minor);
 		return refuse(page, REASON_VERSION);
@@ -153,8 +168,8 @@ static int prepare(struct page *page)
 		return refuse(page, REASON_MEMORY);
 	}
 	the.page = page;
-	the.mapping_bytes = page->mapping_bytes;
-	the.tsc = page->clock == CLOCK_TSC;
+	the.mapping_bytes = the.settings.mapping_bytes;
+	the.tsc = the.settings.clock == CLOCK_TSC;
 	the.hooks_on = the.dead = false;
 	the.tokens = -1;
 	stack_learn();
@@ -170,7 +185,7 @@ static int install(struct page *page)
 	if (reason)
 		return reason;
 	reason = the.hooks->install(page->reason_text, PAGE_TEXT_BYTES);
-	if (reason == REASON_HOOK_TAKEN && page->backend == BACKEND_AUTO && the.hooks == &hooks_evaluator) {
+	if (reason == REASON_HOOK_TAKEN && the.settings.backend == BACKEND_AUTO && the.hooks == &hooks_evaluator) {
 		the.hooks = &hooks_setprofile;
 		budget_init();
 		reason = the.hooks->install(page->reason_text, PAGE_TEXT_BYTES);
@@ -190,12 +205,22 @@ static void forget(void)
 	munmap(page, the.mapping_bytes);
 }
 
+/* Its attacher has not pushed the deadline ahead: it is dead. */
+static bool is_past(const struct page *page)
+{
+	return ticks_now() > __atomic_load_n(&page->deadline_ticks, __ATOMIC_ACQUIRE);
+}
+
 static void arm_with_gil(struct page *page)
 {
 	uint32_t pending = ARM_PENDING;
 	uint64_t begin = monotonic_ns();
 	int reason;
 
+	/* The GIL took so long that whoever wanted this is gone. */
+	if (is_past(page))
+		__atomic_compare_exchange_n(&page->arm, &pending, ARM_CANCELLED, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+	pending = ARM_PENDING;
 	if (!__atomic_compare_exchange_n(&page->arm, &pending, ARM_ARMED, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 		forget();
 		codes_close();
@@ -222,7 +247,9 @@ static bool gil_take(int *gil)
 {
 	if (!the.python.Py_IsInitialized || python_ends(&the.python))
 		return false;
+	the.waits_for_gil = true;
 	*gil = the.python.PyGILState_Ensure();
+	the.waits_for_gil = false;
 	return true;
 }
 
@@ -250,11 +277,12 @@ static void arm(struct handover *handover)
 	struct page *page;
 	int gil;
 
-	if (the.armed && !the.dead) {
-		fail(handover, EBUSY, "another InferScope is measuring this process");
+	if (the.armed && !the.dead && !is_past(the.page)) {
+		say_busy(handover, "is measuring it");
 		return;
 	}
 	disarm(); /* of an attacher that died */
+	the.holder = handover->attacher_pid;
 	page = take_page(handover);
 	if (!page)
 		return;
@@ -264,10 +292,10 @@ static void arm(struct handover *handover)
 		__atomic_store_n(&page->arm, ARM_FAILED, __ATOMIC_RELEASE);
 		the.page = NULL;
 		codes_forget(); /* empty */
-		munmap(page, page->mapping_bytes);
+		munmap(page, the.settings.mapping_bytes);
 	} else if (gil_take(&gil)) {
 		arm_with_gil(page);
-		if (the.armed && page->max_overhead_ppm)
+		if (the.armed && the.settings.max_overhead_ppm)
 			switcher_start();
 		the.python.PyGILState_Release(gil);
 	} else {
@@ -292,16 +320,31 @@ static void rearm(void)
 
 __attribute__((visibility("default"))) void inferscope_collector_entry(struct handover *handover);
 
+/* One command at a time. The thread of an attacher that died gives up after its wait_ms; so it is worth to wait a little longer here. */
+static bool enter(const struct handover *handover)
+{
+	uint64_t end = monotonic_ns() + (uint64_t)handover->wait_ms * 1000000 + BUSY_EXTRA_NS;
+	struct timespec pause = {0, 1000000};
+
+	for (;;) {
+		bool expected = false;
+
+		if (__atomic_compare_exchange_n(&the.entered, &expected, true, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			return true;
+		if (__atomic_load_n(&handover->answer, __ATOMIC_ACQUIRE) == ANSWER_GIVE_UP || monotonic_ns() > end)
+			return false;
+		nanosleep(&pause, NULL);
+	}
+}
+
 void inferscope_collector_entry(struct handover *handover)
 {
-	bool expected = false;
-
 	if (!handover || handover->magic != HANDOVER_MAGIC)
 		return;
 	handover->thread_tid = (uint32_t)syscall(SYS_gettid);
 	handover->lanes_fd = -1;
-	if (!__atomic_compare_exchange_n(&the.entered, &expected, true, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-		fail(handover, EBUSY, "another InferScope is entering this process");
+	if (!enter(handover)) {
+		say_busy(handover, the.waits_for_gil ? "sent a thread into it that still waits for the GIL" : "is entering or leaving it");
 		return;
 	}
 	the.child = false; /* a forked child that is attached itself: its parent's session is gone already */

@@ -20,7 +20,7 @@ static uint32_t pool_count(void)
 {
 	uint32_t count = __atomic_load_n(&the.page->pool_count, __ATOMIC_ACQUIRE);
 
-	return count < the.page->subbuf_count ? count : the.page->subbuf_count;
+	return count < the.settings.subbuf_count ? count : the.settings.subbuf_count;
 }
 
 static bool state_change(struct subbuf *subbuf, uint32_t from, uint32_t to)
@@ -38,7 +38,7 @@ static struct subbuf *pool_pop(uint32_t *index)
 		struct subbuf *subbuf;
 		uint64_t next;
 
-		if (first >= the.page->subbuf_count)
+		if (first >= the.settings.subbuf_count)
 			return NULL;
 		subbuf = subbuf_at(first);
 		next = __atomic_load_n(&subbuf->next_free, __ATOMIC_ACQUIRE) | ((head >> 32) + 1) << 32;
@@ -70,9 +70,10 @@ static struct subbuf *pool_steal(uint32_t *index)
 		*index = oldest;
 		if (state_change(subbuf_at(oldest), SUBBUF_FULL, SUBBUF_FILLING)) {
 			struct subbuf *subbuf = subbuf_at(oldest);
+			uint32_t slot = __atomic_load_n(&subbuf->lane, __ATOMIC_RELAXED);
 
-			if (subbuf->lane < LANES_MAX)
-				__atomic_fetch_add(&the.page->lanes[subbuf->lane].lost, subbuf->event_count, __ATOMIC_RELAXED);
+			if (slot < LANES_MAX)
+				__atomic_fetch_add(&the.page->lanes[slot].lost, subbuf->event_count, __ATOMIC_RELAXED);
 			return subbuf;
 		}
 	}
@@ -88,7 +89,7 @@ static void lane_empty(struct lane *lane)
 static void charge(struct lane *lane)
 {
 	struct lane_slot *slot = &the.page->lanes[lane->slot];
-	uint64_t cost = lane->slot == LANE_META_SLOT ? 0 : (uint64_t)((__uint128_t)lane->written * the.cost_ps * the.page->ticks_per_second / 1000000000000ull);
+	uint64_t cost = lane->slot == LANE_META_SLOT ? 0 : (uint64_t)((__uint128_t)lane->written * the.cost_ps * the.settings.ticks_per_second / 1000000000000ull);
 
 	__atomic_fetch_add(&slot->events, lane->written, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&slot->cost_ticks, cost, __ATOMIC_RELAXED);
@@ -149,7 +150,7 @@ bool lane_rotate(struct lane *lane, uint64_t now)
 		if (!subbuf)
 			subbuf = pool_steal(&index);
 		if (!subbuf)
-			lane->dry_until = now + the.page->ticks_per_second / 1000;
+			lane->dry_until = now + the.settings.ticks_per_second / 1000;
 	}
 	if (!subbuf) {
 		__atomic_fetch_add(&the.page->lanes[lane->slot].lost, 1, __ATOMIC_RELAXED);
@@ -297,7 +298,7 @@ static struct lane *find_thread(uint64_t pthread)
 
 static uint32_t own_tid(void)
 {
-	uint32_t offset = the.page->thread_tid_offset;
+	uint32_t offset = the.settings.thread_tid_offset;
 
 	if (offset && offset < 4096)
 		return *(const uint32_t *)((const char *)pthread_self() + offset);

@@ -30,7 +30,7 @@ static bool wants_calls(void)
 
 static bool wants_c_calls(void)
 {
-	return the.page->c_calls != C_CALLS_NONE;
+	return the.settings.c_calls != C_CALLS_NONE;
 }
 
 static bool wants_raises(void)
@@ -40,7 +40,7 @@ static bool wants_raises(void)
 
 static bool wants_lines(void)
 {
-	return wants_raises() && the.page->lines;
+	return wants_raises() && the.settings.lines;
 }
 
 static void remove_all(void);
@@ -131,7 +131,7 @@ CALLBACK(on_throw, EVENT_PY_RESUME, 0, true, false)
 static PyObject *on_call(PyObject *self, PyObject *const *args, size_t count, PyObject *names)
 {
 	uint64_t now = ticks_now(), window = the.window;
-	bool all = the.page && the.page->c_calls == C_CALLS_ALL;
+	bool all = the.page && the.settings.c_calls == C_CALLS_ALL;
 	const PyObject *type = at_pointer(args[2], the.python.layout->object_type);
 	struct lane *lane;
 	struct code *code;
@@ -164,7 +164,7 @@ static PyObject *c_call_back(PyObject *const *args, bool raised)
 		return none();
 	code = code_c_function(args[2]);
 	c_call_ends(lane, now, code, raised);
-	if (code->calls == CHEAP_CALLS && code->ticks * CHEAP_PER_SECOND < CHEAP_CALLS * the.page->ticks_per_second)
+	if (code->calls == CHEAP_CALLS && code->ticks * CHEAP_PER_SECOND < CHEAP_CALLS * the.settings.ticks_per_second)
 		code->flags |= CODE_CHEAP;
 	return none();
 }
@@ -322,7 +322,7 @@ static int install(char *text, size_t size)
 	events = the.python.PyObject_GetAttrString(module, "events");
 	use_tool_id = the.python.PyObject_GetAttrString(module, "use_tool_id");
 	made = m->set_events && m->register_callback && m->free_tool_id && m->disable && events && use_tool_id && make_callbacks(events);
-	taken = made && take_tools(use_tool_id, the.page->may_start_thread ? 1 : MONITORING_TOOLS);
+	taken = made && take_tools(use_tool_id, the.settings.may_start_thread ? 1 : MONITORING_TOOLS);
 	drop(&events);
 	drop(&use_tool_id);
 	if (!made)

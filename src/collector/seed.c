@@ -76,7 +76,7 @@ struct lane *lane_enter_window(char *frame, uint64_t now)
 /* Up to 3.10 a thread state knows its pthread_t only. That memory may be gone with its thread, so the kernel reads it for us. */
 static uint32_t tid_of(uint64_t pthread)
 {
-	uint32_t offset = the.page->thread_tid_offset, tid = 0;
+	uint32_t offset = the.settings.thread_tid_offset, tid = 0;
 	int memory;
 
 	if (!offset || offset > 4096)

@@ -17,7 +17,7 @@ static int trace(PyObject *self, PyObject *frame, int what, PyObject *argument)
 	for (uint32_t i = 0; i < the.chained_count && !before; i++)
 		if (the.chained[i].tstate == tstate)
 			before = the.chained[i].function;
-	if (what != WHAT_LINE || (the.page && the.page->lines))
+	if (what != WHAT_LINE || (the.page && the.settings.lines))
 		if (what <= WHAT_RETURN)
 			traced_event(frame, what, argument);
 	return before ? before(self, frame, what, argument) : 0;

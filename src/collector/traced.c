@@ -34,7 +34,7 @@ void traced_event(PyObject *frame_object, int what, PyObject *argument)
 	char *frame = frame_of(frame_object);
 	const struct code *code;
 
-	if (what >= WHAT_C_CALL && the.page && the.page->c_calls != C_CALLS_ALL)
+	if (what >= WHAT_C_CALL && the.page && the.settings.c_calls != C_CALLS_ALL)
 		return;
 	if (!hook_may_record(now))
 		return;
@@ -60,7 +60,7 @@ void traced_event(PyObject *frame_object, int what, PyObject *argument)
 		lane_put(lane, now, code->ref, EVENT_RAISE, 0);
 		break;
 	case WHAT_LINE:
-		if (the.page->lines)
+		if (the.settings.lines)
 			lane_put_u32(lane, now, code->ref, EVENT_LINE, (uint32_t)the.python.PyFrame_GetLineNumber(frame_object));
 		break;
 	case WHAT_C_CALL:

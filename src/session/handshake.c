@@ -12,8 +12,8 @@
 #include "base/clock.h"
 #include "session/payload.h"
 
-enum { LOAD_TIMEOUT_MS = 10000, MAP_TIMEOUT_MS = 5000, END_TIMEOUT_MS = 5000, ANSWER_WAIT_MS = 8000, POLL_US = 200, RETRY_US = 100000,
-       ARM_PATIENCE_MS = 5000, LEAVE_PATIENCE_MS = 15000 };
+enum { LOAD_TIMEOUT_MS = 10000, MAP_TIMEOUT_MS = 5000, END_TIMEOUT_MS = 5000, ANSWER_WAIT_MS = 2500, POLL_US = 200, RETRY_US = 100000,
+       ARM_PATIENCE_MS = 5000, LEAVE_PATIENCE_MS = 15000, GIL_NOTICE_MS = 1000, ARM_TRIES = 2 };
 
 static uint64_t deadline_after(uint32_t timeout_ms)
 {
@@ -50,8 +50,33 @@ static int answer_write(const struct handshake *handshake, const struct entry *e
 	return target_write(handshake->target, base + offsetof(struct handover, answer), &answer, sizeof answer);
 }
 
-/* Waits until the thread has said at least WANTED. */
-static int said_wait(const struct handshake *handshake, const struct entry *entry, uint32_t wanted, uint32_t timeout_ms, struct handover *out, struct error *err)
+static bool is_stopped(const struct handshake *handshake, struct error *err)
+{
+	if (!handshake->stop || *handshake->stop == 0)
+		return false;
+	fail(err, ERR_INTERRUPTED, "attaching to %d was interrupted", (int)target_facts(handshake->target)->pid);
+	return true;
+}
+
+/* The dead man's switch must not go off while we are still waiting. */
+static void deadline_push(struct page *page)
+{
+	uint64_t ahead = page->clock == CLOCK_TSC ? clock_tsc() + 2 * page->ticks_per_second : clock_monotonic_ns() + 2000000000;
+
+	__atomic_store_n(&page->deadline_ticks, ahead, __ATOMIC_RELEASE);
+}
+
+static int gave_up(const struct handshake *handshake, const struct handover *said, struct error *err)
+{
+	if (said->said == SAID_GAVE_UP)
+		return fail(err, ERR_COLLECTOR, "the collector gave up: it waited %u ms for an answer", (unsigned)said->wait_ms);
+	if (said->error == EBUSY)
+		return fail(err, ERR_BUSY, "process %d is busy: %.200s", (int)target_facts(handshake->target)->pid, said->text);
+	return fail(err, ERR_COLLECTOR, "the collector gave up: %.200s", said->text[0] ? said->text : strerror(said->error));
+}
+
+/* Waits until the thread has said at least WANTED. PAGE (may be NULL): its deadline is pushed ahead meanwhile. */
+static int said_wait(const struct handshake *handshake, const struct entry *entry, uint32_t wanted, uint32_t timeout_ms, struct page *page, struct handover *out, struct error *err)
 {
 	uint64_t end_ns = deadline_after(timeout_ms);
 
@@ -59,11 +84,15 @@ static int said_wait(const struct handshake *handshake, const struct entry *entr
 		if (handover_read(handshake, entry, out, err) < 0)
 			return -1;
 		if (out->said == SAID_FAILED || out->said == SAID_GAVE_UP)
-			return fail(err, ERR_COLLECTOR, "the collector gave up: %.200s", out->text[0] ? out->text : strerror(out->error));
+			return gave_up(handshake, out, err);
 		if (out->said >= wanted)
 			return 0;
 		if (clock_monotonic_ns() > end_ns)
 			return fail(err, ERR_TIMEOUT, "the collector did not answer within %u ms", timeout_ms);
+		if (page)
+			deadline_push(page); /* it maps at this moment: from then on the page decides */
+		else if (is_stopped(handshake, err))
+			return -1;
 		pause_us(POLL_US);
 	}
 }
@@ -97,6 +126,7 @@ static void page_fill(struct pool *pool, const struct page *settings, uint32_t f
 	page->mapping_bytes = pool->bytes;
 	page->subbuf_count = pool->limit;
 	page->pool_count = 0;
+	deadline_push(page);
 	pool_grow(pool, first);
 }
 
@@ -131,22 +161,28 @@ static int reason_fail(const struct page *page, struct error *err)
 /* From here page.arm decides. Cancelled means: a thread that gets the GIL later finds that nobody wants it any more. */
 static int arm_wait(struct handshake *handshake, struct pool *pool, uint32_t timeout_ms, struct error *err)
 {
-	uint64_t end_ns = deadline_after(timeout_ms);
+	uint64_t end_ns = deadline_after(timeout_ms), notice_ns = deadline_after(GIL_NOTICE_MS);
 	struct page *page = pool->page;
 	uint32_t arm;
 
 	while ((arm = __atomic_load_n(&page->arm, __ATOMIC_ACQUIRE)) == ARM_PENDING) {
 		uint64_t now_ns = clock_monotonic_ns();
+		bool stopped = is_stopped(handshake, err);
 
-		if (now_ns > end_ns || !target_alive(handshake->target)) {
+		if (stopped || now_ns > end_ns || !target_alive(handshake->target)) {
 			if (!__atomic_compare_exchange_n(&page->arm, &arm, ARM_CANCELLED, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 				continue;
+			if (stopped)
+				return fail_hint(err, "the thread that was to arm it still waits for the GIL; it ends, and does nothing, once it has it");
 			if (now_ns <= end_ns)
 				return fail(err, ERR_EXITED, "process %d ended before measuring began", (int)target_facts(handshake->target)->pid);
 			return fail(err, ERR_GIL, "process %d: the GIL was not to be had within %u ms", (int)target_facts(handshake->target)->pid, timeout_ms);
 		}
-		/* The dead man's switch must not go off while we are still waiting. */
-		__atomic_store_n(&page->deadline_ticks, page->clock == CLOCK_TSC ? clock_tsc() + 2 * page->ticks_per_second : now_ns + 2000000000, __ATOMIC_RELEASE);
+		if (now_ns > notice_ns && handshake->notice) {
+			handshake->notice(handshake->notice_context, "waiting for the GIL, which a thread of the process keeps for long; nothing is held up by that, and Ctrl-C gives up");
+			notice_ns = UINT64_MAX;
+		}
+		deadline_push(page);
 		pause_us(POLL_US);
 	}
 	if (arm == ARM_ARMED)
@@ -173,11 +209,14 @@ static int enter(struct handshake *handshake, uint32_t command, uint32_t patienc
 	const struct payload payload = {
 		.bytes = payload_begin, .size = (size_t)(payload_end - payload_begin), .memfd_name = COLLECTOR_MEMFD_NAME, .entry = COLLECTOR_ENTRY,
 	};
-	const struct handover handover = { .magic = HANDOVER_MAGIC, .command = command, .wait_ms = ANSWER_WAIT_MS, .lanes_fd = -1 };
+	const struct handover handover = { .magic = HANDOVER_MAGIC, .command = command, .wait_ms = ANSWER_WAIT_MS, .attacher_pid = handshake->attacher_pid, .lanes_fd = -1 };
+	struct inject_options options = *handshake->inject;
 	uint64_t end_ns = deadline_after(patience_ms);
 	struct error failure = { 0 };
 
-	while (inject_enter(handshake->target, &payload, &handover, sizeof handover, handshake->inject, out, &handshake->receipt, &failure) < 0) {
+	/* Leaving is not given up, whatever was asked for. */
+	options.stop = command == HANDOVER_ARM ? handshake->stop : NULL;
+	while (inject_enter(handshake->target, &payload, &handover, sizeof handover, &options, out, &handshake->receipt, &failure) < 0) {
 		if (failure.code != ERR_NO_THREAD || clock_monotonic_ns() > end_ns || !target_alive(handshake->target) || target_stopped(handshake)) {
 			if (err)
 				*err = failure;
@@ -188,18 +227,21 @@ static int enter(struct handshake *handshake, uint32_t command, uint32_t patienc
 	return 0;
 }
 
-int handshake_arm(struct handshake *handshake, const struct page *settings, size_t lanes_bytes, uint32_t first, uint32_t gil_timeout_ms, struct pool *pool, struct error *err)
+/* *AGAIN: nothing has begun, and it may be tried once more. */
+static int arm_once(struct handshake *handshake, const struct page *settings, size_t lanes_bytes, uint32_t first, uint32_t gil_timeout_ms, struct pool *pool, bool *again,
+                    struct error *err)
 {
 	struct entry *entry;
-	struct handover said;
+	struct handover said = { 0 };
 	struct pool lanes = { 0 };
 	int result = -1;
 
 	if (enter(handshake, HANDOVER_ARM, ARM_PATIENCE_MS, &entry, err) < 0)
 		return -1;
-	if (said_wait(handshake, entry, SAID_HAVE_FD, LOAD_TIMEOUT_MS, &said, err) < 0) {
+	if (said_wait(handshake, entry, SAID_HAVE_FD, LOAD_TIMEOUT_MS, NULL, &said, err) < 0) {
+		answer_write(handshake, entry, 0, ANSWER_GIVE_UP);
 		if (err && err->code == ERR_TIMEOUT)
-			err->code = ERR_COLLECTOR; /* nothing has begun: it gives up by itself */
+			err->code = ERR_COLLECTOR; /* nothing has begun */
 		goto out;
 	}
 	if (lanes_open(handshake, said.lanes_fd, lanes_bytes, &lanes, err) < 0) {
@@ -212,8 +254,10 @@ int handshake_arm(struct handshake *handshake, const struct page *settings, size
 		fail(err, ERR_COLLECTOR, "the collector cannot be answered: %s", strerror(errno));
 		goto cancel;
 	}
-	if (said_wait(handshake, entry, SAID_MAPPED, MAP_TIMEOUT_MS, &said, err) < 0)
+	if (said_wait(handshake, entry, SAID_MAPPED, MAP_TIMEOUT_MS, lanes.page, &said, err) < 0) {
+		*again = said.said == SAID_GAVE_UP;
 		goto cancel;
+	}
 	handshake->page_addr = said.page_addr;
 	if (arm_wait(handshake, &lanes, gil_timeout_ms, err) < 0) {
 		entry_wait(entry, 200, NULL);
@@ -237,6 +281,19 @@ out:
 	return result;
 }
 
+int handshake_arm(struct handshake *handshake, const struct page *settings, size_t lanes_bytes, uint32_t first, uint32_t gil_timeout_ms, struct pool *pool, struct error *err)
+{
+	bool again = true;
+	int result = -1;
+
+	/* Stopped, or without a CPU, for seconds we find the thread gone that waited for our answer. */
+	for (int i = 0; i < ARM_TRIES && result < 0 && again; i++) {
+		again = false;
+		result = arm_once(handshake, settings, lanes_bytes, first, gil_timeout_ms, pool, &again, err);
+	}
+	return result;
+}
+
 /* A command that needs no lanes. */
 static int command_do(struct handshake *handshake, uint32_t command, uint32_t patience_ms, uint32_t timeout_ms, uint32_t end_ms, struct error *err)
 {
@@ -246,7 +303,7 @@ static int command_do(struct handshake *handshake, uint32_t command, uint32_t pa
 
 	if (enter(handshake, command, patience_ms, &entry, err) < 0)
 		return -1;
-	result = said_wait(handshake, entry, SAID_DONE, timeout_ms, &said, err);
+	result = said_wait(handshake, entry, SAID_DONE, timeout_ms, NULL, &said, err);
 	if (result == 0 || (err && err->code != ERR_TIMEOUT))
 		entry_wait(entry, (int)end_ms, NULL);
 	entry_close(entry);

@@ -11,6 +11,10 @@ struct handshake {
 	const struct inject_options *inject;
 	struct receipt receipt;  /* of the entry made last */
 	uint64_t page_addr;      /* where the lanes lie in the target, 0 = not (any more) */
+	uint32_t attacher_pid;   /* as the target sees it, 0 = it does not */
+	const volatile int *stop; /* NULL, or: arming is given up once it is not 0 */
+	void (*notice)(void *context, const char *text); /* NULL, or told what arming waits for when that takes long */
+	void *notice_context;
 	uint32_t reason;         /* enum collector_reason why arming failed; 0 = not that */
 };
 

@@ -73,7 +73,7 @@ bool residue_read(const struct procfs *procfs, pid_t pid, struct residue *out)
 	return true;
 }
 
-bool residue_busy(const struct target *target, uint64_t lanes_addr, uint32_t *attacher_pid)
+bool residue_busy(const struct target *target, uint64_t lanes_addr, uint32_t *attacher_pid, uint64_t *deadline)
 {
 	struct page page;
 	size_t head = offsetof(struct page, arm) + sizeof page.arm;
@@ -83,6 +83,7 @@ bool residue_busy(const struct target *target, uint64_t lanes_addr, uint32_t *at
 	if (target_read(target, lanes_addr, &page, head) < 0 || page.magic != PAGE_MAGIC || page.arm == ARM_DISARMED || page.arm == ARM_FAILED || page.arm == ARM_CANCELLED)
 		return false;
 	*attacher_pid = page.attacher_pid;
+	*deadline = page.deadline_ticks;
 	now = page.clock == CLOCK_TSC ? clock_tsc() : clock_monotonic_ns();
 	return now < page.deadline_ticks;
 }

@@ -12,7 +12,7 @@ struct residue {
 
 /* False when the process cannot be looked at (gone, or not allowed). */
 bool residue_read(const struct procfs *procfs, pid_t pid, struct residue *out);
-/* True when the lanes at ADDR belong to an attacher that still pushes its deadline. *ATTACHER_PID 0 = not told. */
-bool residue_busy(const struct target *target, uint64_t lanes_addr, uint32_t *attacher_pid);
+/* True when the lanes at ADDR are armed and their deadline is not over. *ATTACHER_PID 0 = not told; *DEADLINE moves as long as the attacher lives. */
+bool residue_busy(const struct target *target, uint64_t lanes_addr, uint32_t *attacher_pid, uint64_t *deadline);
 
 #endif

@@ -13,6 +13,8 @@
 #include "session/state.h"
 
 #define CALIBRATE_NS 50000000ull
+#define HOLDER_WAIT_NS 5000000000ull /* longer than any deadline is pushed ahead */
+#define HOLDER_POLL_NS 20000000l
 enum {
 	FIRST_SUBBUFS = 4 * 1024 * 1024 / SUBBUF_BYTES,
 	GIL_TIMEOUT_MS = 5000,
@@ -73,7 +75,7 @@ static struct page *settings_new(const struct session *session)
 		return NULL;
 	page->clock = session->clock_kind;
 	page->ticks_per_second = session->clock.ticks_per_second;
-	page->attacher_pid = session->observe.namespaced ? 0 : (uint32_t)getpid();
+	page->attacher_pid = session->handshake.attacher_pid;
 	page->backend = options->backend;
 	page->c_calls = options->c_calls;
 	page->max_overhead_ppm = options->max_overhead_ppm;
@@ -84,24 +86,40 @@ static struct page *settings_new(const struct session *session)
 	page->may_start_thread = session->facts->threads > 1 || session->facts->python_hex < PYTHON_3_12;
 	page->thread_tid_offset = session->facts->tid_offset;
 	page->attach_id = clock_realtime_ns();
-	page->deadline_ticks = session_ticks(session) + 10 * session->clock.ticks_per_second;
 	skip_fill(page->skip_patterns, options->skip_patterns);
 	return page;
+}
+
+/* Waits until the dead man's switch of an attacher that died has freed the process; one that lives pushes its deadline ahead, and is left alone. */
+static int holder_wait(const struct session *session, struct error *err)
+{
+	uint64_t first = 0, deadline = 0, end_ns = clock_monotonic_ns() + HOLDER_WAIT_NS;
+	const volatile int *stop = session->options->stop;
+	uint32_t attacher = 0;
+
+	while (residue_busy(session->target, session->before.lanes_addr, &attacher, &deadline)) {
+		if (stop && *stop)
+			return fail(err, ERR_INTERRUPTED, "attaching to %d was interrupted", (int)session->facts->pid);
+		first = first ? first : deadline;
+		if (deadline == first && clock_monotonic_ns() < end_ns) {
+			nanosleep(&(struct timespec){ 0, HOLDER_POLL_NS }, NULL);
+			continue;
+		}
+		if (attacher)
+			return fail(err, ERR_BUSY, "process %d is being measured by process %u", (int)session->facts->pid, attacher);
+		return fail(err, ERR_BUSY, "process %d is being measured by another inferscope", (int)session->facts->pid);
+	}
+	return 0;
 }
 
 /* Another attacher at work is left alone; one that died has left a page behind, which is cleared first. */
 static int leftover_clear(struct session *session, bool *found, struct error *err)
 {
-	uint32_t attacher = 0;
-
 	*found = false;
 	if (!session->before.lanes_addr)
 		return 0;
-	if (residue_busy(session->target, session->before.lanes_addr, &attacher)) {
-		if (attacher)
-			return fail(err, ERR_BUSY, "process %d is being measured by process %u", (int)session->facts->pid, attacher);
-		return fail(err, ERR_BUSY, "process %d is being measured by another inferscope", (int)session->facts->pid);
-	}
+	if (holder_wait(session, err) < 0)
+		return -1;
 	*found = true;
 	return handshake_disarm(&session->handshake, DISARM_TIMEOUT_MS, err);
 }
@@ -193,9 +211,11 @@ int session_start(struct target *target, const struct session_options *options, 
 	session->clock_kind = clock_tsc_usable() ? CLOCK_TSC : CLOCK_MONOTONIC_NS;
 	session->clock = session->clock_kind == CLOCK_TSC ? clock_calibrate(CALIBRATE_NS) : clock_map_monotonic();
 	session->pidfd = (int)syscall(SYS_pidfd_open, session->facts->pid, 0);
-	session->handshake = (struct handshake){ .target = target, .inject = &options->inject };
+	session->handshake = (struct handshake){ .target = target, .inject = &options->inject, .stop = options->stop, .notice = options->notice,
+		.notice_context = options->notice_context };
 	event_builder_init(&session->events);
 	observe_init(&session->observe, session->procfs, session->facts->pid, session->facts->pid != session->facts->inner_pid);
+	session->handshake.attacher_pid = session->observe.namespaced ? 0 : (uint32_t)getpid();
 	session_look(session);
 	if (!residue_read(session->procfs, session->facts->pid, &session->before)) {
 		fail(err, target_alive(target) ? ERR_PERMISSION : ERR_EXITED, "process %d cannot be looked at: %s", (int)session->facts->pid, strerror(errno));

@@ -24,6 +24,9 @@ struct session_options {
 	const char *mode;           /* "attach", "run": noted in the trace */
 	const char *version;        /* ours, for the trace */
 	const char *command_line;   /* ours, for the trace; or NULL */
+	const volatile int *stop;   /* NULL, or: entering is given up with ERR_INTERRUPTED once it is not 0 */
+	void (*notice)(void *context, const char *text); /* what an attach waits for, when it takes long; or NULL */
+	void *notice_context;
 	struct inject_options inject;
 };
 

@@ -7,6 +7,7 @@ import threading
 import time
 
 from session import *
+from troubles import *
 
 MINOR = sys.version_info[1]
 
