@@ -17,7 +17,9 @@ struct attempt {
 	size_t argument_size;
 	const struct inject_options *options;
 	struct receipt *receipt;
-	int lock_fd, memory_fd;
+	int process_fd; /* locks this process, until the library is in it */
+	int lock_fd;    /* locks all processes of its interpreter file, for milliseconds */
+	int memory_fd;
 	struct slot slot;
 	size_t slots_usable;
 	struct stub_data data;
@@ -40,11 +42,13 @@ bool attempt_stopped(const struct attempt *attempt, struct error *err);
 /* Fills ERR: the process has ended. Returns -1. */
 int attempt_gone(const struct target *target, struct error *err);
 
-/* prepare.c: takes the lock, chooses slot and scratch, writes the stub. */
+/* prepare.c: takes the locks, chooses slot and scratch, writes the stub. */
 int attempt_prepare(struct attempt *attempt, struct error *err);
 void attempt_unlock(struct attempt *attempt);
 /* Gives back what attempt_prepare() took; may be called again and again. */
 void attempt_release(struct attempt *attempt);
+/* … and the lock of the process. */
+void attempt_end(struct attempt *attempt);
 
 /* borrow.c: until a thread has been sent into the stub. Leaves the lock taken. */
 int attempt_borrow(struct attempt *attempt, struct error *err);

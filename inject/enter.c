@@ -44,7 +44,7 @@ int inject_enter(struct target *target, const struct payload *payload, const voi
 {
 	struct attempt attempt = {
 		.target = target, .payload = payload, .argument = argument, .argument_size = size, .options = options, .receipt = receipt,
-		.lock_fd = -1, .memory_fd = -1
+		.process_fd = -1, .lock_fd = -1, .memory_fd = -1
 	};
 	int total_ms = options && options->total_timeout_ms > 0 ? options->total_timeout_ms : DEFAULT_TOTAL_MS;
 	struct entry *entry = calloc(1, sizeof *entry);
@@ -75,7 +75,7 @@ int inject_enter(struct target *target, const struct payload *payload, const voi
 	/* Whatever it looked like from here: a process that has ended refuses everything. */
 	if (result < 0 && !target_alive(target))
 		attempt_gone(target, err);
-	attempt_release(&attempt);
+	attempt_end(&attempt);
 	window_free(attempt.window);
 	free(entry);
 	return result;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,28 +43,79 @@ int attempt_gone(const struct target *target, struct error *err)
 	return fail(err, ERR_EXITED, "process %d has ended", (int)target->pid);
 }
 
-/* One attach at a time for all targets of one interpreter file, for milliseconds: two in the same slot would kill the target. */
-static int lock_interpreter(struct attempt *attempt, struct error *err)
+/* Who holds the flock on FD, 0 = not to be seen. proc(5), /proc/locks: "1: FLOCK  ADVISORY  WRITE 4121 00:17:4711 0 EOF" */
+static pid_t lock_holder(const struct procfs *procfs, int fd)
+{
+	char path[512], line[256];
+	struct stat info;
+	pid_t found = 0;
+	FILE *locks;
+
+	snprintf(path, sizeof path, "%s/locks", procfs->root);
+	locks = fopen(path, "re");
+	if (!locks)
+		return 0;
+	while (fstat(fd, &info) == 0 && !found && fgets(line, sizeof line, locks)) {
+		unsigned long long inode;
+		int pid;
+
+		if (sscanf(line, "%*d: FLOCK %*s %*s %d %*x:%*x:%llu", &pid, &inode) == 2 && inode == info.st_ino)
+			found = pid;
+	}
+	fclose(locks);
+	return found;
+}
+
+static int refuse_locked(const struct attempt *attempt, const char *path, int fd, struct error *err)
+{
+	pid_t holder = lock_holder(&attempt->target->procfs, fd);
+	char name[64] = "?";
+
+	if (holder <= 0)
+		return fail(err, ERR_BUSY, "cannot attach to %d: %s is locked by another attach, or another program, for more than %d ms", (int)attempt->target->pid, path, LOCK_MS);
+	if (procfs_read(&attempt->target->procfs, holder, "comm", name, sizeof name) > 0)
+		name[strcspn(name, "\n")] = '\0';
+	return fail(err, ERR_BUSY, "cannot attach to %d: process %d (%s) has locked %s for more than %d ms", (int)attempt->target->pid, (int)holder, name, path, LOCK_MS);
+}
+
+/* Waits until PATH can be locked: the lock is a flock, which ends with whoever holds it. */
+static int lock_file(const struct attempt *attempt, const char *path, int *out, struct error *err)
 {
 	uint64_t until_ns = clock_monotonic_ns() + LOCK_MS * NS_PER_MS;
-	char path[512];
+	int pid = (int)attempt->target->pid;
 
-	snprintf(path, sizeof path, "%s/%d/exe", attempt->target->procfs.root, (int)attempt->target->pid);
-	attempt->lock_fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (attempt->lock_fd < 0)
+	*out = open(path, O_RDONLY | O_CLOEXEC);
+	if (*out < 0)
 		return errno == ENOENT || errno == ESRCH ? attempt_gone(attempt->target, err)
-		                                         : fail(err, ERR_PERMISSION, "cannot attach to %d: %s: %s", (int)attempt->target->pid, path, strerror(errno));
-	while (flock(attempt->lock_fd, LOCK_EX | LOCK_NB) < 0) {
+		                                         : fail(err, ERR_PERMISSION, "cannot attach to %d: %s: %s", pid, path, strerror(errno));
+	while (flock(*out, LOCK_EX | LOCK_NB) < 0) {
 		if (errno != EWOULDBLOCK && errno != EINTR)
-			return fail(err, ERR_INJECT, "cannot attach to %d: its executable cannot be locked: %s", (int)attempt->target->pid, strerror(errno));
+			return fail(err, ERR_INJECT, "cannot attach to %d: %s cannot be locked: %s", pid, path, strerror(errno));
 		if (clock_monotonic_ns() > until_ns)
-			return fail(err, ERR_BUSY, "cannot attach to %d: its executable %s is locked by another attach, or another program, for more than %d ms",
-			            (int)attempt->target->pid, attempt->target->facts.executable, LOCK_MS);
+			return refuse_locked(attempt, path, *out, err);
 		if (attempt_stopped(attempt, err))
 			return -1;
 		attempt_nap_us(500);
 	}
 	return 0;
+}
+
+/* Two that both find no library in it would both load one, and two collectors know nothing of each other. Its own file, which lives as long as it is open. */
+static int lock_process(struct attempt *attempt, struct error *err)
+{
+	char path[512];
+
+	snprintf(path, sizeof path, "%s/%d/stat", attempt->target->procfs.root, (int)attempt->target->pid);
+	return attempt->process_fd >= 0 ? 0 : lock_file(attempt, path, &attempt->process_fd, err);
+}
+
+/* One attach at a time for all targets of one interpreter file, for milliseconds: two in the same slot would kill the target. */
+static int lock_interpreter(struct attempt *attempt, struct error *err)
+{
+	char path[512];
+
+	snprintf(path, sizeof path, "%s/%d/exe", attempt->target->procfs.root, (int)attempt->target->pid);
+	return lock_file(attempt, path, &attempt->lock_fd, err);
 }
 
 void attempt_unlock(struct attempt *attempt)
@@ -79,6 +131,14 @@ void attempt_release(struct attempt *attempt)
 	if (attempt->memory_fd >= 0)
 		close(attempt->memory_fd);
 	attempt->memory_fd = -1;
+}
+
+void attempt_end(struct attempt *attempt)
+{
+	attempt_release(attempt);
+	if (attempt->process_fd >= 0)
+		close(attempt->process_fd);
+	attempt->process_fd = -1;
 }
 
 static int choose_slot(struct attempt *attempt, struct error *err)
@@ -177,7 +237,7 @@ static int renew_control(struct attempt *attempt, struct error *err)
 
 int attempt_prepare(struct attempt *attempt, struct error *err)
 {
-	if (lock_interpreter(attempt, err) < 0)
+	if (lock_process(attempt, err) < 0 || lock_interpreter(attempt, err) < 0)
 		return -1;
 	attempt_step(attempt, STEP_LOCKED);
 	if (choose_places(attempt, err) < 0 || write_slot(attempt, err) < 0 || renew_control(attempt, err) < 0)

@@ -36,6 +36,8 @@ static void begin(uint32_t count)
 	the.mapping_bytes = bytes;
 	the.page->subbuf_count = the.page->pool_count = count;
 	the.page->ticks_per_second = 1000000000;
+	the.settings.subbuf_count = count;
+	the.settings.ticks_per_second = 1000000000;
 	the.tsc = false;
 	the.window = 1;
 	for (uint32_t i = count; i-- > 0;)
