@@ -277,7 +277,7 @@ def find_function(report, name, file=None):
 
 def state_of(pid):
     try:
-        with open("/proc/%d/stat" % pid) as f:
+        with open("/proc/%s/stat" % pid) as f:
             return f.read().rsplit(")", 1)[1].split()[0]
     except OSError:
         return "gone"

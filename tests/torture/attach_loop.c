@@ -2,9 +2,12 @@
  * Test driver: whole sessions, again and again on one process, each with other options; or attachers that die or freeze on the way.
  *
  *   attach_loop PID [rounds=N] [seed=N] [record_ms=N] [gap_ms=N] [backend=any|auto|none|monitoring|evaluator|setprofile|settrace] [patience_ms=N] [seconds=N]
+ *         [tls_repeat=N] [any=1]
  *   attach_loop PID kill=moments|steps [max_ms=N] …   an attacher per round, SIGKILLed at a random moment of entering, recording or leaving, or after a
  *         step of the step table; then the next attach must work within patience_ms
  *   attach_loop PID stop=moments|steps [stop_ms=N] …  the same, but SIGSTOP, and SIGCONT after stop_ms: it must end by itself, and in order
+ *   [at_step=N at_entry=1|2]   always at that step of entering (1) or leaving (2), instead of each in turn
+ *   attach_loop PID send=SIGNAL at_step=N at_entry=1|2 …   the process itself gets that signal at that step
  *
  * Prints one line at the end: how the rounds ended, the longest hold, how long the process was not to be had after a kill. Exit status: 0 good,
  * 1 a round went wrong (said on stderr), 3 the process ended.
@@ -30,7 +33,7 @@ enum moment { MOMENT_NONE = 0, MOMENT_ENTERING, MOMENT_RECORDING, MOMENT_LEAVING
 struct plan {
 	pid_t pid;
 	const char *kill, *stop, *backend;
-	long rounds, seed, record_ms, gap_ms, patience_ms, max_ms, stop_ms, seconds;
+	long rounds, seed, record_ms, gap_ms, patience_ms, max_ms, stop_ms, seconds, tls_repeat, any, at_step, at_entry, send;
 };
 
 /* Shared with the attachers that die. */
@@ -38,6 +41,8 @@ struct stage {
 	volatile int moment, step, entries; /* entries: of this round; the second one leaves */
 	int act_at, act_entry;              /* at which step of which entry to act, 0 = at none */
 	int act_signal;
+	bool sent;
+	pid_t victim; /* who gets it: 0 = whoever takes the step and the attacher it belongs to */
 	uint64_t hold_max_ns;
 };
 
@@ -58,6 +63,8 @@ static void parse(struct plan *plan, char **words, int count)
 		{ "rounds", &plan->rounds, NULL }, { "seed", &plan->seed, NULL }, { "record_ms", &plan->record_ms, NULL }, { "gap_ms", &plan->gap_ms, NULL },
 		{ "patience_ms", &plan->patience_ms, NULL }, { "max_ms", &plan->max_ms, NULL }, { "stop_ms", &plan->stop_ms, NULL }, { "seconds", &plan->seconds, NULL },
 		{ "kill", NULL, &plan->kill }, { "stop", NULL, &plan->stop }, { "backend", NULL, &plan->backend },
+		{ "tls_repeat", &plan->tls_repeat, NULL }, { "any", &plan->any, NULL }, { "at_step", &plan->at_step, NULL }, { "at_entry", &plan->at_entry, NULL },
+		{ "send", &plan->send, NULL },
 	};
 
 	for (int i = 0; i < count; i++) {
@@ -164,8 +171,13 @@ static void on_step(void *context, int step)
 	if (stage->act_at != step || stage->act_entry != stage->entries)
 		return;
 	stage->act_at = 0;
-	if (stage->act_signal == SIGKILL && step >= STEP_SEIZED && step <= STEP_RELEASED)
-		kill(getppid(), SIGKILL);
+	if (stage->victim) {
+		stage->sent = kill(stage->victim, stage->act_signal) == 0;
+		return;
+	}
+	/* The window process and the attacher that watches it, as a signal to their process group would. */
+	if (step >= STEP_SEIZED && step <= STEP_RELEASED)
+		kill(getppid(), stage->act_signal);
 	kill(getpid(), stage->act_signal);
 }
 
@@ -231,6 +243,10 @@ static void act_draw(const struct plan *plan, const char *way, long round, struc
 {
 	stage->act_at = strcmp(way, "steps") == 0 ? 1 + (int)(round % (STEP_COUNT - 1)) : 0;
 	stage->act_entry = 1 + (int)(round / (STEP_COUNT - 1) % 2);
+	if (plan->at_step) {
+		stage->act_at = (int)plan->at_step;
+		stage->act_entry = (int)plan->at_entry;
+	}
 	stage->act_signal = plan->kill ? SIGKILL : SIGSTOP;
 	stage->moment = stage->step = stage->entries = 0;
 }
@@ -286,10 +302,12 @@ static void round_plain(struct target *target, const struct session_options *opt
 	}
 }
 
-static void tally_print(const struct tally *tally, const struct stage *stage)
+static void tally_print(const struct plan *plan, const struct tally *tally, const struct stage *stage)
 {
-	printf("good=%ld refused=%ld wrong=%ld no_slot=%ld killed=%ld stopped=%ld hold_max_us=%.0f free_max_ms=%.0f", tally->good, tally->refused, tally->wrong, tally->no_slot, tally->killed,
-	       tally->stopped, (double)stage->hold_max_ns / 1e3, (double)tally->free_max_ns / 1e6);
+	printf("seed=%ld good=%ld refused=%ld wrong=%ld no_slot=%ld killed=%ld stopped=%ld hold_max_us=%.0f free_max_ms=%.0f", plan->seed, tally->good, tally->refused, tally->wrong,
+	       tally->no_slot, tally->killed, tally->stopped, (double)stage->hold_max_ns / 1e3, (double)tally->free_max_ns / 1e6);
+	if (stage->victim)
+		printf(" sent=%d", stage->sent);
 	if (tally->killed) {
 		printf(" moments=%ld/%ld/%ld steps=", tally->at[MOMENT_ENTERING], tally->at[MOMENT_RECORDING], tally->at[MOMENT_LEAVING]);
 		for (int i = 1; i < STEP_COUNT; i++)
@@ -300,7 +318,7 @@ static void tally_print(const struct tally *tally, const struct stage *stage)
 
 int main(int argc, char **argv)
 {
-	struct plan plan = { .rounds = 1, .seed = getpid(), .record_ms = 20, .backend = "any", .patience_ms = 15000, .max_ms = 40, .stop_ms = 3000, .seconds = 3600 };
+	struct plan plan = { .rounds = 1, .seed = getpid(), .record_ms = 20, .backend = "any", .patience_ms = 15000, .max_ms = 40, .stop_ms = 3000, .seconds = 3600, .at_entry = 1 };
 	struct stage *stage = mmap(NULL, sizeof *stage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct session_options options = { 0 };
 	struct target *target = NULL;
@@ -317,6 +335,8 @@ int main(int argc, char **argv)
 	end_ns = clock_monotonic_ns() + (uint64_t)plan.seconds * 1000000000;
 	options.inject.step = on_step;
 	options.inject.step_context = stage;
+	options.inject.tls_init_repeat = (int)plan.tls_repeat;
+	options.inject.any_thread = plan.any;
 	if (target_open(plan.pid, &options.inject, &target, &err) < 0) {
 		fprintf(stderr, "%s: %s\n", error_name(err.code), err.text);
 		target_close(target);
@@ -325,6 +345,11 @@ int main(int argc, char **argv)
 	for (long i = 0; i < plan.rounds && target_alive(target) && !tally.no_slot && clock_monotonic_ns() < end_ns; i++) {
 		options_draw(&plan, target_facts(target), &seed, &options);
 		stage->act_at = stage->entries = 0;
+		if (plan.send) {
+			act_draw(&plan, "steps", i, stage);
+			stage->act_signal = (int)plan.send;
+			stage->victim = plan.pid;
+		}
 		if (plan.kill || plan.stop)
 			round_harmed(&plan, target, &options, stage, &tally, i, &seed);
 		else
@@ -332,7 +357,7 @@ int main(int argc, char **argv)
 		if (plan.gap_ms)
 			nap_ms(plan.gap_ms);
 	}
-	tally_print(&tally, stage);
+	tally_print(&plan, &tally, stage);
 	if (!target_alive(target))
 		return 3;
 	target_close(target);

@@ -1,10 +1,10 @@
 """A program that does everything at once, knows what must come out, and says at its end whether it did.
 
-usage: target.py [--kind all|single|gil|quiet] [--seconds N]
+usage: target.py [--kind all|loader|single|gil|late|quiet] [--seconds N]
 
 Prints READY PID. Commands on standard input, one a line:
   hooks   -> "HOOKS" and what hooks into the interpreter it sees, or "none"
-  blocked -> "BLOCKED" and the signals that its threads block
+  blocked -> "BLOCKED" and what each of its threads says of itself: signals blocked, alternate stack
   gil N   -> keeps the GIL for N seconds inside one C call
   end, or end of input -> it ends: last line "OK ..." or "FAIL ...", exit status 0 or 1
 Standard library only, CPython 3.8 and later."""
@@ -16,6 +16,7 @@ import ctypes
 import gc
 import glob
 import hashlib
+import math
 import os
 import queue
 import re
@@ -79,6 +80,42 @@ def compute(i):
     check(hashlib.sha256(b"abc").hexdigest()[:8] == "ba7816bf", "sha256")
 
 
+class Checksum:
+    """A number that each step changes, in whole and in floating-point numbers; where it must be after N steps is known by another way."""
+    FACTOR, PLUS, MODULUS = 6364136223846793005, 1442695040888963407, 1 << 64
+
+    def __init__(self):
+        self.steps, self.value, self.real, self.halves = 0, 1, 0.0, 0
+
+    def step(self):
+        self.value = (self.value * self.FACTOR + self.PLUS) % self.MODULUS
+        self.real = math.fmod(self.real * 0.5 + 1.0 / 3.0, 1.0)  # gets to 2/3 and stays there
+        self.halves += int(math.ldexp(self.steps, -1) * 2)
+        self.steps += 1
+
+    def expected(self):
+        """The same number by jumping there: FACTOR**steps and the sum of its powers, by doubling."""
+        factor, plus, left, value = self.FACTOR, self.PLUS, self.steps, 1
+        while left:
+            if left & 1:
+                value = (value * factor + plus) % self.MODULUS
+            plus = (factor + 1) * plus % self.MODULUS
+            factor = factor * factor % self.MODULUS
+            left >>= 1
+        return value
+
+    def check(self):
+        check(self.value == self.expected(), "checksum after %d steps" % self.steps)
+        check(self.steps < 100 or abs(self.real - 2 / 3) < 1e-12, "floating point after %d steps" % self.steps)
+        check(self.halves == self.steps * (self.steps - 1) // 2, "sum after %d steps" % self.steps)
+
+
+def checksum(i, sums=Checksum()):
+    for _ in range(300):
+        sums.step()
+    sums.check()
+
+
 def heap(i):
     """C's heap, outside of the GIL: every block holds what was put there until it is freed."""
     blocks = []
@@ -91,6 +128,17 @@ def heap(i):
     for block, size, fill in blocks:
         check(ctypes.string_at(block, min(size, 72)) == bytes([fill]) * min(size, 72) and ctypes.string_at(block + size - 1, 1)[0] == fill, "heap")
         libc.free(block)
+
+
+def small_blocks(i):
+    """Those of malloc's caches and fast bins, more of one size than the cache holds, freed in another order."""
+    blocks = [libc.malloc(24 + n % 7 * 8) for n in range(120)]
+    for n, block in enumerate(blocks):
+        ctypes.memset(block, n, 24)
+    for n in range(120):
+        k = n * 7 % 120
+        check(ctypes.string_at(blocks[k], 24) == bytes([k]) * 24, "small block")
+        libc.free(blocks[k])
 
 
 def objects(i, keep=collections.deque(maxlen=50)):
@@ -111,6 +159,10 @@ def libraries(i, paths=library_paths()):
     check(all(handles), "dlopen")
     for handle in handles:
         _ctypes.dlclose(handle)
+
+
+def more_libraries(i):
+    libraries(i * 7)
 
 
 def child_program(i):
@@ -164,6 +216,17 @@ def timers(i):
             pass
     else:
         check(not timed("event", 0.015, lambda: threading.Event().wait(0.015)), "event set")
+
+
+def lateness(i):
+    """How much later than asked a short sleep ends: what a thread that is held for long shows. The reader judges it."""
+    before = time.monotonic()
+    time.sleep(0.002)
+    latest["sleep"] = max(latest["sleep"], int((time.monotonic() - before) * 1000 - 2))
+
+
+class SignalStack(ctypes.Structure):
+    _fields_ = [("start", ctypes.c_void_p), ("flags", ctypes.c_int), ("size", ctypes.c_size_t)]
 
 
 class TimeVal(ctypes.Structure):
@@ -252,8 +315,12 @@ def raising(_):
     raise ValueError("on purpose")
 
 
-def callbacks(i):
-    """Exceptions through C, and C that calls back."""
+def callbacks(i, state={}):
+    """Exceptions through C, and C that calls back. Its thread has an alternate signal stack."""
+    if not state:
+        state["memory"] = ctypes.create_string_buffer(65536)
+        state["stack"] = SignalStack(ctypes.addressof(state["memory"]), 0, 65536)
+        check(libc.sigaltstack(ctypes.byref(state["stack"]), None) == 0, "sigaltstack")
     for through in (lambda: sorted(range(9), key=raising), lambda: list(map(raising, "ab")), lambda: re.sub("a", raising, "banana"), lambda: max([1, 2], key=raising)):
         try:
             through()
@@ -305,12 +372,18 @@ def thread_churn(i):
 def stdio(i, state={}):
     if not state:
         libc.fopen.restype = ctypes.c_void_p
-        libc.fclose.argtypes = libc.ftell.argtypes = libc.rewind.argtypes = [ctypes.c_void_p]
+        libc.fclose.argtypes = [ctypes.c_void_p]
         libc.fputs.argtypes = [ctypes.c_char_p, ctypes.c_void_p]
-        state["file"] = True
+        libc.snprintf.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p]  # and what varies
+        state["null"] = libc.fopen(b"/dev/null", b"w")
+        state["buffer"] = ctypes.create_string_buffer(64)
     stream = libc.fopen(b"/proc/self/comm", b"r")
     check(stream, "fopen")
     libc.fclose(stream)
+    for n in range(20):  # C's stdio: its locks are the ones that one thread alone does without
+        libc.fputs(b"line\n", state["null"])
+        length = libc.snprintf(state["buffer"], 64, b"%d of %s", ctypes.c_int(n), b"twenty")
+        check(state["buffer"].value == b"%d of twenty" % n and length == len(state["buffer"].value), "snprintf")
     with open("/dev/null", "w") as f:
         print("line", i, file=f)
 
@@ -343,24 +416,35 @@ def hooks():
     return found
 
 
-def hooks_everywhere():
-    """Also of the other threads: each says it in its next round."""
-    asked.clear()
-    answers.clear()
-    asked.update(names)
-    end = time.monotonic() + MAX_LATE
-    while asked and not ended.is_set() and time.monotonic() < end:
-        time.sleep(0.005)
-    return sorted(set(hooks() + [text for text in answers]))
-
-
 KINDS = {
-    "all": [compute, heap, objects, libraries, child_program, child_fork, garbage, timers, system_calls, signals_counted, suspended, callbacks, native_threads, thread_churn, stdio],
-    "single": [compute, heap, objects, suspended, callbacks, stdio, garbage],
+    "all": [compute, checksum, heap, objects, libraries, child_program, child_fork, garbage, timers, system_calls, signals_counted, suspended, callbacks, native_threads, thread_churn, stdio],
+    "loader": [libraries, more_libraries, native_threads, thread_churn, compute, checksum],
+    "single": [compute, checksum, heap, small_blocks, objects, suspended, callbacks, stdio, garbage],
     "gil": [compute],
+    "late": [compute, lateness],
     "quiet": [],
 }
-asked, answers, names = set(), [], []
+asked, answers, names = {}, {}, []
+
+
+def own_signals():
+    """What a stop and a borrowed thread could leave behind, as the thread itself sees it: nobody else sees what sigtimedwait does to it meanwhile."""
+    stack = SignalStack()
+    libc.sigaltstack(None, ctypes.byref(stack))
+    blocked = sum(1 << number - 1 for number in signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+    return "%x/%x+%x/%x" % (blocked, stack.start or 0, stack.size, stack.flags)
+
+
+def ask_threads(question):
+    """Each worker answers between two of its rounds. Returns name -> answer."""
+    answers.clear()
+    asked.update((action, question) for action in names)
+    end = time.monotonic() + MAX_LATE * 2
+    while asked and not ended.is_set() and time.monotonic() < end:
+        time.sleep(0.005)
+    late = [action.__name__ for action in list(asked)]
+    check(not late or ended.is_set(), "no answer from " + " ".join(late))
+    return dict(answers)
 
 
 def work(action, pause):
@@ -370,8 +454,8 @@ def work(action, pause):
         action(i)
         rounds[action.__name__] += 1
         if action in asked:
-            answers.extend(hooks())
-            asked.discard(action)
+            answers[action.__name__] = asked[action]()
+            del asked[action]
         time.sleep(pause)
 
 
@@ -382,36 +466,25 @@ def guarded(action, pause):
         wrong["%s: %s: %s" % (action.__name__, type(error).__name__, error)] += 1
 
 
-def masks():
-    found = {}
-    for path in glob.glob("/proc/self/task/*/status"):
-        try:
-            with open(path) as f:
-                found[path] = re.search(r"SigBlk:\s*(\S+)", f.read())[1]
-        except OSError:
-            pass  # it ended
-    return found
+def hooks_everywhere():
+    found = set(hooks())
+    for texts in ask_threads(hooks).values():
+        found.update(texts)
+    return "; ".join(sorted(found)) or "none"
 
 
-def blocked_signals():
-    """What stays, once each thread has begun its work: while libc starts a thread or a process it blocks everything for a moment."""
-    end = time.monotonic() + MAX_LATE
-    while names and not all(rounds[action.__name__] for action in names) and time.monotonic() < end:
-        time.sleep(0.02)
-    seen = masks()
-    for _ in range(5):
-        time.sleep(0.05)
-        now = masks()
-        seen = {path: mask for path, mask in seen.items() if now.get(path) == mask}
-    return sorted(set(seen.values()))
+def signals_everywhere():
+    found = ask_threads(own_signals)
+    found["commands"] = own_signals()
+    return " ".join("%s=%s" % item for item in sorted(found.items()))
 
 
 def answer(line):
     word, _, rest = line.partition(" ")
     if word == "hooks":
-        print("HOOKS", "; ".join(hooks_everywhere()) or "none", flush=True)
+        print("HOOKS", hooks_everywhere(), flush=True)
     elif word == "blocked":
-        print("BLOCKED", " ".join(blocked_signals()), flush=True)
+        print("BLOCKED", signals_everywhere(), flush=True)
     elif word == "gil":
         print("HOLDING", flush=True)
         before = time.monotonic()
@@ -446,7 +519,7 @@ def alarm(*_):
 def main_thread(reader, seconds):
     """Signals arrive here: an alarm every 20 ms, and those that are counted."""
     signal.signal(signal.SIGALRM, alarm)
-    begun = time.monotonic()
+    begun, signals = time.monotonic(), own_signals()
     signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
     while not ended.is_set() and time.monotonic() < begun + seconds:
         select.select([reader], [], [], 0.05)
@@ -457,20 +530,25 @@ def main_thread(reader, seconds):
             pass
     signal.setitimer(signal.ITIMER_REAL, 0)
     ended.set()
+    check(own_signals() == signals, "signals of the main thread: %s, then %s" % (signals, own_signals()))
     lasted = time.monotonic() - begun
     check(0 < alarms[0] <= lasted / 0.02 + 2, "alarms %d in %.1f s" % (alarms[0], lasted))
 
 
 def one_thread(actions, seconds):
     """No thread but this one: what glibc does then without locks."""
-    end, i = time.monotonic() + seconds, 0
+    end, i, begun = time.monotonic() + seconds, 0, None
     while time.monotonic() < end:
         i += 1
         for action in actions:
             action(i)
             rounds[action.__name__] += 1
+        begun = begun or own_signals()
+    end = time.monotonic() + MAX_LATE
+    while len(os.listdir("/proc/self/task")) > 1 and time.monotonic() < end:
+        time.sleep(0.02)
     check(len(os.listdir("/proc/self/task")) == 1, "threads left")
-    check(blocked_signals() == ["0" * 16], "signals blocked")
+    check(own_signals() == begun, "signals blocked: %s" % own_signals())
 
 
 def finish():
