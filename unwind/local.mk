@@ -1,17 +1,29 @@
 noinst_LIBRARIES += libunwinding.a
 libunwinding_a_SOURCES = \
+	unwind/debugfile.c unwind/debugfile.h \
+	unwind/debuginfo.c unwind/debuginfo.h \
+	unwind/debuginfo_look.c \
+	unwind/debuginfod.c \
+	unwind/demangle.c unwind/demangle.h \
+	unwind/elf_bytes.c unwind/elf_bytes.h \
 	unwind/elf_file.c unwind/elf_file.h \
+	unwind/functions.c unwind/functions.h \
+	unwind/jitfiles.c unwind/jitfiles.h \
+	unwind/jitnames.c unwind/jitnames.h \
 	unwind/join.c unwind/join.h \
 	unwind/module_file.c unwind/module_file.h \
 	unwind/module_list.c unwind/module_list.h \
 	unwind/modules.c unwind/modules.h \
 	unwind/pages.c unwind/pages.h \
 	unwind/perf.h \
+	unwind/plt.c \
 	unwind/pycode.c \
 	unwind/pyframes.c unwind/pyframes.h \
 	unwind/pyglance.c unwind/pyglance.h \
 	unwind/pyline.c \
 	unwind/pyreader.h \
 	unwind/pystack.c unwind/pystack.h \
-	unwind/symbols.h \
+	unwind/symbols.c unwind/symbols.h \
+	unwind/symfile.c unwind/symfile.h \
+	unwind/symtab.c unwind/symtab.h \
 	unwind/walk.h

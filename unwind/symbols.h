@@ -26,13 +26,18 @@ struct symbols_options {
 
 struct symbols;
 
-/* MODULES stays the caller's and must outlive it. */
-int symbols_open(const struct modules *modules, const struct symbols_options *options, struct symbols **out, struct error *err);
+/* PROCFS and MODULES stay the caller's and must outlive it. OPTIONS (NULL = all defaults) is copied but for debug_folder. ERR_MEMORY. Without
+ * `debuginfod` no network is touched. For one thread at a time. */
+int symbols_open(const struct procfs *procfs, pid_t pid, const struct modules *modules, const struct symbols_options *options, struct symbols **out, struct error *err);
 void symbols_close(struct symbols *symbols);
 /* Names of the functions at ADDR, innermost first: inlined ones, then the one they are in. Returns how many, at least 1. CALL: ADDR is a return
- * address, the name is that of the call before it. Strings live as long as SYMBOLS. Results are remembered by (build id, offset). */
+ * address, the name is that of the call before it. Strings live as long as SYMBOLS, and equal ones are the same pointer. What has no name is
+ * called "libz.so.1+0x2a40" after the begin of its function, "[jit]" or "[unknown]". Results are remembered by file and offset, a file by its build id. */
 size_t symbols_find(struct symbols *symbols, uint64_t addr, bool call, struct symbol out[SYMBOL_INLINES_MAX]);
-/* What names of this module come from, for the report: "debug information", "symbol table", "dynamic symbols only: …", "none: stripped …". */
+/* What names of this module come from, for the report: "debug information", "symbol table", "dynamic symbols only: …", "none: stripped …". Valid
+ * until the next call. */
 const char *symbols_source(struct symbols *symbols, const struct module *module);
+/* Why debuginfod is not asked although it was to be; "" = it is, or need not be. */
+const char *symbols_debuginfod_problem(const struct symbols *symbols);
 
 #endif

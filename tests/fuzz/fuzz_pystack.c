@@ -1,5 +1,5 @@
 /* Any bytes as the memory of a Python: its stacks read, its code named. The first byte chooses the version; the second makes reads fail. */
-/* folders: src/base unwind */
+/* folders: src/base unwind/pages.c unwind/pycode.c unwind/pystack.c */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
