@@ -118,6 +118,24 @@ static enum event_kind copy_kind(const struct event_fields *event)
 	return strstr(text, "DtoH") ? EVENT_D2H_COPY : EVENT_D2D_COPY;
 }
 
+/* "(Pageable -> Device)" as CUPTI numbers kinds of memory (CUpti_ActivityMemoryKind); ROCm's "Host" is 8. */
+static uint32_t memory_kinds(const char *name)
+{
+	static const char *const kinds[] = { "Unknown", "Pageable", "Pinned", "Device", "Array", "Managed", "Device Static", "Managed Static", "Host" };
+	const char *open = strchr(name, '('), *arrow = open ? strstr(open, " -> ") : NULL, *close = arrow ? strchr(arrow, ')') : NULL;
+	uint32_t found = 0;
+
+	for (uint32_t i = 0; close && i < sizeof kinds / sizeof *kinds; i++) {
+		size_t length = strlen(kinds[i]);
+
+		if ((size_t)(arrow - open - 1) == length && memcmp(open + 1, kinds[i], length) == 0)
+			found |= i;
+		if ((size_t)(close - arrow - 4) == length && memcmp(arrow + 4, kinds[i], length) == 0)
+			found |= i << 8;
+	}
+	return found | (strstr(name, "PtoP") ? 1u << 16 : 0);
+}
+
 static uint32_t bounded(int64_t value)
 {
 	return value > 0 && value <= UINT32_MAX ? (uint32_t)value : 0;
@@ -143,6 +161,8 @@ static bool take_device(struct gather *gather, const struct event_fields *event)
 		gather_totals(gather)->bad++; /* on no stream: Kineto's own marks */
 		return true;
 	}
+	if (work.kind >= EVENT_H2D_COPY && work.kind <= EVENT_D2D_COPY)
+		work.detail = memory_kinds(event->name);
 	for (i = 0; i < 3; i++) {
 		work.grid[i] = bounded(event->grid[i]);
 		work.block[i] = bounded(event->block[i]);

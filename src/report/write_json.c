@@ -191,9 +191,83 @@ static void put_verdict(struct json *json, cJSON *root, const struct report *rep
 	}
 }
 
+static void put_us(struct json *json, cJSON *object, const char *key, uint64_t ns)
+{
+	put_number(json, object, key, (double)ns / 1e3, 3);
+}
+
+/* As torch.profiler names them: "Memcpy HtoD (Pageable -> Device)". */
+static void copies_name(const struct gpu_copies *copies, char *out, size_t size)
+{
+	static const char *const memory[] = { "Unknown", "Pageable", "Pinned", "Device", "Array", "Managed", "Device Static", "Managed Static", "Host" };
+	unsigned from = copies->memory_kinds & 255, to = copies->memory_kinds >> 8 & 255, count = sizeof memory / sizeof *memory;
+	const char *way = copies->memory_kinds >> 16 & 1 ? "PtoP" : copies->kind == EVENT_H2D_COPY ? "HtoD" : copies->kind == EVENT_D2H_COPY ? "DtoH" : "DtoD";
+
+	snprintf(out, size, "Memcpy %s (%s -> %s)", way, memory[from < count ? from : 0], memory[to < count ? to : 0]);
+}
+
+static void put_copies(struct json *json, cJSON *metrics, const struct gpu_facts *gpu)
+{
+	cJSON *all = put_object(json, metrics, "gpu.copies");
+
+	for (size_t i = 0; i < gpu->copies_count; i++) {
+		const struct gpu_copies *copies = &gpu->copies[i];
+		char name[96];
+		cJSON *object;
+
+		copies_name(copies, name, sizeof name);
+		object = put_object(json, all, name);
+		put_u64(json, object, "count", copies->count);
+		put_u64(json, object, "bytes", copies->bytes);
+		put_us(json, object, "time_us", copies->time_ns);
+		put_number(json, object, "gb_per_s", copies->time_ns ? (double)copies->bytes / (double)copies->time_ns : NAN, 3);
+	}
+}
+
+/* Sets of numbers about all devices together; docs/metrics.md defines them. */
+static void put_gpu_metrics(struct json *json, cJSON *metrics, const struct gpu_facts *gpu)
+{
+	static const char *const classes[GPU_CLASSES] = { "computation", "communication", "memory" };
+	static const char *const pairs[GPU_CLASSES] = { "communication_memory", "computation_memory", "computation_communication" };
+	cJSON *object = put_object(json, metrics, "gpu.temporal");
+
+	put_us(json, object, "kernel_time_us", gpu->span_ns);
+	put_us(json, object, "idle_time_us", gpu->span_ns - gpu->any_ns);
+	put_us(json, object, "compute_time_us", gpu->busy_ns[GPU_COMPUTATION]);
+	put_us(json, object, "non_compute_time_us", gpu->any_ns - gpu->busy_ns[GPU_COMPUTATION]);
+	object = put_object(json, metrics, "gpu.busy_us");
+	for (size_t i = 0; i < GPU_CLASSES; i++)
+		if (gpu->count[i])
+			put_us(json, object, classes[i], gpu->busy_ns[i]);
+	object = put_object(json, metrics, "gpu.count");
+	for (size_t i = 0; i < GPU_CLASSES; i++)
+		if (gpu->count[i])
+			put_u64(json, object, classes[i], gpu->count[i]);
+	object = put_object(json, metrics, "gpu.overlap_us");
+	for (size_t i = 0; i < GPU_CLASSES; i++)
+		put_us(json, object, pairs[i], gpu->overlap_ns[i]);
+	put_number(json, metrics, "gpu.comm_comp_overlap_pct",
+	           gpu->busy_ns[GPU_COMMUNICATION] ? 100 * (double)gpu->overlap_ns[GPU_MEMORY] / (double)gpu->busy_ns[GPU_COMMUNICATION] : NAN, 3);
+	object = put_object(json, metrics, "gpu.stream_busy_us");
+	for (size_t i = 0; i < gpu->stream_count; i++) {
+		char name[32];
+
+		snprintf(name, sizeof name, "%u/%u", gpu->streams[i].device, gpu->streams[i].stream);
+		put_us(json, object, name, gpu->streams[i].busy_ns);
+	}
+	put_copies(json, metrics, gpu);
+	object = put_object(json, metrics, "gpu.launch");
+	put_u64(json, object, "matched", gpu->launches);
+	put_number(json, object, "delay_us_p50", gpu->launches ? (double)gpu->launch_delay_median_ns / 1e3 : NAN, 3);
+	put_number(json, object, "delay_us_min", gpu->launches ? (double)gpu->launch_delay_min_ns / 1e3 : NAN, 3);
+}
+
 static void put_metrics(struct json *json, cJSON *root, const struct report *report)
 {
 	cJSON *metrics = put_object(json, root, "metrics");
+
+	if (report->timeline->gpu.events)
+		put_gpu_metrics(json, metrics, &report->timeline->gpu);
 
 	for (size_t i = 0; i < report->analysis->metric_count; i++) {
 		const struct metric *metric = &report->analysis->metrics[i];

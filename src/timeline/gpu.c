@@ -1,7 +1,7 @@
 /* What devices did. Kernels of several streams overlap, so busy time is the union of intervals, per device. */
 #include "timeline/private.h"
 
-enum { GPU_SPANS_LIMIT = 1 << 23, DEVICES_LIMIT = 1024 };
+enum { GPU_SPANS_LIMIT = 1 << 23, DEVICES_LIMIT = 1024, LAUNCHES_LIMIT = 1 << 23 };
 
 static struct device_build *device_of(struct timeline_private *p, uint32_t id)
 {
@@ -21,14 +21,40 @@ static bool contains(const char *text, size_t length, const char *word)
 	return memmem(text, length, word, strlen(word)) != NULL;
 }
 
-static void add_api(struct timeline_private *p, const struct event_cursor *c)
+/* The last call of a correlation is the one that counts. */
+static void add_launch(struct timeline_private *p, uint32_t correlation, uint64_t end_ns)
+{
+	uint64_t *end = correlation ? list_add(&p->launch_ends, LAUNCHES_LIMIT) : NULL;
+
+	if (!end)
+		return;
+	*end = end_ns;
+	p->failed |= !map_put(&p->launches, correlation, (uint32_t)p->launch_ends.count - 1);
+}
+
+static void add_api(struct timeline_private *p, const struct event_cursor *c, uint64_t at_ns)
 {
 	uint32_t thread = map_get(&p->thread_index, event_u32(c, 2));
 	size_t length;
 	const char *name = event_str(c, 3, &length);
+	uint64_t end_ns;
+
+	if (!__builtin_add_overflow(at_ns, event_u64(c, 0), &end_ns))
+		add_launch(p, event_u32(c, 1), end_ns);
 
 	if (thread != MAP_ABSENT && contains(name, length, "Synchronize"))
 		p->threads.items[thread].sync_ns += event_u64(c, 0);
+}
+
+static enum gpu_class class_of(const struct event_cursor *c)
+{
+	size_t length;
+	const char *name;
+
+	if (c->event.kind != EVENT_GPU_KERNEL)
+		return GPU_MEMORY;
+	name = event_str(c, 10, &length);
+	return length >= 4 && (strncasecmp(name, "nccl", 4) == 0 || strncasecmp(name, "rccl", 4) == 0) ? GPU_COMMUNICATION : GPU_COMPUTATION;
 }
 
 void gpu_add(struct timeline_private *p, const struct event_cursor *c, uint64_t at_ns)
@@ -36,10 +62,10 @@ void gpu_add(struct timeline_private *p, const struct event_cursor *c, uint64_t 
 	uint64_t duration = event_u64(c, 0), end;
 	struct device_build *device;
 	struct gpu_span *span;
-	bool copy = c->event.kind != EVENT_GPU_KERNEL;
+	enum gpu_class class_;
 
 	if (c->event.kind == EVENT_GPU_API) {
-		add_api(p, c);
+		add_api(p, c, at_ns);
 		return;
 	}
 	if (!at_ns || __builtin_add_overflow(at_ns, duration, &end) || !(device = device_of(p, event_u32(c, 2)))) {
@@ -48,7 +74,8 @@ void gpu_add(struct timeline_private *p, const struct event_cursor *c, uint64_t 
 	}
 	if (end > p->last_event)
 		p->last_event = end;
-	if (!copy)
+	class_ = class_of(c);
+	if (class_ != GPU_MEMORY)
 		device->out.kernels++;
 	else
 		device->out.copies++;
@@ -60,7 +87,7 @@ void gpu_add(struct timeline_private *p, const struct event_cursor *c, uint64_t 
 		device->out.d2d_bytes += event_u64(c, 4);
 	span = list_add(&device->spans, GPU_SPANS_LIMIT);
 	if (span)
-		*span = (struct gpu_span){ at_ns, end, copy };
+		*span = (struct gpu_span){ at_ns, end, class_ == GPU_MEMORY ? event_u64(c, 4) : 0, event_u32(c, 3), event_u32(c, 1), class_ == GPU_MEMORY ? event_u32(c, 5) : 0, c->event.kind, class_ };
 	else
 		device->out.cut = true;
 }
@@ -73,7 +100,7 @@ static int compare_spans(const void *left, const void *right)
 		return a->start_ns < b->start_ns ? -1 : 1;
 	if (a->end_ns != b->end_ns)
 		return a->end_ns < b->end_ns ? -1 : 1;
-	return (int)a->copy - (int)b->copy;
+	return (int)a->class_ - (int)b->class_;
 }
 
 enum which { ALL, KERNELS, COPIES };
@@ -86,7 +113,7 @@ static uint64_t union_ns(const struct device_build *device, enum which which)
 		const struct gpu_span *span = &device->spans.items[i];
 		uint64_t start = span->start_ns > reached ? span->start_ns : reached;
 
-		if ((which == KERNELS && span->copy) || (which == COPIES && !span->copy) || span->end_ns <= start)
+		if ((which == KERNELS && span->class_ == GPU_MEMORY) || (which == COPIES && span->class_ != GPU_MEMORY) || span->end_ns <= start)
 			continue;
 		total += span->end_ns - start;
 		reached = span->end_ns;
@@ -125,6 +152,10 @@ void gpu_build(struct timeline_private *p)
 		for (size_t j = 0; j < device->spans.count; j++)
 			if (device->spans.items[j].end_ns > p->timeline.start_ns + out->last_ns)
 				out->last_ns = device->spans.items[j].end_ns - p->timeline.start_ns;
-		list_done(&device->spans);
 	}
+	gpu_facts_build(p);
+	for (size_t i = 0; i < p->devices.count; i++)
+		list_done(&p->devices.items[i].spans);
+	list_done(&p->launch_ends);
+	map_done(&p->launches);
 }

@@ -4,6 +4,7 @@ libtimeline_a_SOURCES = \
 	src/timeline/facts.c \
 	src/timeline/gil.c \
 	src/timeline/gpu.c \
+	src/timeline/gpu_facts.c \
 	src/timeline/intervals.c \
 	src/timeline/names.c \
 	src/timeline/natives.c \

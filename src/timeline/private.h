@@ -133,7 +133,7 @@ struct node {
 	double slice_self, slice_estimated; /* self time since the last reading: gets its CPU time at the next one */
 };
 
-struct gpu_span { uint64_t start_ns, end_ns; bool copy; };
+struct gpu_span { uint64_t start_ns, end_ns, bytes; uint32_t stream, correlation, memory_kinds; uint8_t kind; /* enum event_kind */ uint8_t class_; /* enum gpu_class */ };
 struct device_build { struct device out; LIST(struct gpu_span) spans; };
 
 struct timeline_private {
@@ -156,6 +156,8 @@ struct timeline_private {
 	LIST(struct capture_build) captures;
 	struct map counter_index, capture_index;
 	LIST(struct device_build) devices;
+	LIST(uint64_t) launch_ends; /* of runtime and driver calls, absolute */
+	struct map launches; /* correlation → index in launch_ends */
 	LIST(struct node) nodes;
 	uint32_t *node_table; /* hash of (parent, function) to node + 1 */
 	size_t node_table_size;
@@ -241,6 +243,8 @@ void partition_build(struct timeline_private *p);
 /* gpu.c */
 void gpu_add(struct timeline_private *p, const struct event_cursor *event, uint64_t at_ns);
 void gpu_build(struct timeline_private *p);
+/* From the devices' spans to timeline.gpu. */
+void gpu_facts_build(struct timeline_private *p);
 
 /* totals.c: fills timeline's arrays from all the above. */
 void totals_build(struct timeline_private *p);

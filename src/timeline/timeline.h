@@ -101,6 +101,27 @@ struct gil_wait {
 	uint64_t samples;
 };
 
+/* What a device does, as far as busy times are told apart: kernels of collective communication (NCCL, RCCL) by their names; copies and memsets. */
+enum gpu_class { GPU_COMPUTATION = 0, GPU_COMMUNICATION = 1, GPU_MEMORY = 2, GPU_CLASSES };
+
+struct gpu_stream { uint32_t device, stream; uint64_t busy_ns; };
+/* Copies of one kind. memory_kinds: source in the low byte, destination in the next, as CUPTI numbers them (8 = host memory of ROCm); bit 16: between devices. */
+struct gpu_copies { enum event_kind kind; uint32_t memory_kinds; uint64_t count, bytes, time_ns; };
+
+/* All devices of the trace together, to the nanosecond; busy times are lengths of unions. */
+struct gpu_facts {
+	uint64_t events;                /* kernels, copies, memsets */
+	uint64_t span_ns;               /* from the first one's start to the last one's end */
+	uint64_t busy_ns[GPU_CLASSES], count[GPU_CLASSES];
+	uint64_t any_ns;                /* any class */
+	uint64_t overlap_ns[GPU_CLASSES]; /* [c]: of the two other classes than c */
+	size_t stream_count, copies_count;
+	const struct gpu_stream *streams; /* by device, then stream */
+	const struct gpu_copies *copies;  /* by kind, then memory kinds */
+	uint64_t launches;              /* work whose launch call was recorded */
+	int64_t launch_delay_min_ns, launch_delay_median_ns; /* from the end of the call to the start of the work */
+};
+
 struct window { uint64_t start_ns, end_ns; uint32_t reason; /* why it ended; enum window_reason */ };
 
 struct process {
@@ -137,6 +158,7 @@ struct timeline {
 	const struct capture_value *captures; /* sorted by key */
 	const struct load_slot *slots;    /* sorted, without gaps, over [0, duration_ns]; none without readings or calls */
 	const struct device *devices;     /* sorted by id */
+	struct gpu_facts gpu;
 	const struct gil_wait *gil_waits; /* longest first */
 	bool native_split;                /* CPU time is split into Python and native; else all of a Python thread's is called Python */
 	double coverage;                  /* hooks on / duration */
