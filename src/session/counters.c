@@ -105,8 +105,10 @@ void session_counters(struct session *session, uint64_t ticks)
 	counter(session, ticks, "hold_max_ns", session->hold_max_ns);
 	counter(session, ticks, "hold_total_ns", session->hold_total_ns);
 	counter(session, ticks, "dropped_events", spool_dropped_events(session->spool));
-	if (session->stacks) {
-		counter(session, ticks, "samples", stacks_count(session->stacks));
-		counter(session, ticks, "torn_samples", pyreader_torn(session->reader));
+	if (session->sampler) {
+		struct sampler_totals totals = sampler_totals(session->sampler);
+
+		counter(session, ticks, "samples", totals.samples);
+		counter(session, ticks, "torn_samples", totals.torn);
 	}
 }

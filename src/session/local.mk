@@ -1,6 +1,7 @@
 noinst_LIBRARIES += libsession.a
 libsession_a_SOURCES = \
 	src/session/capture.c src/session/capture.h \
+	src/session/census.c src/session/census.h \
 	src/session/counters.c src/session/state.h \
 	src/session/drain.c src/session/drain.h \
 	src/session/handshake.c src/session/handshake.h \
@@ -8,11 +9,13 @@ libsession_a_SOURCES = \
 	src/session/pool.c src/session/pool.h \
 	src/session/record.c \
 	src/session/residue.c src/session/residue.h \
+	src/session/sampler.c src/session/sampler.h \
 	src/session/session.c src/session/session.h \
 	src/session/shadow.c src/session/shadow.h \
 	src/session/spool.c src/session/spool.h \
 	src/session/stacks.c src/session/stacks.h \
-	src/session/syscalls.c src/session/syscalls.h
+	src/session/syscalls.c src/session/syscalls.h \
+	src/session/watch.c src/session/watch.h
 
 # The collector goes into the attacher as bytes, without the debug information that the target has no use for.
 libsession_a_SOURCES += src/session/payload.S src/session/payload.h

@@ -66,13 +66,6 @@ void observe_wait(const struct observe *observe, pid_t tid, char *out, size_t si
 		snprintf(out, size, "gil");
 }
 
-char observe_state(const struct observe *observe, pid_t tid)
-{
-	struct proc_times times;
-
-	return procfs_times(observe->procfs, observe->pid, tid, &times) == 0 ? times.state : 0;
-}
-
 static struct observe_thread *thread_insert(struct observe *observe, pid_t tid)
 {
 	size_t at = observe->count;

@@ -34,8 +34,6 @@ void observe_done(struct observe *observe);
 bool observe_read(struct observe *observe, uint64_t ticks, struct event_builder *builder);
 /* What the thread waits in now: "" while it runs, is not told, or ended. */
 void observe_wait(const struct observe *observe, pid_t tid, char *out, size_t size);
-/* State letter now, 0 when it is gone. */
-char observe_state(const struct observe *observe, pid_t tid);
 const struct observe_thread *observe_by_tid(const struct observe *observe, pid_t tid);
 const struct observe_thread *observe_by_inner(const struct observe *observe, pid_t inner_tid);
 

@@ -22,20 +22,10 @@
 enum { RECORD_PRIORITY = -10, GROW_LEAST = 32, GROW_MOST = 128, EVENTS_FLUSH_BYTES = 32768, REARM_TIMEOUT_MS = 1000 };
 
 struct loop {
-	uint64_t drain_ns, partial_ns, observe_ns, counters_ns, reclaim_ns, progress_ns, sample_ns; /* when next */
-	uint64_t observe_every_ns, sample_every_ns, sample_last_ns, sample_cost_ns, end_ns;
-	uint64_t random;
+	uint64_t drain_ns, partial_ns, observe_ns, counters_ns, reclaim_ns, progress_ns; /* when next */
+	uint64_t observe_every_ns, end_ns;
 	bool gone; /* the target */
 };
-
-/* Even steps of the clock could beat with the target's own; so each interval is drawn from half to one and a half of it. */
-static uint64_t jitter(struct loop *loop, uint64_t interval_ns)
-{
-	loop->random ^= loop->random << 13;
-	loop->random ^= loop->random >> 7;
-	loop->random ^= loop->random << 17;
-	return interval_ns / 2 + loop->random % (interval_ns + 1);
-}
 
 static bool tid_alive(void *context, uint32_t inner_tid)
 {
@@ -108,22 +98,6 @@ static void observe_step(struct session *session, struct loop *loop, uint64_t no
 	loop->observe_ns = now_ns + loop->observe_every_ns;
 }
 
-static void sample_step(struct session *session, struct loop *loop, uint64_t now_ns)
-{
-	uint64_t weight_ns = now_ns - loop->sample_last_ns, begin_ns = own_cpu_ns();
-
-	if (weight_ns > loop->sample_every_ns * 10)
-		weight_ns = loop->sample_every_ns * 10; /* we slept through it; nobody knows what happened */
-	stacks_sample(session->stacks, session_ticks(session), weight_ns, &session->events);
-	loop->sample_last_ns = now_ns;
-	loop->sample_cost_ns = (loop->sample_cost_ns * 7 + (own_cpu_ns() - begin_ns)) / 8;
-	if (loop->sample_cost_ns * 4 > loop->sample_every_ns && loop->sample_every_ns < 1000 * MS) {
-		loop->sample_every_ns *= 2;
-		session->sample_every_ns = loop->sample_every_ns;
-	}
-	loop->sample_ns = now_ns + jitter(loop, loop->sample_every_ns);
-}
-
 /* After an exec our mapping is gone, and another program runs that we must not touch. */
 static bool exec_seen(struct session *session)
 {
@@ -163,7 +137,7 @@ static void progress_tell(struct session *session, uint64_t now_ns, void (*progr
 		now.coverage = session->hooks_seen ? (double)session->hooks_on_seen / (double)session->hooks_seen : 0;
 		now.collector = (enum collector_state)__atomic_load_n(&session->pool.page->state, __ATOMIC_RELAXED);
 	}
-	now.samples = session->stacks ? stacks_count(session->stacks) : 0;
+	now.samples = session->sampler ? sampler_totals(session->sampler).samples : 0;
 	progress(context, &now);
 }
 
@@ -181,8 +155,6 @@ static void loop_wait(const struct session *session, struct loop *loop)
 
 	if (session->drain)
 		due_ns = least(due_ns, loop->drain_ns);
-	if (session->stacks)
-		due_ns = least(due_ns, loop->sample_ns);
 	due_ns = least(due_ns, loop->progress_ns);
 	if (loop->end_ns)
 		due_ns = least(due_ns, loop->end_ns);
@@ -198,9 +170,7 @@ static void loop_begin(const struct session *session, struct loop *loop)
 	uint64_t now_ns = clock_monotonic_ns();
 
 	*loop = (struct loop){ .drain_ns = now_ns, .partial_ns = now_ns, .observe_ns = now_ns, .counters_ns = now_ns + COUNTERS_NS, .reclaim_ns = now_ns + RECLAIM_NS,
-		.progress_ns = now_ns, .sample_ns = now_ns, .sample_last_ns = now_ns, .observe_every_ns = OBSERVE_NS, .random = now_ns | 1 };
-	if (session->options->rate_hz)
-		loop->sample_every_ns = 1000 * MS / session->options->rate_hz;
+		.progress_ns = now_ns, .observe_every_ns = OBSERVE_NS };
 	if (session->options->duration_ns)
 		loop->end_ns = session->start_ns + session->options->duration_ns;
 }
@@ -212,8 +182,8 @@ static void loop_step(struct session *session, struct loop *loop, uint64_t now_n
 		drain_step(session, loop, now_ns);
 		loop->drain_ns = now_ns + DRAIN_NS;
 	}
-	if (session->stacks && now_ns >= loop->sample_ns)
-		sample_step(session, loop, now_ns);
+	if (session->sampler)
+		sampler_take(session->sampler, &session->events);
 	if (now_ns >= loop->observe_ns) {
 		observe_step(session, loop, now_ns);
 		if (!loop->gone && session->drain)
@@ -274,7 +244,6 @@ int session_record(struct session *session, const volatile int *stop, void (*pro
 	/* Where it is permitted: a drain that has to wait for a CPU behind the target's threads is what loses events. */
 	setpriority(PRIO_PROCESS, 0, RECORD_PRIORITY);
 	loop_begin(session, &loop);
-	session->sample_every_ns = loop.sample_every_ns;
 	record_loop(session, &loop, stop, progress, context);
 	setpriority(PRIO_PROCESS, 0, priority);
 	return 0;

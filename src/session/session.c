@@ -161,24 +161,20 @@ static int session_arm(struct session *session, struct error *err)
 	return drain_open(&session->pool, &session->clock, FIRST_TARGET_LANE, &sink, &session->drain, err);
 }
 
-static int memory_read(void *context, uint64_t addr, void *buffer, size_t size)
-{
-	return target_read(context, addr, buffer, size);
-}
-
 /* Without samples the rest still works. */
-static void sampler_open(struct session *session)
+static void session_sample(struct session *session)
 {
-	const struct remote_memory memory = { memory_read, session->target };
+	const struct sampler_settings settings = {
+		.target = session->target, .facts = session->facts, .procfs = session->procfs, .runtime = session->observe.runtime, .runtime_end = session->observe.runtime_end,
+		.clock = session->clock, .tsc = session->clock_kind == CLOCK_TSC, .rate_hz = session->options->rate_hz,
+	};
 	struct error err = { 0 };
 
 	if (!session->options->rate_hz)
 		return;
 	if (!session->observe.runtime)
 		session_warn(session, "no samples: the interpreter does not tell where its state lies");
-	else if (pyreader_open(&memory, session->observe.runtime, session->facts->python_hex, session->facts->tid_offset, &session->reader, &err) < 0)
-		session_warn(session, "no samples: %.200s", err.text);
-	else if (stacks_open(session->reader, &session->observe, &session->stacks, &err) < 0)
+	else if (sampler_open(&settings, &session->sampler, &err) < 0)
 		session_warn(session, "no samples: %.200s", err.text);
 }
 
@@ -226,8 +222,8 @@ int session_start(struct target *target, const struct session_options *options, 
 	observe_read(&session->observe, ticks, &session->events);
 	if (options->backend != BACKEND_NONE && session_arm(session, err) < 0)
 		goto out;
-	sampler_open(session);
-	if (!session->armed && !session->stacks) {
+	session_sample(session);
+	if (!session->armed && !session->sampler) {
 		fail(err, ERR_COLLECTOR, "nothing to measure with: no hooks, and %s", session->warning_count ? session->warnings[0] : "no samples");
 		goto out;
 	}
@@ -302,9 +298,9 @@ static void closing_rows(struct session *session, const struct session_receipt *
 		capture_add(events, ticks, "backend.why", "%.*s", PAGE_TEXT_BYTES - 1, session->pool.page->reason_text);
 	capture_add(events, ticks, "end", "%s", ends[session->end]);
 	capture_add(events, ticks, "hooks", "%s", receipt->clean ? "off again" : receipt->not_clean);
-	if (session->stacks) {
+	if (session->sampler) {
 		capture_add(events, ticks, "sampler", "process_vm, Python frames only");
-		capture_add(events, ticks, "rate_hz", "%.0f", 1e9 / (double)session->sample_every_ns);
+		capture_add(events, ticks, "rate_hz", "%.0f", 1e9 / (double)sampler_totals(session->sampler).every_ns);
 	}
 	for (uint32_t i = 0; i < session->warning_count; i++) {
 		char key[32];
@@ -320,8 +316,8 @@ static void closing_warnings(struct session *session, const struct session_recei
 		session_warn(session, "the process ended while it was measured");
 	if (session->end == END_TARGET_EXECED)
 		session_warn(session, "the process replaced itself with another program (exec) while it was measured");
-	if (session->stacks && session->options->rate_hz && 1000000000ull / session->options->rate_hz < session->sample_every_ns)
-		session_warn(session, "samples were lowered to %.0f per second: one look at all threads takes too long for more", 1e9 / (double)session->sample_every_ns);
+	if (session->sampler && 1200000000ull / session->options->rate_hz < sampler_totals(session->sampler).every_ns)
+		session_warn(session, "samples were lowered to %.0f per second: one look at all threads takes too long for more", 1e9 / (double)sampler_totals(session->sampler).every_ns);
 	if (receipt->lost)
 		session_warn(session, "%llu events were overwritten before they could be read; raise --trace-size-mb, or lower --max-overhead", (unsigned long long)receipt->lost);
 	if (spool_dropped_events(session->spool))
@@ -339,7 +335,7 @@ static void receipt_sum(struct session *session, struct session_receipt *receipt
 		receipt->collector = (enum collector_state)session->pool.page->state;
 	} else
 		receipt->backend_used = BACKEND_NONE;
-	receipt->samples = session->stacks ? stacks_count(session->stacks) : 0;
+	receipt->samples = session->sampler ? sampler_totals(session->sampler).samples : 0;
 	receipt->enter = session->enter;
 	receipt->leave = session->leave;
 	receipt->hold_max_ns = session->hold_max_ns;
@@ -356,6 +352,10 @@ int session_leave(struct session *session, struct session_receipt *receipt, stru
 
 	memset(receipt, 0, sizeof *receipt);
 	session->left = true;
+	if (!sampler_stop(session->sampler))
+		session_warn(session, "the sampler did not end in time; its last samples are missing");
+	else if (session->sampler)
+		sampler_take(session->sampler, &session->events);
 	if (!over)
 		observe_read(&session->observe, session_ticks(session), &session->events);
 	if (session->armed && !over)
@@ -384,8 +384,7 @@ void session_free(struct session *session)
 		session_disarm(session, &err);
 	drain_close(session->drain);
 	pool_close(&session->pool);
-	stacks_close(session->stacks);
-	pyreader_close(session->reader);
+	sampler_close(session->sampler);
 	observe_done(&session->observe);
 	event_builder_done(&session->events);
 	if (session->pidfd >= 0)

@@ -1,4 +1,4 @@
-/* Python stacks from outside into SAMPLE, STACK and CODE events; each stack and each function is named once. */
+/* Numbers for stacks and functions, and their events. */
 #include "session/stacks.h"
 
 #include <stdlib.h>
@@ -14,12 +14,9 @@ struct numbers {
 
 struct stacks {
 	struct pyreader *reader;
-	const struct observe *observe;
-	struct numbers codes, nodes;
-	uint64_t samples;
-	/* of the look in progress */
 	struct event_builder *builder;
-	uint64_t ticks, weight_ns;
+	struct numbers codes, nodes;
+	uint64_t ticks;
 };
 
 static uint64_t number_hash(uint64_t a, uint32_t b)
@@ -72,14 +69,14 @@ static uint32_t numbers_id(struct numbers *numbers, uint64_t a, uint32_t b, uint
 	return slot->id;
 }
 
-int stacks_open(struct pyreader *reader, const struct observe *observe, struct stacks **out, struct error *err)
+int stacks_open(struct pyreader *reader, struct event_builder *builder, struct stacks **out, struct error *err)
 {
 	struct stacks *stacks = calloc(1, sizeof *stacks);
 
 	if (!stacks)
 		return fail(err, ERR_MEMORY, "sampling");
 	stacks->reader = reader;
-	stacks->observe = observe;
+	stacks->builder = builder;
 	*out = stacks;
 	return 0;
 }
@@ -93,9 +90,9 @@ void stacks_close(struct stacks *stacks)
 	free(stacks);
 }
 
-uint64_t stacks_count(const struct stacks *stacks)
+void stacks_time(struct stacks *stacks, uint64_t ticks)
 {
-	return stacks->samples;
+	stacks->ticks = ticks;
 }
 
 /* The id of the function at this address; the stamp changes when another one has taken the address. */
@@ -114,71 +111,26 @@ static uint32_t code_id(struct stacks *stacks, uint64_t address, uint32_t stamp)
 	return id;
 }
 
-static uint32_t stack_id(struct stacks *stacks, const struct pystack *stack)
+enum { KIND_CODE = 0 };
+
+/* The stack of FRAME on top of PARENT. When there can be no more: PARENT, so that the inner frames are missing. */
+static uint32_t push(struct stacks *stacks, uint32_t parent, uint32_t frame, uint32_t kind)
 {
-	uint32_t parent = 0;
+	bool fresh;
+	uint32_t id = frame ? numbers_id(&stacks->nodes, parent | (uint64_t)kind << 32, frame, STACKS_MAX, &fresh) : 0;
 
-	for (uint32_t i = stack->count; i-- > 0;) {
-		uint32_t code = code_id(stacks, stack->code[i], stack->stamp[i]);
-		bool fresh;
-		uint32_t id = numbers_id(&stacks->nodes, parent, code, STACKS_MAX, &fresh);
-
-		if (!id)
-			break;
-		if (fresh)
-			event_add(stacks->builder, stacks->ticks, EVENT_STACK, id, 0, parent, code, (uint32_t)0);
-		parent = id;
-	}
-	return parent;
+	if (!id)
+		return parent;
+	if (fresh)
+		event_add(stacks->builder, stacks->ticks, EVENT_STACK, id, 0, parent, frame, kind);
+	return id;
 }
 
-/* How a thread that does not run spends its time, by what it is blocked in. */
-static enum thread_state state_of_wait(const char *wait)
+uint32_t stacks_python(struct stacks *stacks, const struct pystack *stack)
 {
-	static const struct { const char *name; enum thread_state state; } rows[] = {
-		{ "gil", THREAD_GIL_WAIT }, { "futex", THREAD_LOCK_WAIT }, { "futex_wait", THREAD_LOCK_WAIT }, { "futex_waitv", THREAD_LOCK_WAIT },
-		{ "nanosleep", THREAD_SLEEP }, { "clock_nanosleep", THREAD_SLEEP }, { "pause", THREAD_SLEEP }, { "rt_sigtimedwait", THREAD_IDLE },
-		{ "epoll_wait", THREAD_IDLE }, { "epoll_pwait", THREAD_IDLE }, { "epoll_pwait2", THREAD_IDLE }, { "accept", THREAD_IDLE }, { "accept4", THREAD_IDLE },
-		{ "select", THREAD_SLEEP }, { "pselect6", THREAD_SLEEP }, { "restart_syscall", THREAD_SLEEP }, /* time.sleep() up to 3.10; the timeline knows a selector by its frames */
-		{ "poll", THREAD_IDLE }, { "ppoll", THREAD_IDLE }, { "wait4", THREAD_IDLE }, { "waitid", THREAD_IDLE },
-		{ "", THREAD_UNKNOWN },
-	};
+	uint32_t id = 0;
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		if (strcmp(rows[i].name, wait) == 0)
-			return rows[i].state;
-	return THREAD_IO_WAIT;
-}
-
-static enum thread_state state_guess(const struct observe *observe, pid_t tid, bool holds_gil)
-{
-	char wait[32], state = observe_state(observe, tid);
-
-	if (state == 'R')
-		return holds_gil ? THREAD_PYTHON : THREAD_NATIVE;
-	if (state == 'D')
-		return THREAD_IO_WAIT;
-	observe_wait(observe, tid, wait, sizeof wait);
-	return state_of_wait(wait);
-}
-
-static void stack_take(void *context, const struct pystack *stack)
-{
-	struct stacks *stacks = context;
-	const struct observe_thread *thread = observe_by_inner(stacks->observe, stack->tid);
-	uint32_t id;
-
-	if (!thread || !stack->count)
-		return;
-	id = stack_id(stacks, stack);
-	event_add(stacks->builder, stacks->ticks, EVENT_SAMPLE, id, 0, (uint32_t)thread->tid, (uint32_t)state_guess(stacks->observe, thread->tid, stack->holds_gil), stacks->weight_ns);
-	stacks->samples++;
-}
-
-int stacks_sample(struct stacks *stacks, uint64_t ticks, uint64_t weight_ns, struct event_builder *builder)
-{
-	stacks->builder = builder;
-	stacks->ticks = ticks;
-	stacks->weight_ns = weight_ns;
-	return pyreader_stacks(stacks->reader, stack_take, stacks);
+	for (uint32_t i = stack->count; i-- > 0;)
+		id = push(stacks, id, code_id(stacks, stack->code[i], stack->stamp[i]), KIND_CODE);
+	return id;
 }

@@ -6,8 +6,8 @@
 #include "session/handshake.h"
 #include "session/observe.h"
 #include "session/residue.h"
+#include "session/sampler.h"
 #include "session/session.h"
-#include "session/stacks.h"
 
 enum { SESSION_LANE = 0, FIRST_TARGET_LANE = 1 };
 
@@ -35,9 +35,7 @@ struct session {
 	bool fell_silent;   /* too late for it once */
 
 	struct observe observe;
-	struct pyreader *reader;
-	struct stacks *stacks;
-	uint64_t sample_every_ns; /* as it came out: the rate lowers itself where a look takes long */
+	struct sampler *sampler;
 	uint64_t startstack; /* of the program that runs: another one after an exec */
 	uint64_t hooks_on_seen, hooks_seen; /* looks at page.hooks_on */
 

@@ -48,6 +48,21 @@ static bool append(struct event_builder *builder, const void *bytes, size_t leng
 	return true;
 }
 
+void event_builder_move(struct event_builder *to, struct event_builder *from)
+{
+	if (to->size == 0 && !to->failed) {
+		struct event_builder empty = *to;
+
+		*to = *from;
+		*from = empty;
+		event_builder_clear(from);
+		return;
+	}
+	append(to, from->bytes, from->size);
+	to->failed |= from->failed;
+	event_builder_clear(from);
+}
+
 /* At most EVENT_STRING_MAX bytes, and no half character at the end. */
 static bool append_string(struct event_builder *builder, const char *string, bool *cut)
 {

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "session/census.h"
 #include "session/observe.h"
 #include "session/syscalls.h"
 
@@ -44,7 +45,7 @@ static void thread_put(int tid, int inner, const char *name, char state, const c
 	snprintf(path, sizeof path, "7/task/%d", tid);
 	folder_put(path);
 	snprintf(path, sizeof path, "7/task/%d/status", tid);
-	file_put(path, "Name:\t%s\nState:\t%c (x)\nNSpid:\t%d\t%d\nvoluntary_ctxt_switches:\t11\nnonvoluntary_ctxt_switches:\t22\n", name, state, tid, inner);
+	file_put(path, "Name:\t%s\nState:\t%c (x)\nUid:\t0\t0\t0\t0\nNSpid:\t%d\t%d\nvoluntary_ctxt_switches:\t11\nnonvoluntary_ctxt_switches:\t22\n", name, state, tid, inner);
 	snprintf(path, sizeof path, "7/task/%d/comm", tid);
 	file_put(path, "%s\n", name);
 	snprintf(path, sizeof path, "7/task/%d/schedstat", tid);
@@ -188,4 +189,103 @@ Test(syscalls, have_names_and_unknown_ones_numbers)
 	cr_assert_str_eq(name, "futex");
 	syscall_name(99999, name, sizeof name);
 	cr_assert_str_eq(name, "syscall_99999");
+}
+
+static struct census census_of_folder(void)
+{
+	static struct procfs procfs;
+	struct census census;
+
+	procfs.root = folder;
+	census_init(&census, &procfs, 7, true, 0x5000, 0x6000);
+	return census;
+}
+
+Test(session_census, tells_what_a_thread_is_blocked_in, .init = setup, .fini = teardown)
+{
+	struct census census = census_of_folder();
+	struct block block;
+
+	thread_put(7, 1, "python", 'S', "202 0x5010 0x0 0x0 0x0 0x0 0x0 0x7ffc00 0x7f0010");
+	cr_assert_eq(census_block(&census, 7, &block), BLOCK_BLOCKED);
+	cr_assert_eq(block.sp, 0x7ffc00);
+	cr_assert_eq(block.pc, 0x7f0010);
+	cr_assert_eq(census_state(&census, &block), THREAD_GIL_WAIT);
+	block.argument = 0x7000;
+	cr_assert_eq(census_state(&census, &block), THREAD_LOCK_WAIT);
+	thread_put(8, 2, "python", 'R', "running");
+	cr_assert_eq(census_block(&census, 8, &block), BLOCK_RUNNING);
+	thread_put(9, 3, "python", 'D', "-1 0x7ffc00 0x7f0010");
+	cr_assert_eq(census_block(&census, 9, &block), BLOCK_BLOCKED);
+	cr_assert_eq(census_state(&census, &block), THREAD_IO_WAIT);
+	cr_assert_eq(census_block(&census, 99, &block), BLOCK_GONE);
+}
+
+Test(session_census, leaves_out_our_own_thread_and_finds_the_others_by_the_targets_number, .init = setup, .fini = teardown)
+{
+	struct census census = census_of_folder();
+	struct seen_thread *due[8];
+
+	thread_put(7, 1, "python", 'S', "running");
+	thread_put(300, 3, "inferscope", 'S', "running");
+	thread_put(301, 4, "worker", 'S', "running");
+	cr_assert(census_read(&census));
+	cr_assert_eq(census.count, 3);
+	cr_assert_eq(census_due(&census, due), 2);
+	cr_assert_eq(census_by_inner(&census, 4)->tid, 301);
+	census_done(&census);
+}
+
+Test(session_census, takes_threads_that_stay_blocked_in_turn, .init = setup, .fini = teardown)
+{
+	struct census census = census_of_folder();
+	struct seen_thread *due[CENSUS_QUIET_LOOKS * 2];
+	unsigned looks[CENSUS_QUIET_LOOKS * 2] = { 0 };
+
+	for (int i = 0; i < CENSUS_QUIET_LOOKS + 6; i++)
+		thread_put(100 + i, 100 + i, "worker", 'S', "running");
+	cr_assert(census_read(&census));
+	for (size_t i = 1; i < census.count; i++)
+		census.threads[i].quiet = 9;
+	for (int look = 0; look < 2; look++) {
+		size_t count = census_due(&census, due);
+
+		cr_assert_eq(count, CENSUS_QUIET_LOOKS + 1, "and the one that is not quiet");
+		for (size_t i = 0; i < count; i++)
+			looks[due[i] - census.threads]++;
+	}
+	cr_assert_eq(looks[0], 2);
+	for (size_t i = 1; i < census.count; i++)
+		cr_assert_geq(looks[i], 1);
+	census_done(&census);
+}
+
+Test(session_census, notices_that_the_process_is_gone, .init = setup, .fini = teardown)
+{
+	struct procfs procfs = { "/nonexistent" };
+	struct census census;
+
+	census_init(&census, &procfs, 7, false, 0, 0);
+	cr_assert_not(census_read(&census));
+	census_done(&census);
+}
+
+Test(session_census, moves_events_to_the_end_of_others)
+{
+	struct event_builder first, second;
+	size_t size;
+
+	event_builder_init(&first);
+	event_builder_init(&second);
+	event_add(&second, 1, EVENT_GIL, 7, 0, (uint32_t)8);
+	size = second.size;
+	event_builder_move(&first, &second);
+	cr_assert_eq(first.size, size);
+	cr_assert_eq(second.size, 0);
+	event_add(&second, 2, EVENT_GIL, 9, 0, (uint32_t)8);
+	event_builder_move(&first, &second);
+	cr_assert_eq(first.size, 2 * size);
+	cr_assert_eq(((const struct event *)(first.bytes + size))->ref, 9);
+	event_builder_done(&first);
+	event_builder_done(&second);
 }
