@@ -2,7 +2,7 @@
  * Test driver: enters a process ROUNDS times with a test payload and prints what it cost; or dies on the way, as often as asked.
  *
  *   enter PID LIBRARY [rounds=N] [gap_us=N] [work_us=N] [sleep_ms=N] [wait_ms=N] [timeout_ms=N] [tls_repeat=N] [fresh=1] [quiet=1] [raw_wait_ms=N] [any=1]
- *   enter PID LIBRARY kill=steps|random|seize|window rounds=N [max_us=N]     an attacher per round, SIGKILLed: after each step in turn;
+ *   enter PID LIBRARY kill=steps|N|random|seize|window rounds=N [max_us=N]     an attacher per round, SIGKILLed: after each step in turn, or always step N;
  *         at a random time; at a random time after SEIZE; only its forked window process
  *   enter PID check           the preflight alone: findings, one a line
  *
@@ -211,7 +211,7 @@ static void kill_in_time(const struct plan *plan, struct stage *stage, pid_t att
 {
 	uint64_t until_ns = clock_monotonic_ns() + 2000000000ull;
 
-	if (strcmp(plan->kill, "steps") == 0)
+	if (strcmp(plan->kill, "steps") == 0 || atoi(plan->kill))
 		return;
 	if (strcmp(plan->kill, "random") != 0)
 		while (stage->step < STEP_SEIZED && clock_monotonic_ns() < until_ns && !has_ended(attacher))
@@ -240,7 +240,7 @@ static int run_kills(const struct plan *plan, struct target *target, const struc
 
 		stage->step = 0;
 		stage->window = 0;
-		stage->kill_at = strcmp(plan->kill, "steps") == 0 ? 1 + (int)(i % (STEP_COUNT - 1)) : 0;
+		stage->kill_at = strcmp(plan->kill, "steps") == 0 ? 1 + (int)(i % (STEP_COUNT - 1)) : atoi(plan->kill);
 		attacher = fork();
 		if (attacher == 0)
 			_exit(round_once(plan, target, payload, options, &receipt));
