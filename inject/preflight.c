@@ -175,9 +175,10 @@ static int check_slots(struct target *target)
 	size_t count = slots_find(target, slots), usable = slots_usable(slots, count);
 
 	if (usable == 0 && count == 0)
-		return target_refuse(target, ERR_NO_SLOT, "slots", NULL, "no padding behind code is large enough for the entry code");
+		return target_refuse(target, ERR_NO_SLOT, "slots", "another build of its Python or libc may have room",
+		                     "no padding behind code is large enough for the entry code");
 	if (usable == 0)
-		return target_refuse(target, ERR_NO_SLOT, "slots", NULL, "all %zu places for the entry code are in use", count);
+		return target_refuse(target, ERR_NO_SLOT, "slots", NULL, "threads of earlier attaches are at work in all %zu places for the entry code", count);
 	target_note(target, "slots", "%zu of %zu free, the first in %s", usable, count, slots[0].where);
 	return 0;
 }

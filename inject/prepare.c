@@ -15,7 +15,7 @@
 #include "inject/steps.h"
 
 #define LOCK_MS 5000
-#define SLOT_REST_MS 1500
+#define SLOT_REST_MS 2500
 #define RAW_WAITS_MS 1000
 #define LOOPS_PER_MS 10 /* of 100 us and somewhat more */
 
@@ -156,7 +156,8 @@ static int choose_slot(struct attempt *attempt, struct error *err)
 			return 0;
 		}
 		if (attempt->slots_usable == 0 || clock_monotonic_ns() > until_ns)
-			return fail(err, ERR_NO_SLOT, "cannot attach to %d: all %zu places for the entry code are in use", (int)attempt->target->pid, count);
+			return fail(err, ERR_NO_SLOT, "cannot attach to %d: all %zu places for the entry code are in use: threads of earlier attaches are at work in %zu of them", (int)attempt->target->pid,
+			            count, count - attempt->slots_usable);
 		if (attempt_stopped(attempt, err))
 			return -1;
 		attempt_nap_us(5000);

@@ -87,6 +87,13 @@ static bool has_left(const struct target *target, const struct slot *slot, uint6
 	return false;
 }
 
+static bool borrowed_is_gone(const struct target *target, uint64_t tid)
+{
+	struct proc_status status;
+
+	return tid && tid <= INT32_MAX && procfs_status(&target->procfs, target->pid, (pid_t)tid, &status) < 0 && (errno == ESRCH || errno == ENOENT);
+}
+
 static enum slot_state state_of_used(const struct target *target, struct slot *slot, const struct stub_data *data)
 {
 	uint64_t page = data->scratch - BIAS;
@@ -98,13 +105,15 @@ static enum slot_state state_of_used(const struct target *target, struct slot *s
 	if (memory_read(target->pid, page, &control, sizeof control) < 0 || control.attach_id != data->attach_id || control.clone_result == 0) {
 		/* Its attacher died between saving and entering, or its thread has not got to run, or could map nothing. */
 		if (is_recent(data))
-			return SLOT_BUSY;
+			return SLOT_RESTING;
 		return has_left(target, slot, data->saved.borrowed_tid) ? SLOT_EMPTY : SLOT_BUSY;
 	}
-	if (control.done != 1 || slot_thread_lives(target, (pid_t)(uint32_t)control.child) ||
-	    slot_thread_lives(target, (pid_t)(uint32_t)control.thread))
+	if (slot_thread_lives(target, (pid_t)(uint32_t)control.child) || slot_thread_lives(target, (pid_t)(uint32_t)control.thread))
 		return SLOT_BUSY;
 	slot->scratch = page;
+	/* Never said to be done: in a forked child, whose borrowed thread stayed with its parent. */
+	if (control.done != 1)
+		return is_recent(data) ? SLOT_RESTING : borrowed_is_gone(target, data->saved.borrowed_tid) ? SLOT_FINISHED : SLOT_BUSY;
 	/* Its attacher may still read there; if it was killed, a second of waiting is enough. */
 	if (!control.released && control.phase >= PHASE_CALLING && is_recent(data))
 		return SLOT_RESTING;

@@ -13,8 +13,8 @@
 enum slot_state {
 	SLOT_EMPTY,    /* zeros */
 	SLOT_FINISHED, /* used by an attach that has ended altogether; its control page can be used again */
-	SLOT_RESTING,  /* the same, but its borrowed thread was not yet seen to be past the last instructions */
-	SLOT_BUSY,     /* in use, or nobody can tell that it is not */
+	SLOT_RESTING,  /* used a moment ago: its attacher, or its borrowed thread, may not be past it. Over in about a second */
+	SLOT_BUSY,     /* a thread of an earlier attach is at work, or nobody can tell that it is not */
 };
 
 struct slot {

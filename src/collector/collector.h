@@ -65,6 +65,9 @@ struct collector {
 	uint32_t holder;    /* the attacher whose command that is, or who measures; for people */
 	bool waits_for_gil; /* that command; for people */
 	bool fork_watched;
+	bool fork_told;     /* the interpreter calls us in forked children */
+	int lanes_fd;       /* while the lanes are being made; 0 = none */
+	struct page *mapped; /* … and from there on until they are armed or given up */
 	bool armed;         /* atomic */
 	bool hooks_on;
 	bool dead;          /* off for good: deadline, stop, or the interpreter ends */

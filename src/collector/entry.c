@@ -92,10 +92,13 @@ static struct page *map_page(struct handover *handover, int fd)
 	page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (page == MAP_FAILED)
 		return NULL;
+	the.settings.mapping_bytes = bytes;
+	the.mapped = page; /* a child that is forked now must not keep it */
 	memcpy(&the.settings, page, offsetof(struct page, deadline_ticks));
 	if (settings->magic == PAGE_MAGIC && settings->version == PAGE_VERSION && settings->page_bytes == PAGE_BYTES && settings->mapping_bytes == bytes &&
 	    settings->subbuf_count && settings->subbuf_count <= (bytes - PAGE_BYTES) / SUBBUF_BYTES && settings->ticks_per_second)
 		return page;
+	the.mapped = NULL;
 	munmap(page, bytes);
 	errno = EPROTO;
 	return NULL;
@@ -111,7 +114,7 @@ static struct page *take_page(struct handover *handover)
 		fail(handover, errno, "memfd_create");
 		return NULL;
 	}
-	handover->lanes_fd = fd;
+	handover->lanes_fd = the.lanes_fd = fd;
 	say(handover, SAID_HAVE_FD);
 	if (wait_for_answer(handover)) {
 		say(handover, SAID_GAVE_UP);
@@ -120,6 +123,7 @@ static struct page *take_page(struct handover *handover)
 		if (!page)
 			fail(handover, errno, "mapping the lanes");
 	}
+	the.lanes_fd = 0;
 	close(fd);
 	return page;
 }
@@ -201,7 +205,7 @@ static void forget(void)
 	the.tokens = -1;
 	the.window++;
 	lanes_end();
-	the.page = NULL;
+	the.page = the.mapped = NULL;
 	munmap(page, the.mapping_bytes);
 }
 
@@ -290,7 +294,7 @@ static void arm(struct handover *handover)
 	say(handover, SAID_MAPPED);
 	if (prepare(page)) {
 		__atomic_store_n(&page->arm, ARM_FAILED, __ATOMIC_RELEASE);
-		the.page = NULL;
+		the.page = the.mapped = NULL;
 		codes_forget(); /* empty */
 		munmap(page, the.settings.mapping_bytes);
 	} else if (gil_take(&gil)) {

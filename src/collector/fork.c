@@ -1,11 +1,12 @@
 /*
  * Forked children are clean: the lanes are their parent's, and must not be written by two. What needs the interpreter's help
- * (sys.monitoring's tool id) is given back by the first callback that fires in the child.
+ * (sys.monitoring's tool id) is given back as soon as it lets us: monitoring.c.
  */
 #include "collector/collector.h"
 
 #include <pthread.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "collector/libc.h"
 
@@ -18,13 +19,20 @@ static void in_parent(void)
 /* The child has one thread, which may hold the GIL or not: plain stores only. */
 static void in_child(void)
 {
+	the.entered = the.waits_for_gil = false; /* the thread that entered stayed with the parent */
+	if (the.lanes_fd)
+		close(the.lanes_fd);
+	if (the.mapped && the.mapped != the.page)
+		munmap(the.mapped, the.settings.mapping_bytes);
+	the.lanes_fd = 0;
+	the.mapped = NULL;
 	if (!the.page)
 		return;
 	the.child = true;
 	the.armed = false;
 	the.tokens = -1;
 	the.window++;
-	if (the.hooks->forked)
+	if (the.hooks && the.hooks->forked)
 		the.hooks->forked();
 	codes_forget();
 	munmap(the.page, the.mapping_bytes);

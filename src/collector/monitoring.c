@@ -296,6 +296,37 @@ static bool register_callbacks(void)
 	return true;
 }
 
+/* In a forked child, by way of os.register_at_fork: nothing of ours may fire there any more that would give back the tool id. */
+static PyObject *in_forked_child(PyObject *self, PyObject *const *args, size_t count, PyObject *names)
+{
+	if (the.child && the.monitoring.set_events)
+		remove_all();
+	return none();
+}
+
+/* Once in a process, for it cannot be taken back. Where it fails, the first callback in the child gives back what there is. */
+static void tell_of_forks(void)
+{
+	static const struct method method = {"inferscope", in_forked_child, METHOD_FASTCALL, NULL};
+	PyObject *modules = the.python.PySys_GetObject("modules"), *posix, *tell, *argument, *name, *names, *done; /* the first two borrowed */
+
+	if (the.fork_told)
+		return;
+	posix = modules ? the.python.PyDict_GetItemString(modules, "posix") : NULL;
+	tell = posix ? the.python.PyObject_GetAttrString(posix, "register_at_fork") : NULL;
+	argument = the.python.PyCFunction_NewEx(&method, NULL, NULL);
+	name = the.python.PyUnicode_FromString("after_in_child");
+	names = name ? the.python.PyTuple_Pack(1, name) : NULL;
+	done = tell && argument && names ? the.python.PyObject_Vectorcall(tell, &argument, 0, names) : NULL;
+	the.fork_told = done != NULL;
+	drop(&done);
+	drop(&names);
+	drop(&name);
+	drop(&argument);
+	drop(&tell);
+	the.python.PyErr_Clear();
+}
+
 static int fail_install(int reason, const char *why, char *text, size_t size)
 {
 	the.python.PyErr_Clear();
@@ -331,6 +362,7 @@ static int install(char *text, size_t size)
 		return fail_install(REASON_TOOL_IDS_TAKEN, "other tools have the free tool ids 3 and 4 of sys.monitoring", text, size);
 	if (!register_callbacks())
 		return fail_install(REASON_AUDIT_HOOK, "an audit hook of the program refuses sys.monitoring.register_callback", text, size);
+	tell_of_forks();
 	return 0;
 }
 

@@ -44,6 +44,9 @@ enum { METHOD_FASTCALL = 0x80 };
 	SYMBOL(12, 99, long, PyLong_AsLong, (PyObject *)) \
 	SYMBOL(12, 99, PyObject *, PyUnicode_FromString, (const char *)) \
 	SYMBOL(12, 99, PyObject *, PyCFunction_NewEx, (const struct method *, PyObject *, PyObject *)) \
+	SYMBOL(12, 99, PyObject *, PyDict_GetItemString, (PyObject *, const char *)) \
+	SYMBOL(12, 99, PyObject *, PyTuple_Pack, (intptr_t, ...)) \
+	SYMBOL(12, 99, PyObject *, PyObject_Vectorcall, (PyObject *, PyObject *const *, size_t, PyObject *)) \
 	SYMBOL(9, 11, void *, _PyInterpreterState_GetEvalFrameFunc, (void *)) \
 	SYMBOL(9, 11, void, _PyInterpreterState_SetEvalFrameFunc, (void *, void *)) \
 	SYMBOL(8, 99, void, PyEval_SetTrace, (trace_function, PyObject *)) \

@@ -125,3 +125,100 @@ def case_scribble():
     climb(9)
     session.disarm().read().check()
     assert session.count('enter', 'climb') == expected_climb(9), session.count('enter', 'climb')
+
+
+attacher = []  # its session: this process plays it, too
+
+
+def leftovers():
+    """What of ours this process has, but for what it has as an attacher."""
+    found = []
+    if attacher:
+        attacher.pop().map.close()
+    with open('/proc/self/maps') as file:
+        found += [line.split()[-2] for line in file if 'inferscope-lanes' in line]
+    for fd in os.listdir('/proc/self/fd'):
+        try:
+            found += [fd] if 'inferscope' in os.readlink('/proc/self/fd/' + fd) else []
+        except OSError:
+            pass
+    if hasattr(sys, 'monitoring'):
+        for tool in range(6):
+            if sys.monitoring.get_tool(tool):
+                found.append('tool id %d is %s' % (tool, sys.monitoring.get_tool(tool)))
+    if sys.getprofile() or sys.gettrace():
+        found.append('a profile or trace function')
+    if len(os.listdir('/proc/self/task')) != 1:
+        found.append('threads')
+    return found
+
+
+def child_of(fork):
+    """Forks by FORK, which returns a pid; the child says what it found by its exit status and a pipe."""
+    read, write = os.pipe()
+    pid = fork()
+    if not pid:
+        try:
+            found = leftovers()
+            if climb(10) != climb(10):
+                found.append('wrong results')
+            os.write(write, repr(found + leftovers()).encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    with open(read, 'rb') as file:
+        said = file.read().decode()
+    assert os.waitpid(pid, 0)[1] == 0 and said == '[]', 'in the child: ' + said
+
+
+def in_thread(work):
+    failed = []
+
+    def run():
+        try:
+            work()
+        except BaseException as error:
+            failed.append(error)
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+
+
+def in_process(connection):
+    connection.send(leftovers())
+
+
+def children():
+    """Every way to make one."""
+    import multiprocessing
+    import subprocess
+    child_of(os.fork)
+    in_thread(lambda: child_of(os.fork))
+    here, there = multiprocessing.Pipe()
+    process = multiprocessing.get_context('fork').Process(target=in_process, args=(there,))
+    process.start()
+    found = here.recv()
+    process.join()
+    assert process.exitcode == 0 and found == [], found
+    assert subprocess.run([sys.executable, '-c', 'print(6)'], preexec_fn=lambda: climb(6), stdout=subprocess.PIPE).stdout == b'6\n'
+    assert subprocess.run([sys.executable, '-c', 'print(7)'], stdout=subprocess.PIPE, close_fds=False).stdout == b'7\n'  # vfork or posix_spawn
+    pid = os.posix_spawn('/bin/true', ['true'], {})
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+def case_children():
+    """Children of every kind are clean: with hooks on, with hooks off between two windows, with and without a switch thread, dormant."""
+    for backend in [MONITORING] if sys.version_info >= (3, 12) else [EVALUATOR, SETPROFILE, SETTRACE]:
+        for budget, may_start_thread in ((0, 1), (1, 1), (1, 0)):
+            session = Session(backend=backend, max_overhead_ppm=budget, may_start_thread=may_start_thread).arm()
+            attacher.append(session)
+            for _ in range(3):
+                climb(9)
+            assert budget == 0 or not session.page('hooks_on') or not may_start_thread
+            children()
+            climb(9)
+            session.disarm()
+            children()
+            assert leftovers() == [], leftovers()
