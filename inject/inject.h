@@ -52,6 +52,7 @@ struct target_facts {
 struct inject_options {
 	const struct procfs *procfs; /* NULL = procfs_real */
 	bool unverified;             /* go on with a Python or libc that nobody tried */
+	bool look_only;              /* nothing will be put into it: stopped or traced processes will do, and nothing needs room in it */
 	bool fresh_library;          /* tests: do not reuse a dormant one */
 	int thread_timeout_ms;       /* for one thread to stop; 0 = 50 */
 	int total_timeout_ms;        /* from the first ptrace call to the entry; 0 = 10 000 */

@@ -72,10 +72,12 @@ int preflight_process(struct target *target)
 		if (procfs_status(&target->procfs, target->pid, 0, &target->status) < 0)
 			return target_refuse(target, ERR_NO_PROCESS, "process", NULL, "there is no such process");
 	}
-	if (status->tracer)
+	if (status->tracer && target->look_only)
+		target_warn(target, "tracer", "traced by %d (%s)", (int)status->tracer, command_of(target, status->tracer, name, sizeof name));
+	else if (status->tracer)
 		return target_refuse(target, ERR_ALREADY_TRACED, "tracer", NULL, "already traced by %d (%s)", (int)status->tracer,
 		                     command_of(target, status->tracer, name, sizeof name));
-	if (status->state == 'T' || status->state == 't')
+	if ((status->state == 'T' || status->state == 't') && !target->look_only)
 		return target_refuse(target, ERR_STOPPED, "state", NULL, "it is stopped (state %c)", status->state);
 	target_note(target, "process", "%s, %u threads, state %c%s", target->facts.command, status->threads, status->state,
 	            status->ns_depth > 1 ? ", in a pid namespace of its own" : "");
@@ -197,6 +199,8 @@ static void look_for_dormant(struct target *target)
 
 int preflight_room(struct target *target)
 {
+	if (target->look_only)
+		return 0;
 	if (check_seccomp(target) < 0 || check_limits(target) < 0 || check_slots(target) < 0)
 		return -1;
 	look_for_dormant(target);

@@ -21,8 +21,10 @@ libunwinding_a_SOURCES = \
 	unwind/pyframes.c unwind/pyframes.h \
 	unwind/pyglance.c unwind/pyglance.h \
 	unwind/pyline.c \
+	unwind/pylocals.c \
 	unwind/pyreader.h \
 	unwind/pystack.c unwind/pystack.h \
+	unwind/pyvalue.c unwind/pyvalue.h \
 	unwind/symbols.c unwind/symbols.h \
 	unwind/symfile.c unwind/symfile.h \
 	unwind/symtab.c unwind/symtab.h \

@@ -52,6 +52,11 @@ int pyreader_stacks(struct pyreader *reader, void (*each)(void *context, const s
 int pyreader_code(struct pyreader *reader, uint64_t code, struct pycode *out);
 /* The line that a frame is at, by its code and instr. 0: not known, or code of the compiler's own that has no line. */
 uint32_t pyreader_line(struct pyreader *reader, uint64_t code, uint64_t instr);
+
+enum { PYLOCALS_MAX = 64, PYLOCAL_NAME_MAX = 128, PYLOCAL_VALUE_MAX = 256 };
+/* Local variables that have a value, as they are now: calls EACH with name and value (UTF-8, cut; simple values as Python writes them, lengths of containers,
+ * else the type) of at most PYLOCALS_MAX. Nothing of the target is run. Returns how many, -1: the frame is no longer that function's. */
+int pyreader_locals(struct pyreader *reader, const struct pystack *stack, uint32_t index, void (*each)(void *context, const char *name, const char *value), void *context);
 uint64_t pyreader_torn(const struct pyreader *reader); /* walks dropped */
 
 #endif

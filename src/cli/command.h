@@ -33,6 +33,7 @@ const char *command_suggest(const char *name);
 int attach_command(struct invocation *invocation, struct error *err);
 int run_command(struct invocation *invocation, struct error *err);
 int analyze_command(struct invocation *invocation, struct error *err);
+int dump_process_command(struct invocation *invocation, struct error *err);
 int dump_command(struct invocation *invocation, struct error *err);
 int assemble_command(struct invocation *invocation, struct error *err);
 int detach_command(struct invocation *invocation, struct error *err);

@@ -6,6 +6,7 @@ libcli_a_SOURCES = \
 	src/cli/completion.c \
 	src/cli/config_command.c \
 	src/cli/doctor.c \
+	src/cli/dump.c \
 	src/cli/failure.c src/cli/failure.h \
 	src/cli/help.c src/cli/help.h \
 	src/cli/measure.c src/cli/measure.h \

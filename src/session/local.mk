@@ -12,6 +12,7 @@ libsession_a_SOURCES = \
 	src/session/sampler.c src/session/sampler.h \
 	src/session/session.c src/session/session.h \
 	src/session/shadow.c src/session/shadow.h \
+	src/session/snapshot.c src/session/snapshot.h \
 	src/session/spool.c src/session/spool.h \
 	src/session/stacks.c src/session/stacks.h \
 	src/session/syscalls.c src/session/syscalls.h \

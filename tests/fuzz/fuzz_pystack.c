@@ -1,5 +1,5 @@
 /* Any bytes as the memory of a Python: its stacks read, its code named. The first byte chooses the version; the second makes reads fail. */
-/* folders: src/base unwind/pages.c unwind/pycode.c unwind/pystack.c */
+/* folders: src/base unwind/pages.c unwind/pycode.c unwind/pyframes.c unwind/pyline.c unwind/pylocals.c unwind/pystack.c unwind/pyvalue.c */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +56,14 @@ static void say_layout(struct memory *memory, const struct cpython_layout *layou
 #undef SAY
 }
 
+static void check_local(void *context, const char *name, const char *value)
+{
+	uint32_t *told = context;
+
+	if (strlen(name) >= PYLOCAL_NAME_MAX || strlen(value) >= PYLOCAL_VALUE_MAX || ++*told > PYLOCALS_MAX)
+		abort();
+}
+
 static void check(void *context, const struct pystack *stack)
 {
 	struct pyreader **reader = context;
@@ -63,10 +71,15 @@ static void check(void *context, const struct pystack *stack)
 
 	if (stack->count == 0 || stack->count > PYSTACK_FRAMES_MAX || (stack->cut && stack->count < PYSTACK_FRAMES_MAX / 4))
 		abort();
-	for (uint32_t i = 0; i < stack->count; i++)
+	for (uint32_t i = 0; i < stack->count; i++) {
+		uint32_t told = 0;
+
+		pyreader_line(*reader, stack->code[i], stack->instr[i]);
+		pyreader_locals(*reader, stack, i, check_local, &told);
 		if (pyreader_code(*reader, stack->code[i], &code) == 0
 		    && (strlen(code.name) >= sizeof code.name || strlen(code.file) >= sizeof code.file || strlen(code.qualname) >= sizeof code.qualname))
 			abort();
+	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -422,10 +422,7 @@ static const struct probe {
 	PROBE(code_qualname, code_qualname());
 	PROBE(code_linetable, code_linetable());
 	PROBE(code_bytes, NEW(PyCodeObject, co_code_adaptive));
-	PROBE(code_nlocals, AT(PyCodeObject, co_nlocals));
-	PROBE(code_nlocalsplus, NEW(PyCodeObject, co_nlocalsplus));
 	PROBE(code_localnames, LOCALS_NAMES);
-	PROBE(code_localkinds, NEW(PyCodeObject, co_localspluskinds));
 	PROBE(code_cellvars, OLD(PyCodeObject, co_cellvars));
 	PROBE(code_freevars, OLD(PyCodeObject, co_freevars));
 	PROBE(object_size, AT(PyVarObject, ob_size));

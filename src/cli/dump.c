@@ -1,0 +1,181 @@
+/* dump: the stacks of all threads of a process, now, as text or JSON. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/failure.h"
+#include "cli/process.h"
+#include "config.h"
+#include "session/snapshot.h"
+
+struct printing {
+	struct text text;
+	bool locals;
+	size_t threads;
+};
+
+/* ---- text ---- */
+
+static void add_visible(struct text *out, const char *text)
+{
+	text_add_visible(out, text, strlen(text));
+}
+
+static const char *state_words(const struct snapshot_thread *thread)
+{
+	static const char *const words[SNAPSHOT_STATES] = {
+		"running", "waiting for the GIL", "waiting for a lock", "waiting for I/O", "waiting for something to do", "sleeping", "stopped",
+	};
+
+	return words[thread->state];
+}
+
+static void text_frame(struct printing *out, const struct snapshot_frame *frame)
+{
+	text_add_string(&out->text, "    ");
+	add_visible(&out->text, frame->function);
+	text_add_string(&out->text, " (");
+	add_visible(&out->text, frame->file);
+	if (frame->line)
+		text_printf(&out->text, ":%u", frame->line);
+	text_add_string(&out->text, ")\n");
+	for (size_t i = 0; i < frame->local_count; i++) {
+		text_add_string(&out->text, "        ");
+		add_visible(&out->text, frame->locals[i].name);
+		text_add_string(&out->text, " = ");
+		add_visible(&out->text, frame->locals[i].value);
+		text_add_string(&out->text, "\n");
+	}
+}
+
+static void text_thread(void *context, const struct snapshot_thread *thread)
+{
+	struct printing *out = context;
+
+	text_printf(&out->text, "\nThread %d \"", (int)thread->tid);
+	add_visible(&out->text, thread->name);
+	text_printf(&out->text, "\": %s", state_words(thread));
+	if (thread->wait[0] && strcmp(thread->wait, "gil") != 0)
+		text_printf(&out->text, " (%s%s", thread->wait, thread->object[0] ? " on " : "");
+	if (thread->object[0])
+		add_visible(&out->text, thread->object);
+	text_printf(&out->text, "%s%s\n", thread->wait[0] && strcmp(thread->wait, "gil") != 0 ? ")" : "", thread->holds_gil ? ", holds the GIL" : "");
+	if (thread->cut)
+		text_add_string(&out->text, "    … (calls further out are left out)\n");
+	for (size_t i = 0; i < thread->count; i++)
+		text_frame(out, &thread->frames[i]);
+	if (!thread->count)
+		text_add_string(&out->text, "    (no Python)\n");
+	out->threads++;
+}
+
+static void text_head(struct printing *out, const struct target_facts *facts)
+{
+	text_printf(&out->text, "Process %d: ", (int)facts->pid);
+	add_visible(&out->text, facts->command);
+	text_printf(&out->text, "\nPython %d.%d.%d (", facts->python_major, facts->python_minor, facts->python_micro);
+	add_visible(&out->text, facts->executable);
+	text_add_string(&out->text, "), most recent call last\n");
+}
+
+static void text_tail(struct printing *out, const struct snapshot_totals *totals)
+{
+	if (totals->torn)
+		text_printf(&out->text, "\n%u stack%s changed while read, and left out\n", totals->torn, totals->torn == 1 ? "" : "s");
+}
+
+/* ---- JSON ---- */
+
+static void json_string(struct text *out, const char *key, const char *value)
+{
+	text_printf(out, "\"%s\":\"", key);
+	text_add_json(out, value, strlen(value));
+	text_add_string(out, "\"");
+}
+
+static void json_frame(struct printing *out, const struct snapshot_frame *frame)
+{
+	text_add_string(&out->text, "{\"kind\":\"python\",");
+	json_string(&out->text, "function", frame->function);
+	text_add_string(&out->text, ",");
+	json_string(&out->text, "file", frame->file);
+	text_printf(&out->text, ",\"line\":%u", frame->line);
+	if (out->locals) {
+		text_add_string(&out->text, ",\"locals\":[");
+		for (size_t i = 0; i < frame->local_count; i++) {
+			text_add_string(&out->text, i ? ",{" : "{");
+			json_string(&out->text, "name", frame->locals[i].name);
+			text_add_string(&out->text, ",");
+			json_string(&out->text, "value", frame->locals[i].value);
+			text_add_string(&out->text, "}");
+		}
+		text_add_string(&out->text, "]");
+	}
+	text_add_string(&out->text, "}");
+}
+
+static void json_thread(void *context, const struct snapshot_thread *thread)
+{
+	struct printing *out = context;
+
+	text_printf(&out->text, "%s\n{\"tid\":%d,\"inner_tid\":%d,", out->threads++ ? "," : "", (int)thread->tid, (int)thread->inner_tid);
+	json_string(&out->text, "name", thread->name);
+	text_add_string(&out->text, ",");
+	json_string(&out->text, "state", snapshot_state_name(thread->state));
+	text_add_string(&out->text, ",");
+	json_string(&out->text, "wait", thread->wait);
+	text_add_string(&out->text, ",");
+	json_string(&out->text, "object", thread->object);
+	text_printf(&out->text, ",\"holds_gil\":%s,\"cut\":%s,\"frames\":[", thread->holds_gil ? "true" : "false", thread->cut ? "true" : "false");
+	for (size_t i = 0; i < thread->count; i++) {
+		text_add_string(&out->text, i ? "," : "");
+		json_frame(out, &thread->frames[i]);
+	}
+	text_add_string(&out->text, "]}");
+}
+
+static void json_head(struct printing *out, const struct target_facts *facts)
+{
+	text_printf(&out->text, "{\"schema\":\"inferscope.dump/1\",\"inferscope\":\"%s\",\"pid\":%d,", PACKAGE_VERSION, (int)facts->pid);
+	json_string(&out->text, "command", facts->command);
+	text_add_string(&out->text, ",");
+	json_string(&out->text, "executable", facts->executable);
+	text_printf(&out->text, ",\"python\":\"%d.%d.%d\",\"threads\":[", facts->python_major, facts->python_minor, facts->python_micro);
+}
+
+static void json_tail(struct printing *out, const struct snapshot_totals *totals)
+{
+	text_printf(&out->text, "],\"torn_count\":%u}\n", totals->torn);
+}
+
+/* ---- the command ---- */
+
+int dump_process_command(struct invocation *invocation, struct error *err)
+{
+	const struct options *options = &invocation->options;
+	const struct inject_options inject = { .unverified = options_flag(options, OPT_UNVERIFIED), .look_only = true };
+	const struct snapshot_options wanted = { .locals = options_flag(options, OPT_LOCALS) };
+	struct printing printing = { .locals = wanted.locals };
+	bool json = options_flag(options, OPT_JSON);
+	struct snapshot_totals totals;
+	struct target *target = NULL;
+	int result = -1;
+	pid_t pid;
+
+	text_init(&printing.text);
+	if (process_named(invocation, true, &pid, err) < 0 || target_open(pid, &inject, &target, err) < 0)
+		goto out;
+	(json ? json_head : text_head)(&printing, target_facts(target));
+	if (snapshot_take(target, &wanted, json ? json_thread : text_thread, &printing, &totals, err) < 0)
+		goto out;
+	(json ? json_tail : text_tail)(&printing, &totals);
+	if (printing.text.failed)
+		fail(err, ERR_MEMORY, "looking at process %d", (int)pid);
+	else
+		result = fwrite(printing.text.data, 1, printing.text.length, stdout) == printing.text.length ? 0 : error_status(ERR_OUTPUT);
+out:
+	target_close(target);
+	text_done(&printing.text);
+	return result;
+}

@@ -1,0 +1,278 @@
+/* One look at all threads: who they are, what they wait for, and where they are. */
+#include "session/snapshot.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "session/observe.h"
+
+enum { THREADS_SPARE = 64, STACKS_KEPT_MAX = 1 << 16 };
+
+struct snapshot {
+	struct target *target;
+	const struct snapshot_options *options;
+	const struct procfs *procfs;
+	struct observe observe;      /* for what a thread waits in */
+	struct pyreader *reader;
+	struct pystack **stacks;     /* of all threads with Python frames, read before anything else */
+	size_t stack_count, stack_capacity;
+	struct arena arena;          /* of the thread at hand */
+	struct snapshot_totals *totals;
+	bool failed;                 /* out of memory */
+};
+
+const char *snapshot_state_name(enum snapshot_state state)
+{
+	static const char *const names[SNAPSHOT_STATES] = { "running", "gil_wait", "lock_wait", "io_wait", "idle", "sleep", "stopped" };
+
+	return (unsigned)state < SNAPSHOT_STATES ? names[state] : "unknown";
+}
+
+/* ---- Python stacks ---- */
+
+static int memory_read(void *context, uint64_t addr, void *buffer, size_t size)
+{
+	return target_read(context, addr, buffer, size);
+}
+
+static void stack_keep(void *context, const struct pystack *stack)
+{
+	struct snapshot *snapshot = context;
+	struct pystack *copy;
+
+	if (snapshot->stack_count == snapshot->stack_capacity) {
+		size_t capacity = snapshot->stack_capacity ? snapshot->stack_capacity * 2 : 64;
+		struct pystack **stacks = capacity <= STACKS_KEPT_MAX ? realloc(snapshot->stacks, capacity * sizeof *stacks) : NULL;
+
+		snapshot->failed = snapshot->failed || !stacks;
+		if (!stacks)
+			return;
+		snapshot->stacks = stacks;
+		snapshot->stack_capacity = capacity;
+	}
+	copy = malloc(sizeof *copy);
+	snapshot->failed = snapshot->failed || !copy;
+	if (!copy)
+		return;
+	*copy = *stack;
+	snapshot->stacks[snapshot->stack_count++] = copy;
+}
+
+/* The stack of a thread; where it has one in several interpreters, that with the GIL. */
+static const struct pystack *stack_of(const struct snapshot *snapshot, pid_t inner_tid)
+{
+	const struct pystack *found = NULL;
+
+	for (size_t i = 0; i < snapshot->stack_count; i++)
+		if (snapshot->stacks[i]->tid == inner_tid && (!found || snapshot->stacks[i]->holds_gil))
+			found = snapshot->stacks[i];
+	return found;
+}
+
+/* ---- what a thread does ---- */
+
+static enum snapshot_state state_of_wait(const char *wait)
+{
+	static const struct { const char *name; enum snapshot_state state; } rows[] = {
+		{ "gil", SNAPSHOT_GIL_WAIT }, { "futex", SNAPSHOT_LOCK_WAIT }, { "futex_wait", SNAPSHOT_LOCK_WAIT }, { "futex_waitv", SNAPSHOT_LOCK_WAIT },
+		{ "nanosleep", SNAPSHOT_SLEEP }, { "clock_nanosleep", SNAPSHOT_SLEEP }, { "pause", SNAPSHOT_SLEEP }, { "restart_syscall", SNAPSHOT_SLEEP }, { "rt_sigsuspend", SNAPSHOT_SLEEP },
+		{ "epoll_wait", SNAPSHOT_IDLE }, { "epoll_pwait", SNAPSHOT_IDLE }, { "epoll_pwait2", SNAPSHOT_IDLE }, { "poll", SNAPSHOT_IDLE }, { "ppoll", SNAPSHOT_IDLE },
+		{ "select", SNAPSHOT_IDLE }, { "pselect6", SNAPSHOT_IDLE }, { "accept", SNAPSHOT_IDLE }, { "accept4", SNAPSHOT_IDLE }, { "rt_sigtimedwait", SNAPSHOT_IDLE },
+		{ "wait4", SNAPSHOT_IDLE }, { "waitid", SNAPSHOT_IDLE }, { "", SNAPSHOT_RUNNING },
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (strcmp(rows[i].name, wait) == 0)
+			return rows[i].state;
+	return SNAPSHOT_IO_WAIT;
+}
+
+/* select() without descriptors is a sleep: time.sleep() up to 3.10. And what is read from or written to is worth its name. */
+static void arguments_tell(const struct snapshot *snapshot, struct snapshot_thread *thread)
+{
+	unsigned long long number, first;
+	char file[64], line[256], path[64];
+	ssize_t length;
+
+	snprintf(file, sizeof file, "task/%d/syscall", (int)thread->tid);
+	if (procfs_read(snapshot->procfs, target_facts(snapshot->target)->pid, file, line, sizeof line) <= 0 || sscanf(line, "%llu 0x%llx", &number, &first) != 2)
+		return;
+	if (thread->state == SNAPSHOT_IDLE && first == 0 && (strcmp(thread->wait, "select") == 0 || strcmp(thread->wait, "pselect6") == 0))
+		thread->state = SNAPSHOT_SLEEP;
+	if (thread->state != SNAPSHOT_IO_WAIT && strncmp(thread->wait, "accept", 6) != 0)
+		return;
+	snprintf(file, sizeof file, "%s/%d/fd/%llu", snapshot->procfs->root, (int)target_facts(snapshot->target)->pid, first);
+	length = first < 1u << 20 ? readlink(file, path, sizeof path - 1) : -1;
+	if (length <= 0)
+		return;
+	path[length] = '\0';
+	snprintf(thread->object, sizeof thread->object, "fd %llu (%s)", first, path);
+}
+
+static void thread_state_read(const struct snapshot *snapshot, char letter, struct snapshot_thread *thread)
+{
+	if (letter == 'T' || letter == 't')
+		thread->state = SNAPSHOT_STOPPED;
+	else if (letter == 'R')
+		thread->state = SNAPSHOT_RUNNING;
+	if (letter == 'R')
+		return;
+	observe_wait(&snapshot->observe, thread->tid, thread->wait, sizeof thread->wait);
+	if (thread->state == SNAPSHOT_STOPPED)
+		return;
+	thread->state = letter == 'D' ? SNAPSHOT_IO_WAIT : state_of_wait(thread->wait);
+	arguments_tell(snapshot, thread);
+}
+
+/* ---- frames ---- */
+
+static const char *keep(struct snapshot *snapshot, const char *text)
+{
+	const char *copy = arena_strndup(&snapshot->arena, text, strlen(text));
+
+	snapshot->failed = snapshot->failed || !copy;
+	return copy ? copy : "";
+}
+
+struct locals {
+	struct snapshot *snapshot;
+	struct snapshot_local *list;
+	size_t count;
+};
+
+static void local_keep(void *context, const char *name, const char *value)
+{
+	struct locals *locals = context;
+
+	if (locals->count < PYLOCALS_MAX)
+		locals->list[locals->count++] = (struct snapshot_local){ keep(locals->snapshot, name), keep(locals->snapshot, value) };
+}
+
+static void python_frame(struct snapshot *snapshot, const struct pystack *stack, uint32_t index, struct snapshot_frame *out)
+{
+	struct locals locals = { .snapshot = snapshot };
+	struct pycode code;
+
+	*out = (struct snapshot_frame){ .function = "?", .file = "" };
+	if (pyreader_code(snapshot->reader, stack->code[index], &code) == 0) {
+		out->function = keep(snapshot, code.qualname);
+		out->file = keep(snapshot, code.file);
+		out->line = pyreader_line(snapshot->reader, stack->code[index], stack->instr[index]);
+	}
+	if (!snapshot->options->locals || !(locals.list = arena_alloc(&snapshot->arena, PYLOCALS_MAX * sizeof *locals.list)))
+		return;
+	pyreader_locals(snapshot->reader, stack, index, local_keep, &locals);
+	out->locals = locals.list;
+	out->local_count = locals.count;
+}
+
+static void frames_make(struct snapshot *snapshot, const struct pystack *python, struct snapshot_thread *thread)
+{
+	struct snapshot_frame *frames = arena_alloc(&snapshot->arena, (python->count ? python->count : 1) * sizeof *frames);
+
+	snapshot->failed = snapshot->failed || !frames;
+	if (!frames)
+		return;
+	for (uint32_t i = python->count; i-- > 0;)
+		python_frame(snapshot, python, i, &frames[thread->count++]);
+	thread->frames = frames;
+}
+
+/* ---- threads ---- */
+
+static void thread_tell(struct snapshot *snapshot, pid_t tid, void (*each)(void *context, const struct snapshot_thread *thread), void *context)
+{
+	struct snapshot_thread thread = { .tid = tid };
+	const struct pystack *python;
+	struct proc_status status;
+
+	if (procfs_status(snapshot->procfs, target_facts(snapshot->target)->pid, tid, &status) < 0 || status.state == 'Z' || status.state == 'X')
+		return; /* it has ended */
+	thread.inner_tid = status.inner_pid ? status.inner_pid : tid;
+	snprintf(thread.name, sizeof thread.name, "%.31s", status.name);
+	python = stack_of(snapshot, thread.inner_tid);
+	thread_state_read(snapshot, status.state, &thread);
+	thread.holds_gil = python && python->holds_gil;
+	thread.cut = python && python->cut;
+	arena_init(&snapshot->arena);
+	if (python)
+		frames_make(snapshot, python, &thread);
+	snapshot->totals->threads++;
+	each(context, &thread);
+	arena_done(&snapshot->arena);
+}
+
+static int tid_compare(const void *a, const void *b)
+{
+	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static int threads_tell(struct snapshot *snapshot, void (*each)(void *context, const struct snapshot_thread *thread), void *context, struct error *err)
+{
+	pid_t pid = target_facts(snapshot->target)->pid, *tids;
+	ssize_t count = procfs_threads(snapshot->procfs, pid, NULL, 0);
+	size_t room = count > 0 ? (size_t)count + THREADS_SPARE : 0;
+
+	if (count <= 0)
+		return fail(err, ERR_EXITED, "process %d has ended", (int)pid);
+	tids = malloc(room * sizeof *tids);
+	if (!tids)
+		return fail(err, ERR_MEMORY, "looking at process %d", (int)pid);
+	count = procfs_threads(snapshot->procfs, pid, tids, room);
+	if (count > (ssize_t)room)
+		count = (ssize_t)room;
+	qsort(tids, count > 0 ? (size_t)count : 0, sizeof *tids, tid_compare);
+	for (ssize_t i = 0; i < count && !snapshot->failed; i++)
+		thread_tell(snapshot, tids[i], each, context);
+	free(tids);
+	if (snapshot->failed)
+		return fail(err, ERR_MEMORY, "looking at process %d", (int)pid);
+	if (!target_alive(snapshot->target))
+		return fail(err, ERR_EXITED, "process %d has ended", (int)pid);
+	return 0;
+}
+
+static int python_read(struct snapshot *snapshot, struct error *err)
+{
+	const struct target_facts *facts = target_facts(snapshot->target);
+	const struct remote_memory memory = { memory_read, snapshot->target };
+	remote_addr runtime = target_symbol(snapshot->target, "_PyRuntime");
+
+	if (!runtime)
+		return fail(err, ERR_NOT_PYTHON, "the interpreter of process %d does not tell where its state lies", (int)facts->pid);
+	observe_init(&snapshot->observe, snapshot->procfs, facts->pid, facts->pid != facts->inner_pid);
+	snapshot->observe.runtime = runtime;
+	snapshot->observe.runtime_end = runtime + (facts->python_hex >= 0x030b0000 ? 1 << 20 : 1 << 14); /* as in session.c */
+	if (pyreader_open(&memory, runtime, facts->python_hex, facts->tid_offset, &snapshot->reader, err) < 0)
+		return -1;
+	if (pyreader_stacks(snapshot->reader, stack_keep, snapshot) < 0)
+		return target_alive(snapshot->target) ? fail(err, ERR_TIMEOUT, "the interpreter of process %d could not be read", (int)facts->pid) : fail(err, ERR_EXITED, "process %d has ended", (int)facts->pid);
+	return 0;
+}
+
+int snapshot_take(struct target *target, const struct snapshot_options *options, void (*each)(void *context, const struct snapshot_thread *thread), void *context,
+            struct snapshot_totals *totals, struct error *err)
+{
+	struct snapshot snapshot = { .target = target, .options = options, .procfs = &procfs_real, .totals = totals };
+	int result = -1;
+
+	memset(totals, 0, sizeof *totals);
+	if (python_read(&snapshot, err) < 0)
+		goto out;
+	result = threads_tell(&snapshot, each, context, err);
+	totals->torn = (uint32_t)pyreader_torn(snapshot.reader);
+out:
+	for (size_t i = 0; i < snapshot.stack_count; i++)
+		free(snapshot.stacks[i]);
+	free(snapshot.stacks);
+	if (snapshot.reader)
+		pyreader_close(snapshot.reader);
+	observe_done(&snapshot.observe);
+	return result;
+}

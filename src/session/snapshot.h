@@ -1,0 +1,53 @@
+/*
+ * What all threads of a process do now: their Python stacks, read from outside. Nothing is stopped, and nothing is put into the process.
+ */
+#ifndef INFERSCOPE_SESSION_SNAPSHOT_H
+#define INFERSCOPE_SESSION_SNAPSHOT_H
+
+#include <stdbool.h>
+
+#include "inject/inject.h"
+#include "unwind/pystack.h"
+
+struct snapshot_local {
+	const char *name, *value;
+};
+
+struct snapshot_frame {
+	const char *function; /* qualified name */
+	const char *file;     /* "" = not known */
+	uint32_t line;        /* 0 = not known */
+	/* Python, when wanted */
+	const struct snapshot_local *locals;
+	size_t local_count;
+};
+
+enum snapshot_state { SNAPSHOT_RUNNING, SNAPSHOT_GIL_WAIT, SNAPSHOT_LOCK_WAIT, SNAPSHOT_IO_WAIT, SNAPSHOT_IDLE, SNAPSHOT_SLEEP, SNAPSHOT_STOPPED, SNAPSHOT_STATES };
+
+struct snapshot_thread {
+	pid_t tid, inner_tid;
+	char name[32];
+	enum snapshot_state state;
+	char wait[32];       /* the system call it is in, "" = none */
+	char object[128];    /* what it does I/O on: "fd 5 (socket:[123])"; "" = not known */
+	bool holds_gil, cut; /* cut: outer Python frames are missing */
+	const struct snapshot_frame *frames; /* outermost first */
+	size_t count;
+};
+
+struct snapshot_totals {
+	uint32_t threads, torn; /* Python stacks that could not be read in one piece */
+};
+
+struct snapshot_options {
+	bool locals;
+};
+
+const char *snapshot_state_name(enum snapshot_state state); /* "running", "gil_wait", … */
+
+/* Calls EACH for every thread, by tid; what it gets lives during the call. ERR_EXITED, ERR_NOT_PYTHON, ERR_PYTHON_VERSION, ERR_TIMEOUT (the interpreter's
+ * memory does not hold still), ERR_MEMORY. */
+int snapshot_take(struct target *target, const struct snapshot_options *options, void (*each)(void *context, const struct snapshot_thread *thread), void *context,
+            struct snapshot_totals *totals, struct error *err);
+
+#endif
