@@ -6,21 +6,18 @@
 #include "inject/critical.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
-#include <sys/uio.h>
-#include <sys/wait.h>
 #include <time.h>
 
 #include "inject/resume.h"
 #include "inject/seccomp.h"
 #include "inject/steps.h"
+#include "inject/tracee.h"
 
 /* Newer than some build machines' headers. */
 #define GET_SECCOMP_FILTER 0x420c
@@ -33,49 +30,10 @@ struct rseq_configuration {
 #define FLAT_CODE_SEGMENT 0x33 /* __USER_CS of a 64-bit task */
 #define NS_PER_MS 1000000ull
 
-static long sys6(long nr, long a, long b, long c, long d, long e, long f)
-{
-	register long r10 __asm__("r10") = d;
-	register long r8 __asm__("r8") = e;
-	register long r9 __asm__("r9") = f;
-	long result;
-
-	__asm__ volatile("syscall" : "=a"(result) : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
-	return result;
-}
-
-static long trace(long request, pid_t tid, long addr, const volatile void *data)
-{
-	return sys6(SYS_ptrace, request, tid, addr, (long)data, 0, 0);
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec time;
-
-	sys6(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&time, 0, 0, 0, 0);
-	return (uint64_t)time.tv_sec * 1000000000ull + (uint64_t)time.tv_nsec;
-}
-
 static void step(const struct window *window, int number)
 {
 	if (window->step)
 		window->step(window->step_context, number);
-}
-
-static int read_target(const struct window *window, uint64_t addr, void *out, size_t size)
-{
-	struct iovec here = { out, size }, there = { (void *)(uintptr_t)addr, size };
-
-	return sys6(SYS_process_vm_readv, window->tid, (long)&here, 1, (long)&there, 1, 0) == (long)size ? 0 : -1;
-}
-
-/* The alarm ends this process (default action): the thread that never stopped is free again by our death. */
-static void alarm_set(uint32_t ms)
-{
-	struct itimerval timer = { { 0, 0 }, { ms / 1000, (ms % 1000) * 1000l } };
-
-	sys6(SYS_setitimer, ITIMER_REAL, (long)&timer, 0, 0, 0, 0);
 }
 
 enum outcome { GO_ON, RETRY, END };
@@ -101,21 +59,13 @@ static bool in_rseq(struct window *window)
 	uint64_t pointer = 0;
 
 	memset(&config, 0, sizeof config);
-	window->rseq_known = trace(GET_RSEQ_CONFIGURATION, window->tid, sizeof config, &config) > 0 && config.pointer;
+	window->rseq_known = raw_ptrace(GET_RSEQ_CONFIGURATION, window->tid, sizeof config, &config) > 0 && config.pointer;
 	if (!window->rseq_known)
 		return false;
 	window->rseq_offset = config.pointer - window->regs.fs_base;
-	if (read_target(window, config.pointer + 8, &pointer, sizeof pointer) < 0 || pointer == 0)
+	if (tracee_read(window->tid, config.pointer + 8, &pointer, sizeof pointer) < 0 || pointer == 0)
 		return false;
-	return read_target(window, pointer, &section, sizeof section) == 0 && window->regs.rip - section.start < section.length;
-}
-
-/* Blocked in a call that was waiting: not inside malloc whatever its return address is. */
-static bool in_interrupted_call(const struct user_regs_struct *regs)
-{
-	long result = (long)regs->rax;
-
-	return (long)regs->orig_rax >= 0 && (result == -512 || result == -513 || result == -514 || result == -516 || result == -EINTR);
+	return tracee_read(window->tid, pointer, &section, sizeof section) == 0 && window->regs.rip - section.start < section.length;
 }
 
 /*
@@ -128,11 +78,11 @@ static bool in_lockless_libc(struct window *window)
 	uint32_t multiple;
 
 	memcpy(&multiple, window->tcb + 0x18, sizeof multiple);
-	if (window->single_thread_flag && read_target(window, window->single_thread_flag, &single, 1) < 0)
+	if (window->single_thread_flag && tracee_read(window->tid, window->single_thread_flag, &single, 1) < 0)
 		return true;
 	if (!single && multiple)
 		return false;
-	if (in_interrupted_call(&window->regs))
+	if (tracee_was_waiting(&window->regs))
 		return false;
 	for (int i = 0; i < 4; i++)
 		if (window->regs.rip >= window->libc_text[i][0] && window->regs.rip < window->libc_text[i][1])
@@ -146,12 +96,12 @@ static bool is_glibc_thread(struct window *window)
 	uint64_t self, again;
 	int32_t tid;
 
-	if (window->regs.cs != FLAT_CODE_SEGMENT || read_target(window, window->regs.fs_base, window->tcb, sizeof window->tcb) < 0)
+	if (window->regs.cs != FLAT_CODE_SEGMENT || tracee_read(window->tid, window->regs.fs_base, window->tcb, sizeof window->tcb) < 0)
 		return false;
 	memcpy(&self, window->tcb, sizeof self);
 	memcpy(&again, window->tcb + 0x10, sizeof again);
 	return self == window->regs.fs_base && again == self &&
-	       read_target(window, window->regs.fs_base + window->tid_offset, &tid, sizeof tid) == 0 && tid == window->inner_tid;
+	       tracee_read(window->tid, window->regs.fs_base + window->tid_offset, &tid, sizeof tid) == 0 && tid == window->inner_tid;
 }
 
 static bool has_pending(const struct window *window, uint64_t blocked)
@@ -160,7 +110,7 @@ static bool has_pending(const struct window *window, uint64_t blocked)
 	siginfo_t info;
 
 	for (args.flags = 0; args.flags < 2; args.flags++)
-		for (args.off = 0; args.off < 128 && trace(PTRACE_PEEKSIGINFO, window->tid, (long)&args, &info) > 0; args.off++)
+		for (args.off = 0; args.off < 128 && raw_ptrace(PTRACE_PEEKSIGINFO, window->tid, (long)&args, &info) > 0; args.off++)
 			if (!(blocked >> (info.si_signo - 1) & 1))
 				return true;
 	return false;
@@ -175,7 +125,7 @@ static int64_t watched_ms(const struct window *window)
 
 	if (window->status_fd < 0 || window->watched_since_ns == 0)
 		return 0;
-	got = sys6(SYS_pread64, window->status_fd, (long)text, sizeof text - 1, 0, 0, 0);
+	got = raw_call(SYS_pread64, window->status_fd, (long)text, sizeof text - 1, 0, 0, 0);
 	for (long i = 0; i + 25 < got; i++) {
 		if (text[i] != '\n' || text[i + 1] != 'v' || text[i + 10] != '_' || text[i + 24] != ':')
 			continue;
@@ -194,13 +144,13 @@ static int64_t watched_ms(const struct window *window)
 static enum outcome judge_seccomp(struct window *window)
 {
 	for (long i = 0; ; i++) {
-		long count = trace(GET_SECCOMP_FILTER, window->tid, i, NULL);
+		long count = raw_ptrace(GET_SECCOMP_FILTER, window->tid, i, NULL);
 		enum seccomp_verdict verdict;
 		int nr = 0;
 
 		if (count == -ENOENT && i > 0)
 			return GO_ON;
-		if (count < 0 || count > WINDOW_FILTER_MAX || trace(GET_SECCOMP_FILTER, window->tid, i, window->filter) != count)
+		if (count < 0 || count > WINDOW_FILTER_MAX || raw_ptrace(GET_SECCOMP_FILTER, window->tid, i, window->filter) != count)
 			return end_with(window, WINDOW_SECCOMP_UNREADABLE, count < 0 ? (int)-count : EINVAL);
 		verdict = seccomp_judge(window->filter, (size_t)count, window->slot_entry, window->clone_flags, &nr);
 		if (verdict != SECCOMP_FINE)
@@ -211,23 +161,23 @@ static enum outcome judge_seccomp(struct window *window)
 /* Waits for the stop. The alarm is its time limit. */
 static enum outcome wait_for_stop(struct window *window, bool *stopped)
 {
-	int status = 0;
-	long got;
+	int signal;
 
-	do
-		got = sys6(SYS_wait4, window->tid, (long)&status, __WALL, 0, 0, 0);
-	while (got == -EINTR);
-	*stopped = got == window->tid && WIFSTOPPED(status);
-	if (got != window->tid || !WIFSTOPPED(status))
-		return end_with(window, WINDOW_GONE, 0);
-	if (status >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(status) == SIGTRAP)
-		return GO_ON;
-	if (status >> 16 == PTRACE_EVENT_STOP)
-		return end_with(window, WINDOW_STOPPED, 0);
-	/* A signal on its way: it goes on its way. */
-	trace(PTRACE_DETACH, window->tid, 0, (void *)(long)(status >> 16 ? 0 : WSTOPSIG(status)));
 	*stopped = false;
-	return retry(window, REASON_SIGNAL);
+	switch (tracee_wait(window->tid, 0, &signal)) {
+	case TRACEE_STOPPED:
+		*stopped = true;
+		return GO_ON;
+	case TRACEE_JOB:
+		*stopped = true;
+		return end_with(window, WINDOW_STOPPED, 0);
+	case TRACEE_SIGNAL:
+		tracee_pass_signal(window->tid, signal);
+		return retry(window, REASON_SIGNAL);
+	case TRACEE_GONE:
+		break;
+	}
+	return end_with(window, WINDOW_GONE, 0);
 }
 
 /* Everything that only looks. RESUME is filled first of all: whatever comes, let_go() repairs what our stop ended early. */
@@ -235,20 +185,18 @@ static enum outcome check(struct window *window, uint64_t *blocked, struct resum
 {
 	long error;
 
-	if (trace(PTRACE_GETREGS, window->tid, 0, &window->regs) < 0)
+	if (raw_ptrace(PTRACE_GETREGS, window->tid, 0, &window->regs) < 0)
 		return end_with(window, WINDOW_GONE, 0);
 	step(window, STEP_REGISTERS);
-	window->watched_ms = in_interrupted_call(&window->regs) ? watched_ms(window) : 0;
+	window->watched_ms = tracee_was_waiting(&window->regs) ? watched_ms(window) : 0;
 	resume_plan(&window->regs, window->watched_ms, resume);
 	window->repaired = resume->repaired;
-	error = trace(PTRACE_GETSIGMASK, window->tid, 8, blocked);
+	error = raw_ptrace(PTRACE_GETSIGMASK, window->tid, 8, blocked);
 	if (error < 0)
 		return end_with(window, WINDOW_FAILED, (int)-error);
 	/* With a signal to be delivered the kernel does the exact thing by itself. */
-	if (resume->heeds_signals && has_pending(window, *blocked)) {
-		resume->repaired = false;
+	if (resume->heeds_signals && has_pending(window, *blocked))
 		return retry(window, REASON_PENDING);
-	}
 	if (!is_glibc_thread(window))
 		return end_with(window, WINDOW_ODD_THREAD, 0);
 	if (in_rseq(window))
@@ -261,16 +209,15 @@ static enum outcome check(struct window *window, uint64_t *blocked, struct resum
 /* A call that our stop ended with EINTR is made again, though we do not enter. */
 static void let_go(struct window *window, const struct resume *resume)
 {
-	if (resume->repaired) {
-		struct user_regs_struct regs = window->regs;
+	struct user_regs_struct regs = window->regs;
 
-		regs.rip = resume->rip;
-		regs.rax = resume->rax;
+	if (resume->repaired && resume->r10 != regs.r10) {
 		regs.r10 = resume->r10;
-		regs.orig_rax = (unsigned long long)-1;
-		trace(PTRACE_SETREGS, window->tid, 0, &regs);
+		raw_ptrace(PTRACE_SETREGS, window->tid, 0, &regs);
 	}
-	trace(PTRACE_DETACH, window->tid, 0, NULL);
+	if (resume->repaired)
+		tracee_repeat_call(window->tid);
+	tracee_detach(window->tid, 0);
 }
 
 static enum outcome hand_over(struct window *window, uint64_t blocked, const struct resume *resume)
@@ -286,25 +233,25 @@ static enum outcome hand_over(struct window *window, uint64_t blocked, const str
 	long error;
 
 	window->entering = true;
-	if (sys6(SYS_pwrite64, window->memory_fd, (long)&saved, sizeof saved, (long)window->slot_saved, 0, 0) != (long)sizeof saved) {
+	if (raw_call(SYS_pwrite64, window->memory_fd, (long)&saved, sizeof saved, (long)window->slot_saved, 0, 0) != (long)sizeof saved) {
 		window->entering = false;
 		return end_with(window, WINDOW_FAILED, EIO);
 	}
 	step(window, STEP_SAVED);
 	entry.rip = window->slot_entry;
 	entry.orig_rax = (unsigned long long)-1;
-	error = trace(PTRACE_SETREGS, window->tid, 0, &entry);
+	error = raw_ptrace(PTRACE_SETREGS, window->tid, 0, &entry);
 	if (error < 0) {
 		/* The thread is as it was: the slot too. */
 		memset(&saved, 0, sizeof saved);
-		sys6(SYS_pwrite64, window->memory_fd, (long)&saved, sizeof saved, (long)window->slot_saved, 0, 0);
+		raw_call(SYS_pwrite64, window->memory_fd, (long)&saved, sizeof saved, (long)window->slot_saved, 0, 0);
 		window->entering = false;
 		return end_with(window, WINDOW_FAILED, (int)-error);
 	}
 	step(window, STEP_ENTERED);
 	/* Only after SETREGS: the stub puts the mask back, nobody else would. Not under seccomp: it may be unable to. */
 	if (!window->seccomp)
-		trace(PTRACE_SETSIGMASK, window->tid, 8, &all);
+		raw_ptrace(PTRACE_SETSIGMASK, window->tid, 8, &all);
 	step(window, STEP_MASKED);
 	window->result = WINDOW_ENTERED;
 	return END;
@@ -318,61 +265,40 @@ static enum outcome try_once(struct window *window)
 	uint64_t blocked = 0, held_ns;
 	long error;
 
-	alarm_set(window->stop_timeout_ms);
-	error = trace(PTRACE_SEIZE, window->tid, 0, NULL);
+	raw_alarm(window->stop_timeout_ms);
+	error = raw_ptrace(PTRACE_SEIZE, window->tid, 0, NULL);
 	if (error < 0)
 		return error == -ESRCH ? end_with(window, WINDOW_GONE, 0) : end_with(window, WINDOW_NO_SEIZE, (int)-error);
 	step(window, STEP_SEIZED);
-	window->interrupted_ns = now_ns();
-	trace(PTRACE_INTERRUPT, window->tid, 0, NULL);
+	window->interrupted_ns = raw_now_ns();
+	raw_ptrace(PTRACE_INTERRUPT, window->tid, 0, NULL);
 	step(window, STEP_INTERRUPTED);
 	outcome = wait_for_stop(window, &stopped);
 	window->held = stopped;
-	alarm_set(window->hold_timeout_ms);
+	raw_alarm(window->hold_timeout_ms);
 	step(window, STEP_STOPPED);
 	if (outcome == GO_ON)
 		outcome = check(window, &blocked, &resume);
 	if (outcome == GO_ON)
 		outcome = hand_over(window, blocked, &resume);
 	if (stopped && window->result == WINDOW_ENTERED)
-		trace(PTRACE_DETACH, window->tid, 0, NULL);
+		tracee_detach(window->tid, 0);
 	else if (stopped)
 		let_go(window, &resume);
-	held_ns = now_ns() - window->interrupted_ns;
+	held_ns = raw_now_ns() - window->interrupted_ns;
 	window->held = false;
-	alarm_set(0);
+	raw_alarm(0);
 	if (held_ns > window->hold_ns)
 		window->hold_ns = held_ns;
 	window->hold_total_ns += held_ns;
 	return outcome;
 }
 
-/* The stack that the calls below will use. */
-static __attribute__((noinline)) void touch_stack(void)
-{
-	unsigned char stack[32768];
-
-	for (size_t i = 0; i < sizeof stack; i += 1024)
-		*(volatile unsigned char *)(stack + i) = 0;
-	sys6(SYS_mlock, (long)stack, sizeof stack, 0, 0, 0, 0);
-}
-
 void window_process(struct window *window)
 {
-	uint64_t all_but_alarm = ~(1ull << (SIGALRM - 1));
-	struct { void (*handler)(int); unsigned long flags; void (*restorer)(void); uint64_t mask; } action = { 0 };
 	struct timespec nap = { 0, 0 };
-	struct sched_param real_time = { 1 };
 
-	touch_stack();
-	/* Failing to lock it (RLIMIT_MEMLOCK) is no reason to stop. */
-	sys6(SYS_mlock, (long)window, sizeof *window, 0, 0, 0, 0);
-	sys6(SYS_mlock, (long)(uintptr_t)&sys6 & ~0xfffl, 16384, 0, 0, 0, 0);
-	sys6(SYS_rt_sigaction, SIGALRM, (long)&action, 0, 8, 0, 0);
-	sys6(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all_but_alarm, 0, 8, 0, 0);
-	sys6(SYS_setpgid, 0, 0, 0, 0, 0, 0); /* a Ctrl-Z or SIGSTOP for the attacher's group is not for us */
-	/* On busy machines the hold is mostly us waiting for a CPU (malloc storm, 12 runnable on 2 CPUs: p95 22 to 7 ms). May be refused. */
-	sys6(SYS_sched_setscheduler, 0, SCHED_FIFO, (long)&real_time, 0, 0, 0);
+	raw_process(window, sizeof *window, (uintptr_t)&window_process, 0);
 	while (window->tries < window->max_tries) {
 		enum outcome outcome;
 
@@ -381,11 +307,11 @@ void window_process(struct window *window)
 		if (outcome == END)
 			break;
 		/* Off the beat of whatever the target does, 100 to 350 us. */
-		nap.tv_nsec = 100000 + (long)(now_ns() % 250000);
-		sys6(SYS_nanosleep, (long)&nap, 0, 0, 0, 0, 0);
+		nap.tv_nsec = 100000 + (long)(raw_now_ns() % 250000);
+		raw_call(SYS_nanosleep, (long)&nap, 0, 0, 0, 0, 0);
 	}
 	if (window->result == WINDOW_NOT_RUN)
 		window->result = WINDOW_NO_MOMENT;
 	step(window, STEP_RELEASED);
-	sys6(SYS_exit_group, 0, 0, 0, 0, 0, 0);
+	raw_call(SYS_exit_group, 0, 0, 0, 0, 0, 0);
 }

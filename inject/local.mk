@@ -8,7 +8,8 @@ libinject_a_SOURCES = \
 	inject/enter.c \
 	inject/gate.c \
 	inject/guest.c \
-	inject/hold.h \
+	inject/hold.c inject/hold.h \
+	inject/holder.c inject/holder.h \
 	inject/image.c inject/image.h \
 	inject/images.c \
 	inject/memory.c inject/memory.h \
@@ -21,6 +22,7 @@ libinject_a_SOURCES = \
 	inject/steps.c inject/steps.h \
 	inject/target.c inject/target.h \
 	inject/threads.c inject/threads.h \
+	inject/tracee.c inject/tracee.h \
 	inject/window.c
 # launch: starting a program at its gate
 libinject_a_SOURCES += inject/launch.c inject/launch.h inject/launch_gate.c inject/launch_gate.h inject/launch_gate_code.S

@@ -124,11 +124,12 @@ enum thread_kind resume_kind(long nr, const uint64_t args[6], int64_t *timeout_m
 	return THREAD_UNKNOWN;
 }
 
-static bool is_prone(long nr)
+bool resume_is_prone(long nr)
 {
 	const struct call *call = call_find(nr);
 
-	return call && call->prone;
+	/* connect() cannot be made again quite as it was (EALREADY for EINPROGRESS), but that is for the case that it times out. */
+	return nr == SYS_connect || (call && call->prone);
 }
 
 /* What is left of epoll_wait's milliseconds; rounded up, so that it never ends early, and never turned into "at once". */
@@ -167,7 +168,7 @@ void resume_plan(const struct user_regs_struct *regs, int64_t watched_ms, struct
 		out->restarts = true;
 		break;
 	case -EINTR:
-		if (!is_prone(nr))
+		if (!resume_is_prone(nr))
 			break;
 		out->rip = regs->rip - 2;
 		out->rax = regs->orig_rax;

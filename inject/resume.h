@@ -24,6 +24,9 @@ enum thread_kind resume_kind(long nr, const uint64_t args[6], int64_t *timeout_m
 /* "futex", "epoll_wait", … or "call N". Static or in BUFFER. */
 const char *resume_call_name(long nr, char *buffer, unsigned size);
 
+/* Does NR say EINTR after a stop, though no handler ran? */
+bool resume_is_prone(long nr);
+
 struct resume {
 	uint64_t rip, rax, r10;
 	uint64_t interrupted_rip; /* with rax = -EINTR, if a caught signal came meanwhile */

@@ -42,7 +42,8 @@ void thread_classify(const char *line, struct candidate *out)
 		}
 		at = end;
 	}
-	out->sp = strtoull(at, NULL, 16);
+	out->sp = strtoull(at, &end, 16);
+	out->pc = strtoull(end, NULL, 16);
 	out->first_argument = args[0];
 	out->kind = resume_kind(out->nr, args, &out->timeout_ms);
 }
@@ -73,8 +74,7 @@ static bool is_file_io(const struct target *target, const struct candidate *thre
 	return name[0] == '/' && strncmp(name, "/dev/pts/", 9) != 0 && strncmp(name, "/dev/tty", 8) != 0;
 }
 
-/* False when TID cannot be borrowed at all. */
-static bool look_at(const struct target *target, pid_t tid, struct candidate *out)
+bool thread_look(const struct target *target, pid_t tid, struct candidate *out)
 {
 	struct proc_status status;
 	char name[64], text[4096];
@@ -179,7 +179,7 @@ static bool best_of(const struct target *target, const struct choice *choice, st
 		pid_t tid = tids[(first + i) % count];
 		struct candidate now;
 
-		if (was_tried(choice, tid) || !look_at(target, tid, &now))
+		if (was_tried(choice, tid) || !thread_look(target, tid, &now))
 			continue;
 		if (now.kind == THREAD_PRONE_FINITE)
 			watch_update(watch, &now);
@@ -196,7 +196,7 @@ bool thread_still_fit(const struct target *target, struct candidate *thread)
 {
 	struct candidate now;
 
-	if (!look_at(target, thread->tid, &now))
+	if (!thread_look(target, thread->tid, &now))
 		return false;
 	if (now.kind >= THREAD_PRONE_FINITE && now.kind > thread->kind)
 		return false;

@@ -14,7 +14,7 @@ struct candidate {
 	pid_t tid, inner_tid;
 	enum thread_kind kind;
 	long nr; /* of its system call, -1 = none */
-	uint64_t first_argument, sp;
+	uint64_t first_argument, sp, pc;
 	uint64_t switches;      /* voluntary context switches: unchanged = still in the same block */
 	uint64_t first_seen_ns; /* in this very call */
 	int64_t timeout_ms;
@@ -35,6 +35,9 @@ void choice_again(struct choice *choice);
 
 /* From one line of /proc/PID/task/TID/syscall. */
 void thread_classify(const char *line, struct candidate *out);
+
+/* What TID does now. False when it cannot be borrowed at all: it has ended, is stopped or traced, or waits without being interruptible. */
+bool thread_look(const struct target *target, pid_t tid, struct candidate *out);
 
 /* Still as fit as when it was chosen? Brings what is known of it up to date. */
 bool thread_still_fit(const struct target *target, struct candidate *thread);

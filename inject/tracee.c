@@ -1,0 +1,150 @@
+/* The ptrace moves that have proven harmless, each in one place. */
+#include "inject/tracee.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/ptrace.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "inject/resume.h"
+
+#define FLAT_CODE_SEGMENT 0x33 /* __USER_CS of a 64-bit task */
+#define RESTART_NOHAND (-514)  /* kernel: make the call again, or EINTR if a handler runs */
+
+long raw_call(long nr, long a, long b, long c, long d, long e, long f)
+{
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = f;
+	long result;
+
+	__asm__ volatile("syscall" : "=a"(result) : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
+	return result;
+}
+
+long raw_ptrace(long request, pid_t tid, long addr, const volatile void *data)
+{
+	return raw_call(SYS_ptrace, request, tid, addr, (long)data, 0, 0);
+}
+
+uint64_t raw_now_ns(void)
+{
+	struct timespec time;
+
+	raw_call(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&time, 0, 0, 0, 0);
+	return (uint64_t)time.tv_sec * 1000000000ull + (uint64_t)time.tv_nsec;
+}
+
+void raw_alarm(uint32_t ms)
+{
+	struct itimerval timer = { { 0, 0 }, { ms / 1000, (ms % 1000) * 1000l } };
+
+	raw_call(SYS_setitimer, ITIMER_REAL, (long)&timer, 0, 0, 0, 0);
+}
+
+/* The stack that the calls below will use. */
+static __attribute__((noinline)) void touch_stack(void)
+{
+	unsigned char stack[32768];
+
+	for (size_t i = 0; i < sizeof stack; i += 1024)
+		*(volatile unsigned char *)(stack + i) = 0;
+	raw_call(SYS_mlock, (long)stack, sizeof stack, 0, 0, 0, 0);
+}
+
+static void lock_code(uintptr_t around)
+{
+	for (long page = -4; page < 2; page++)
+		raw_call(SYS_mlock, ((long)around & ~0xfffl) + page * 4096, 4096, 0, 0, 0, 0);
+}
+
+void raw_process(void *shared, size_t size, uintptr_t code, uint64_t keep)
+{
+	struct { void (*handler)(int); unsigned long flags; void (*restorer)(void); uint64_t mask; } action = { 0 };
+	uint64_t blocked = ~(1ull << (SIGALRM - 1) | keep);
+	struct sched_param real_time = { 1 };
+
+	touch_stack();
+	/* Failing to lock it (RLIMIT_MEMLOCK) is no reason to stop. */
+	raw_call(SYS_mlock, (long)shared, (long)size, 0, 0, 0, 0);
+	lock_code(code);
+	lock_code((uintptr_t)&tracee_pass_signal);
+	for (int number = 1; number < 32; number++)
+		if (number == SIGALRM || keep >> (number - 1) & 1)
+			raw_call(SYS_rt_sigaction, number, (long)&action, 0, 8, 0, 0);
+	raw_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&blocked, 0, 8, 0, 0);
+	raw_call(SYS_setpgid, 0, 0, 0, 0, 0, 0); /* a Ctrl-Z or SIGSTOP for the attacher's group is not for us */
+	/* On busy machines the hold is mostly us waiting for a CPU (malloc storm, 12 runnable on 2 CPUs: p95 22 to 7 ms). May be refused. */
+	raw_call(SYS_sched_setscheduler, 0, SCHED_FIFO, (long)&real_time, 0, 0, 0);
+}
+
+enum tracee_stop tracee_wait(pid_t tid, uint64_t spin_ns, int *signal)
+{
+	uint64_t since_ns = spin_ns ? raw_now_ns() : 0;
+	int status = 0;
+	long got;
+
+	do {
+		bool spin = spin_ns && raw_now_ns() - since_ns < spin_ns;
+
+		got = raw_call(SYS_wait4, tid, (long)&status, __WALL | (spin ? WNOHANG : 0), 0, 0, 0);
+	} while (got == -EINTR || got == 0);
+	*signal = 0;
+	if (got != tid || !WIFSTOPPED(status))
+		return TRACEE_GONE;
+	if (status >> 16 == PTRACE_EVENT_STOP)
+		return WSTOPSIG(status) == SIGTRAP ? TRACEE_STOPPED : TRACEE_JOB;
+	*signal = status >> 16 ? 0 : WSTOPSIG(status);
+	return TRACEE_SIGNAL;
+}
+
+int tracee_read(pid_t tid, uint64_t addr, void *out, size_t size)
+{
+	struct iovec here = { out, size }, there = { (void *)(uintptr_t)addr, size };
+
+	return raw_call(SYS_process_vm_readv, tid, (long)&here, 1, (long)&there, 1, 0) == (long)size ? 0 : -1;
+}
+
+bool tracee_was_waiting(const struct user_regs_struct *regs)
+{
+	long result = (long)regs->rax;
+
+	return (long)regs->orig_rax >= 0 && (result == -512 || result == -513 || result == -514 || result == -516 || result == -EINTR);
+}
+
+bool tracee_disturbed(pid_t tid, const struct user_regs_struct *regs)
+{
+	struct ptrace_syscall_info info;
+
+	if ((long)regs->rax != -EINTR || (long)regs->orig_rax < 0 || regs->cs != FLAT_CODE_SEGMENT || !resume_is_prone((long)regs->orig_rax))
+		return false;
+	/* 64-bit code may make 32-bit calls (int 0x80), whose numbers mean others. Kernels before 5.3 do not tell. */
+	if (raw_ptrace(PTRACE_GET_SYSCALL_INFO, tid, sizeof info, &info) <= 0)
+		return true;
+	return info.arch == AUDIT_ARCH_X86_64;
+}
+
+void tracee_repeat_call(pid_t tid)
+{
+	raw_ptrace(PTRACE_POKEUSR, tid, offsetof(struct user, regs.rax), (void *)(long)RESTART_NOHAND);
+}
+
+void tracee_detach(pid_t tid, int signal)
+{
+	raw_ptrace(PTRACE_DETACH, tid, 0, (void *)(long)signal);
+}
+
+void tracee_pass_signal(pid_t tid, int signal)
+{
+	struct user_regs_struct regs;
+
+	if (raw_ptrace(PTRACE_GETREGS, tid, 0, &regs) == 0 && tracee_disturbed(tid, &regs))
+		tracee_repeat_call(tid);
+	tracee_detach(tid, signal);
+}

@@ -1,0 +1,48 @@
+/*
+ * One thread under ptrace for a moment: stopped, looked at, let go as it was. For the small processes that do nothing else (critical.c, holder.c):
+ * raw system calls only, so that nothing is resolved, locked or paged in late, and that it works in the child of a process with threads.
+ */
+#ifndef INFERSCOPE_INJECT_TRACEE_H
+#define INFERSCOPE_INJECT_TRACEE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+/* The kernel's own results: -errno. */
+long raw_call(long nr, long a, long b, long c, long d, long e, long f);
+long raw_ptrace(long request, pid_t tid, long addr, const volatile void *data);
+uint64_t raw_now_ns(void); /* CLOCK_MONOTONIC */
+
+/* SIGALRM ends this process after MS (0: never), and whatever it holds is free again by its death. */
+void raw_alarm(uint32_t ms);
+/* Makes this process one of those: signals blocked (but SIGALRM, and KEEP, a mask), the SIZE bytes at SHARED, its stack and the code
+ * at and before CODE and of this file locked in memory, a process group of its own, and before others for the CPU where that is permitted. */
+void raw_process(void *shared, size_t size, uintptr_t code, uint64_t keep);
+
+enum tracee_stop {
+	TRACEE_STOPPED, /* as PTRACE_INTERRUPT asked for */
+	TRACEE_SIGNAL,  /* a signal is being delivered to it */
+	TRACEE_JOB,     /* stopped by job control */
+	TRACEE_GONE,
+};
+
+/* Waits for a thread that was seized and interrupted; polls for SPIN_NS before it sleeps. The alarm is its time limit. *SIGNAL: what to detach with. */
+enum tracee_stop tracee_wait(pid_t tid, uint64_t spin_ns, int *signal);
+/* All SIZE bytes, or -1. */
+int tracee_read(pid_t tid, uint64_t addr, void *out, size_t size);
+
+/* Was waiting in a system call that our stop has ended. */
+bool tracee_was_waiting(const struct user_regs_struct *regs);
+/* The call has the result EINTR because of our stop alone: it would have none without us. */
+bool tracee_disturbed(pid_t tid, const struct user_regs_struct *regs);
+/* One register write, after which the kernel makes a call that was stopped again, unless a signal's handler runs first: then it says EINTR, as it would
+ * have. Death before or after this changes nothing but whether that one call says EINTR. */
+void tracee_repeat_call(pid_t tid);
+/* Lets go of a thread in a signal-delivery stop: it gets its signal, and a call that our stop has ended goes on if the signal is ignored. */
+void tracee_pass_signal(pid_t tid, int signal);
+void tracee_detach(pid_t tid, int signal);
+
+#endif
