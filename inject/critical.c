@@ -265,7 +265,7 @@ static enum outcome try_once(struct window *window)
 	uint64_t blocked = 0, held_ns;
 	long error;
 
-	raw_alarm(window->stop_timeout_ms);
+	raw_alarm(window->alarm, window->stop_timeout_ms);
 	error = raw_ptrace(PTRACE_SEIZE, window->tid, 0, NULL);
 	if (error < 0)
 		return error == -ESRCH ? end_with(window, WINDOW_GONE, 0) : end_with(window, WINDOW_NO_SEIZE, (int)-error);
@@ -275,7 +275,7 @@ static enum outcome try_once(struct window *window)
 	step(window, STEP_INTERRUPTED);
 	outcome = wait_for_stop(window, &stopped);
 	window->held = stopped;
-	raw_alarm(window->hold_timeout_ms);
+	raw_alarm(window->alarm, window->hold_timeout_ms);
 	step(window, STEP_STOPPED);
 	if (outcome == GO_ON)
 		outcome = check(window, &blocked, &resume);
@@ -287,7 +287,7 @@ static enum outcome try_once(struct window *window)
 		let_go(window, &resume);
 	held_ns = raw_now_ns() - window->interrupted_ns;
 	window->held = false;
-	raw_alarm(0);
+	raw_alarm(window->alarm, 0);
 	if (held_ns > window->hold_ns)
 		window->hold_ns = held_ns;
 	window->hold_total_ns += held_ns;
@@ -298,7 +298,7 @@ void window_process(struct window *window)
 {
 	struct timespec nap = { 0, 0 };
 
-	raw_process(window, sizeof *window, (uintptr_t)&window_process, 0);
+	window->alarm = raw_process(window, sizeof *window, (uintptr_t)&window_process, 0);
 	while (window->tries < window->max_tries) {
 		enum outcome outcome;
 

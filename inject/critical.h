@@ -62,6 +62,7 @@ struct window {
 	void *step_context;
 
 	/* What came of it: the window's. */
+	long alarm;
 	volatile int result; /* enum window_result */
 	volatile int error;
 	volatile uint32_t tries;

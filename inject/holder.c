@@ -32,6 +32,7 @@
 
 struct holding {
 	const struct hold_work *work;
+	long alarm;
 	pid_t tid;
 	char status_path[PATH_MAX];
 	struct user_regs_struct regs;
@@ -208,10 +209,10 @@ static enum hold_result hold(struct holding *holding, struct hold_copy *copy)
 	enum hold_result result;
 	long error;
 
-	raw_alarm(page->timeout_ms);
+	raw_alarm(holding->alarm, page->timeout_ms);
 	error = raw_ptrace(PTRACE_SEIZE, holding->tid, 0, NULL);
 	if (error < 0) {
-		raw_alarm(0);
+		raw_alarm(holding->alarm, 0);
 		copy->error = (int)-error;
 		return error == -ESRCH ? HOLD_GONE : HOLD_REFUSED;
 	}
@@ -221,7 +222,7 @@ static enum hold_result hold(struct holding *holding, struct hold_copy *copy)
 	result = hold_stopped(holding, copy);
 	copy->hold_ns = raw_now_ns() - page->interrupted_ns;
 	page->held = false;
-	raw_alarm(0);
+	raw_alarm(holding->alarm, 0);
 	return result;
 }
 
@@ -280,7 +281,7 @@ void holder_process(const struct hold_work *work)
 	struct holding holding = { .work = work };
 	uint32_t last = page->answered;
 
-	raw_process(page, sizeof *page, (uintptr_t)&holder_process, TERM_BIT);
+	holding.alarm = raw_process(page, sizeof *page, (uintptr_t)&holder_process, TERM_BIT);
 	raw_call(SYS_prctl, PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0, 0);
 	raw_call(SYS_prctl, PR_SET_NAME, (long)"inferscope-hold", 0, 0, 0, 0);
 	close_all();

@@ -41,11 +41,24 @@ uint64_t raw_now_ns(void)
 	return (uint64_t)time.tv_sec * 1000000000ull + (uint64_t)time.tv_nsec;
 }
 
-void raw_alarm(uint32_t ms)
+void raw_alarm(long alarm, uint32_t ms)
 {
-	struct itimerval timer = { { 0, 0 }, { ms / 1000, (ms % 1000) * 1000l } };
+	struct itimerspec when = { { 0, 0 }, { ms / 1000, (ms % 1000) * 1000000l } };
+	struct itimerval plain = { { 0, 0 }, { ms / 1000, (ms % 1000) * 1000l } };
 
-	raw_call(SYS_setitimer, ITIMER_REAL, (long)&timer, 0, 0, 0, 0);
+	if (alarm >= 0)
+		raw_call(SYS_timer_settime, alarm, 0, (long)&when, 0, 0, 0);
+	else
+		raw_call(SYS_setitimer, ITIMER_REAL, (long)&plain, 0, 0, 0, 0);
+}
+
+/* SIGKILL ends a process that was stopped by SIGSTOP, too. */
+static long make_timer(void)
+{
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL };
+	int timer = -1;
+
+	return raw_call(SYS_timer_create, CLOCK_MONOTONIC, (long)&event, (long)&timer, 0, 0, 0) == 0 ? timer : -1;
 }
 
 /* The stack that the calls below will use. */
@@ -64,7 +77,7 @@ static void lock_code(uintptr_t around)
 		raw_call(SYS_mlock, ((long)around & ~0xfffl) + page * 4096, 4096, 0, 0, 0, 0);
 }
 
-void raw_process(void *shared, size_t size, uintptr_t code, uint64_t keep)
+long raw_process(void *shared, size_t size, uintptr_t code, uint64_t keep)
 {
 	struct { void (*handler)(int); unsigned long flags; void (*restorer)(void); uint64_t mask; } action = { 0 };
 	uint64_t blocked = ~(1ull << (SIGALRM - 1) | keep);
@@ -82,6 +95,7 @@ void raw_process(void *shared, size_t size, uintptr_t code, uint64_t keep)
 	raw_call(SYS_setpgid, 0, 0, 0, 0, 0, 0); /* a Ctrl-Z or SIGSTOP for the attacher's group is not for us */
 	/* On busy machines the hold is mostly us waiting for a CPU (malloc storm, 12 runnable on 2 CPUs: p95 22 to 7 ms). May be refused. */
 	raw_call(SYS_sched_setscheduler, 0, SCHED_FIFO, (long)&real_time, 0, 0, 0);
+	return make_timer();
 }
 
 enum tracee_stop tracee_wait(pid_t tid, uint64_t spin_ns, int *signal)

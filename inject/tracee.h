@@ -16,11 +16,11 @@ long raw_call(long nr, long a, long b, long c, long d, long e, long f);
 long raw_ptrace(long request, pid_t tid, long addr, const volatile void *data);
 uint64_t raw_now_ns(void); /* CLOCK_MONOTONIC */
 
-/* SIGALRM ends this process after MS (0: never), and whatever it holds is free again by its death. */
-void raw_alarm(uint32_t ms);
 /* Makes this process one of those: signals blocked (but SIGALRM, and KEEP, a mask), the SIZE bytes at SHARED, its stack and the code
- * at and before CODE and of this file locked in memory, a process group of its own, and before others for the CPU where that is permitted. */
-void raw_process(void *shared, size_t size, uintptr_t code, uint64_t keep);
+ * at and before CODE and of this file locked in memory, a process group of its own, and before others for the CPU where that is permitted. Returns its alarm. */
+long raw_process(void *shared, size_t size, uintptr_t code, uint64_t keep);
+/* Ends this process after MS (0: never), even one that was stopped meanwhile; whatever it holds is free again by its death. */
+void raw_alarm(long alarm, uint32_t ms);
 
 enum tracee_stop {
 	TRACEE_STOPPED, /* as PTRACE_INTERRUPT asked for */

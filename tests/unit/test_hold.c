@@ -793,6 +793,7 @@ Test(holder, ends_with_the_attacher)
 			const struct hold_copy *copy;
 			struct holder *holder;
 
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			if (holder_open(&subject.target, NULL, NULL, &holder, NULL) == 0)
 				for (;;)
 					holder_copy(holder, subject.pid, false, &copy);
@@ -825,4 +826,43 @@ Test(holder, has_no_descriptors_and_leaves_no_zombie)
 	cr_assert(access(path, F_OK) < 0);
 	cr_assert_eq(subject_end(&subject), 0);
 	cr_assert_eq(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+Test(holder, holds_nobody_when_both_it_and_the_attacher_are_stopped)
+{
+	struct subject subject = subject_start(spin, NULL, NULL);
+	pid_t attacher, small = 0;
+
+	holder_close(subject.holder);
+	subject.holder = NULL;
+	attacher = fork();
+	if (attacher == 0) {
+		const struct hold_copy *copy;
+		struct holder *holder;
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (holder_open(&subject.target, NULL, NULL, &holder, NULL) == 0)
+			for (;;)
+				holder_copy(holder, subject.pid, false, &copy);
+		_exit(1);
+	}
+	for (int i = 0; i < 100; i++) {
+		long rounds;
+
+		for (int k = 0; k < 10000 && (small = holder_pid(attacher)) == 0; k++)
+			usleep(1000);
+		cr_assert_neq(small, 0);
+		usleep((useconds_t)(i * 7));
+		kill(attacher, SIGSTOP);
+		kill(small, SIGSTOP);
+		rounds = subject.notes->rounds;
+		for (int k = 0; k < 2000 && (subject.notes->rounds == rounds || state_of(subject.pid) == 't'); k++)
+			usleep(1000);
+		cr_assert(subject.notes->rounds != rounds && state_of(subject.pid) != 't', "held for two seconds");
+		kill(small, SIGCONT);
+		kill(attacher, SIGCONT);
+	}
+	kill(attacher, SIGKILL);
+	waitpid(attacher, NULL, 0);
+	cr_assert_eq(subject_end(&subject), 0);
 }
