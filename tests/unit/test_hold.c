@@ -40,7 +40,7 @@ struct notes {
 struct subject {
 	pid_t pid;
 	struct notes *notes;
-	struct target target;
+	struct target *target;
 	struct holder *holder;
 };
 
@@ -75,9 +75,10 @@ static struct subject subject_start(void (*body)(struct notes *notes), hold_extr
 	subject.notes->go = 1;
 	while (!subject.notes->ready)
 		usleep(200);
-	subject.target.procfs = procfs_real;
-	subject.target.pid = subject.pid;
-	cr_assert_eq(holder_open(&subject.target, extra, context, &subject.holder, NULL), 0);
+	subject.target = calloc(1, sizeof *subject.target); /* for as long as the test lives: holders refer to it */
+	subject.target->procfs = procfs_real;
+	subject.target->pid = subject.pid;
+	cr_assert_eq(holder_open(subject.target, extra, context, &subject.holder, NULL), 0);
 	return subject;
 }
 
@@ -239,7 +240,7 @@ Test(hold, lets_the_extra_reader_see_a_thread_that_stands_still)
 	subject = subject_start(spin, NULL, NULL);
 	holder_close(subject.holder);
 	question.addr = (uint64_t)(uintptr_t)&subject.notes->rounds;
-	cr_assert_eq(holder_open(&subject.target, read_rounds, &question, &subject.holder, NULL), 0);
+	cr_assert_eq(holder_open(subject.target, read_rounds, &question, &subject.holder, NULL), 0);
 	for (int i = 0; i < 50; i++) {
 		const struct hold_copy *copy = must_copy(&subject, subject.pid, false);
 
@@ -794,7 +795,7 @@ Test(holder, ends_with_the_attacher)
 			struct holder *holder;
 
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			if (holder_open(&subject.target, NULL, NULL, &holder, NULL) == 0)
+			if (holder_open(subject.target, NULL, NULL, &holder, NULL) == 0)
 				for (;;)
 					holder_copy(holder, subject.pid, false, &copy);
 			_exit(1);
@@ -841,7 +842,7 @@ Test(holder, holds_nobody_when_both_it_and_the_attacher_are_stopped)
 		struct holder *holder;
 
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (holder_open(&subject.target, NULL, NULL, &holder, NULL) == 0)
+		if (holder_open(subject.target, NULL, NULL, &holder, NULL) == 0)
 			for (;;)
 				holder_copy(holder, subject.pid, false, &copy);
 		_exit(1);
