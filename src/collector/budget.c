@@ -267,7 +267,7 @@ static bool switcher_act(void)
 
 	if (python_ends(&the.python))
 		return false;
-	gil = the.python.PyGILState_Ensure();
+	gil = gil_ensure();
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	now = ticks_now();
 	if (the.armed && !the.child && !the.dead) {
@@ -285,7 +285,7 @@ static bool switcher_act(void)
 		the.page->holder_ns_max = held;
 	if (the.hooks_on && the.settings.max_overhead_ppm)
 		the.tokens -= tokens_for(held, 1000000);
-	the.python.PyGILState_Release(gil);
+	gil_release(gil);
 	return !__atomic_load_n(&the.dead, __ATOMIC_ACQUIRE);
 }
 

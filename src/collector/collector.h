@@ -68,6 +68,7 @@ struct collector {
 	bool fork_told;     /* the interpreter calls us in forked children */
 	int lanes_fd;       /* while the lanes are being made; 0 = none */
 	struct page *mapped; /* … and from there on until they are armed or given up */
+	bool fork_forbidden; /* atomic */
 	bool armed;         /* atomic */
 	bool hooks_on;
 	bool dead;          /* off for good: deadline, stop, or the interpreter ends */
@@ -147,6 +148,13 @@ static inline void text_set(char *text, size_t size, const char *string)
 
 /* fork.c */
 int fork_watch(void);
+/* Between the two no other thread forks: it waits. For microseconds only, and never across a wait for the GIL, which a thread that forks may hold. */
+void fork_forbid(void);
+void fork_allow(void);
+
+/* gil.c: as PyGILState_Ensure() and PyGILState_Release(), for a thread of ours that has no state yet */
+int gil_ensure(void);
+void gil_release(int gil);
 
 /* C functions, in the lane of the Python function that calls them. What ends without having begun here is left out. */
 static inline void c_call_begins(struct lane *lane, uint64_t now, const struct code *code)

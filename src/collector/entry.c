@@ -252,7 +252,7 @@ static bool gil_take(int *gil)
 	if (!the.python.Py_IsInitialized || python_ends(&the.python))
 		return false;
 	the.waits_for_gil = true;
-	*gil = the.python.PyGILState_Ensure();
+	*gil = gil_ensure();
 	the.waits_for_gil = false;
 	return true;
 }
@@ -273,7 +273,7 @@ static void disarm(void)
 	__atomic_store_n(&page->arm, ARM_DISARMED, __ATOMIC_RELEASE);
 	forget();
 	codes_close();
-	the.python.PyGILState_Release(gil);
+	gil_release(gil);
 }
 
 static void arm(struct handover *handover)
@@ -301,7 +301,7 @@ static void arm(struct handover *handover)
 		arm_with_gil(page);
 		if (the.armed && the.settings.max_overhead_ppm)
 			switcher_start();
-		the.python.PyGILState_Release(gil);
+		gil_release(gil);
 	} else {
 		snprintf(page->reason_text, PAGE_TEXT_BYTES, "the interpreter is about to end");
 		refuse(page, REASON_FINALIZING);
@@ -319,7 +319,7 @@ static void rearm(void)
 		return;
 	if (the.armed && !the.hooks_on)
 		window_open(ticks_now(), WINDOW_BUDGET);
-	the.python.PyGILState_Release(gil);
+	gil_release(gil);
 }
 
 __attribute__((visibility("default"))) void inferscope_collector_entry(struct handover *handover);

@@ -1,17 +1,36 @@
 /*
  * Forked children are clean: the lanes are their parent's, and must not be written by two. What needs the interpreter's help
- * (sys.monitoring's tool id) is given back as soon as it lets us: monitoring.c.
+ * (sys.monitoring's tool id) is given back as soon as it lets us: monitoring.c. And they inherit no lock of the interpreter's that one of our
+ * threads holds.
  */
 #include "collector/collector.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "collector/libc.h"
 
+void fork_forbid(void)
+{
+	const struct timespec pause = {0, 20000};
+	int saved = errno;
+
+	while (__atomic_exchange_n(&the.fork_forbidden, true, __ATOMIC_ACQUIRE))
+		nanosleep(&pause, NULL);
+	errno = saved;
+}
+
+void fork_allow(void)
+{
+	__atomic_store_n(&the.fork_forbidden, false, __ATOMIC_RELEASE);
+}
+
 static void in_parent(void)
 {
+	fork_allow();
 	if (__atomic_load_n(&the.armed, __ATOMIC_ACQUIRE) && !the.child)
 		__atomic_fetch_add(&the.page->fork_children, 1, __ATOMIC_RELAXED);
 }
@@ -19,6 +38,7 @@ static void in_parent(void)
 /* The child has one thread, which may hold the GIL or not: plain stores only. */
 static void in_child(void)
 {
+	fork_allow();
 	the.entered = the.waits_for_gil = false; /* the thread that entered stayed with the parent */
 	if (the.lanes_fd)
 		close(the.lanes_fd);
@@ -45,5 +65,5 @@ static void in_child(void)
 
 int fork_watch(void)
 {
-	return pthread_atfork(NULL, in_parent, in_child);
+	return pthread_atfork(fork_forbid, in_parent, in_child);
 }

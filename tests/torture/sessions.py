@@ -133,6 +133,14 @@ def loader(world, python):
     return storm(world, python, "rounds=%d" % max(10, world.rounds // 10), "record_ms=2", "tls_repeat=400", "any=1", kind="loader")
 
 
+def forks(world, python):
+    """A program that forks all the time and makes no thread: no child may inherit a lock of the interpreter's from a thread of ours (gh-112275)."""
+    with Target(python, TARGET, "--kind", "forks", "--pause", "0") as target:
+        before, signals = footprint(target.pid), ask(target, "blocked", "BLOCKED")
+        said = loop(target.pid, "rounds=%d" % max(40, world.rounds // 4), "record_ms=1")
+        return said + " | " + unharmed(target, before, signals)
+
+
 def killed_moments(world, python):
     return storm(world, python, "kill=moments", "rounds=%d" % (12 if world.quick else 200), "record_ms=60")
 

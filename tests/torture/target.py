@@ -1,6 +1,6 @@
 """A program that does everything at once, knows what must come out, and says at its end whether it did.
 
-usage: target.py [--kind all|loader|single|gil|late|quiet] [--seconds N]
+usage: target.py [--kind all|loader|single|forks|gil|late|quiet] [--seconds N]
 
 Prints READY PID. Commands on standard input, one a line:
   hooks   -> "HOOKS" and what hooks into the interpreter it sees, or "none"
@@ -185,6 +185,10 @@ def child_fork(i):
         os._exit(40 + i % 50 if good else 1)
     _, status = os.waitpid(pid, 0)
     check(os.WIFEXITED(status) and os.WEXITSTATUS(status) == 40 + i % 50, "forked child: %#x instead of %#x" % (status, (40 + i % 50) << 8))
+
+
+def other_fork(i):
+    child_fork(i + 3)
 
 
 def garbage(i):
@@ -421,6 +425,7 @@ KINDS = {
     "loader": [libraries, more_libraries, native_threads, thread_churn, compute, checksum],
     "single": [compute, checksum, heap, small_blocks, objects, suspended, callbacks, stdio, garbage],
     "gil": [compute],
+    "forks": [child_fork, other_fork, compute],
     "late": [compute, lateness],
     "quiet": [],
 }
