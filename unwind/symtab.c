@@ -277,6 +277,8 @@ void symtab_name(const struct symtab *symtab, const struct symtab_entry *entry, 
 		length = SYMTAB_NAME_MAX - sizeof plt;
 	memcpy(out, name, length);
 	out[length] = '\0';
-	if (!(entry->flags & SYMTAB_PLT))
+	if (entry->flags & SYMTAB_PLT)
+		memcpy(out + length, plt, sizeof plt);
+	else
 		cut_suffix(out);
 }

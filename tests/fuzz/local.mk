@@ -27,3 +27,9 @@ tests_fuzz_replay_settings_LDADD = libcli.a libbase.a $(YAML_LIBS)
 check_PROGRAMS += tests/fuzz/replay_inject
 tests_fuzz_replay_inject_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_inject.c
 tests_fuzz_replay_inject_LDADD = libinject.a libbase.a
+
+check_PROGRAMS += tests/fuzz/replay_jitnames tests/fuzz/replay_symfile
+tests_fuzz_replay_jitnames_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_jitnames.c
+tests_fuzz_replay_jitnames_LDADD = libunwinding.a libbase.a
+tests_fuzz_replay_symfile_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_symfile.c
+tests_fuzz_replay_symfile_LDADD = libunwinding.a libbase.a $(ZLIB_LIBS) $(NATIVE_LIBS)

@@ -4,7 +4,10 @@ TESTS += tests/unit/test_unwind
 endif
 tests_unit_test_unwind_SOURCES = tests/unit/test_unwind.c \
 	tests/unit/unwind_join.c \
-	tests/unit/unwind_modules.c
+	tests/unit/unwind_jitnames.c \
+	tests/unit/unwind_modules.c \
+	tests/unit/unwind_symfile.c \
+	tests/unit/unwind_symtab.c
 tests_unit_test_unwind_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_test_unwind_LDADD = libunwinding.a libbase.a $(CRITERION_LIBS) $(ZSTD_LIBS) $(ZLIB_LIBS) $(NATIVE_LIBS) $(CJSON_LIBS)
 include tests/live/pystack/pystack.mk
