@@ -47,6 +47,7 @@ struct target_facts {
 	char dormant_build_id[64];
 	uint64_t start_ticks;   /* of the process, to notice a reused pid */
 	uint64_t fds, mappings; /* counted at preflight */
+	int64_t clock_ahead_ns; /* its CLOCK_MONOTONIC less ours: not 0 in another time namespace */
 };
 
 struct inject_options {

@@ -19,6 +19,7 @@ libinject_a_SOURCES = \
 	inject/scratch.c inject/scratch.h \
 	inject/seccomp.c inject/seccomp.h \
 	inject/slot.c inject/slot.h \
+	inject/surroundings.c \
 	inject/steps.c inject/steps.h \
 	inject/target.c inject/target.h \
 	inject/threads.c inject/threads.h \

@@ -86,7 +86,7 @@ int target_open(pid_t pid, const struct inject_options *options, struct target *
 	target->look_only = options && options->look_only;
 	target->facts.pid = pid;
 	target->facts.python_major = target->facts.python_minor = target->facts.python_micro = -1;
-	if (preflight_process(target) < 0 || preflight_permission(target) < 0 || preflight_images(target) < 0 || preflight_room(target) < 0) {
+	if (preflight_process(target) < 0 || preflight_permission(target) < 0 || preflight_surroundings(target) < 0 || preflight_images(target) < 0 || preflight_room(target) < 0) {
 		refusal(target, err);
 		if (target->findings[target->finding_count - 1].code == ERR_NO_PROCESS) {
 			target_close(target);

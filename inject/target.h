@@ -40,6 +40,7 @@ int target_refuse(struct target *target, enum error_code code, const char *check
 /* The parts of the preflight, in this order. Each returns 0, or -1 when nothing after it makes sense. */
 int preflight_process(struct target *target);    /* preflight.c: state, tracer */
 int preflight_permission(struct target *target); /* gate.c: uid, capabilities, dumpable, Yama */
+int preflight_surroundings(struct target *target); /* surroundings.c: clock, memory limit, memfds */
 int preflight_images(struct target *target);     /* images.c: architecture, libc, loader, interpreter */
 int preflight_room(struct target *target);       /* preflight.c: seccomp, limits, slots, dormant library */
 

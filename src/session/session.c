@@ -213,6 +213,11 @@ int session_start(struct target *target, const struct session_options *options, 
 	observe_init(&session->observe, session->procfs, session->facts->pid, session->facts->pid != session->facts->inner_pid);
 	session->handshake.attacher_pid = session->observe.namespaced ? 0 : (uint32_t)getpid();
 	session_look(session);
+	if (session->clock_kind != CLOCK_TSC && session->facts->clock_ahead_ns && options->backend != BACKEND_NONE) {
+		fail(err, ERR_INJECT, "process %d lives in another time namespace, and this machine has no time stamp counter that both could use", (int)session->facts->pid);
+		fail_hint(err, "--hook none measures it by samples alone");
+		goto out;
+	}
 	if (!residue_read(session->procfs, session->facts->pid, &session->before)) {
 		fail(err, target_alive(target) ? ERR_PERMISSION : ERR_EXITED, "process %d cannot be looked at: %s", (int)session->facts->pid, strerror(errno));
 		goto out;

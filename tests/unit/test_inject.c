@@ -537,6 +537,37 @@ Test(refusal, names_yama_and_its_value)
 	remove_proc(folder);
 }
 
+Test(refusal, warns_of_what_surrounds_it)
+{
+	const char *folder = play_proc();
+	char proc[128], said[4096] = "";
+	struct procfs procfs = { proc };
+	struct inject_options options = { .procfs = &procfs };
+	struct target *target = NULL;
+	struct error err = { 0 };
+
+	snprintf(proc, sizeof proc, "%s/proc", folder);
+	put(folder, "proc/self/timens_offsets", "monotonic 0 0\nboottime 0 0\n", 28);
+	put_status(proc, getpid(), 'R', 0, 0x80000, 0);
+	put_status(proc, 71, 'S', 0, 0, 0);
+	put(proc, "71/timens_offsets", "monotonic 86400 500000000\nboottime 0 0\n", 40);
+	put(proc, "71/cgroup", "0::/box\n", 8);
+	put(folder, "sys/fs/cgroup/box/memory.max", "104857600\n", 10);
+	put(folder, "sys/fs/cgroup/box/memory.current", "103809024\n", 10);
+	cr_assert_eq(target_open(71, &options, &target, &err), -1); /* there is no interpreter */
+	for (size_t i = 0; i < target_finding_count(target); i++)
+		snprintf(said + strlen(said), sizeof said - strlen(said), "%s\n", target_finding(target, i)->text);
+	cr_assert(strstr(said, "86400.500 s"), "%s", said);
+	cr_assert(strstr(said, "1 MiB left of 100"), "%s", said);
+	cr_assert_eq(target_facts(target)->clock_ahead_ns, 86400500000000);
+	target_close(target);
+	put(proc, "sys/vm/memfd_noexec", "2\n", 2);
+	cr_assert_eq(target_open(71, &options, &target, &err), -1);
+	cr_assert_eq(err.code, ERR_INJECT);
+	target_close(target);
+	remove_proc(folder);
+}
+
 Test(refusal, names_a_program_of_another_architecture)
 {
 	unsigned char elf[64] = "\177ELF\1\1\1";
