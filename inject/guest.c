@@ -66,8 +66,13 @@ static int fill_memfd(struct attempt *attempt, const struct control *control, st
 			break;
 		done += (size_t)put;
 	}
-	if (done < payload->size)
-		fail(err, ERR_INJECT, "cannot attach to %d: writing the library to it: %s", (int)attempt->target->pid, strerror(errno));
+	if (done < payload->size) {
+		int error = errno;
+
+		fail(err, ERR_INJECT, "cannot attach to %d: writing the library to it: %s", (int)attempt->target->pid, strerror(error));
+		if (error == EFBIG)
+			fail_hint(err, "the file size limit of this shell is in the way: ulimit -f unlimited");
+	}
 	if (fd >= 0)
 		close(fd);
 	return done < payload->size ? -1 : 0;

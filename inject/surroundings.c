@@ -6,6 +6,7 @@
 #include "inject/target.h"
 
 #define NS_PER_S 1000000000ll
+#define NO_LIMIT (1ull << 50) /* version 1 says LONG_MAX, in pages */
 #define LOW_MEMORY (16ull << 20) /* a thread's stack, the collector, its tables; the lanes are charged to us */
 
 static bool text_read(const char *path, char *out, size_t size)
@@ -83,10 +84,11 @@ static void look_at_memory(struct target *target)
 		told = number_read(target, "", group, "memory.max", &limit) && number_read(target, "", group, "memory.current", &used);
 	if (!told && group_path(text, ":memory:", group, sizeof group))
 		told = number_read(target, "/memory", group, "memory.limit_in_bytes", &limit) && number_read(target, "/memory", group, "memory.usage_in_bytes", &used);
-	if (told && used <= limit && limit - used < LOW_MEMORY)
+	told = told && limit < NO_LIMIT && used <= limit;
+	if (told && limit - used < LOW_MEMORY)
 		target_warn(target, "memory", "its control group has %llu MiB left of %llu: attaching takes less than a megabyte of that, but it is close to being ended by the kernel",
 		            (unsigned long long)(limit - used) >> 20, (unsigned long long)limit >> 20);
-	else if (told && used <= limit)
+	else if (told)
 		target_note(target, "memory", "its control group has %llu MiB left", (unsigned long long)(limit - used) >> 20);
 }
 
