@@ -287,7 +287,7 @@ int target_refresh_maps(struct target *target)
 	return 0;
 }
 
-uint64_t target_dormant(const struct target *target, const char *name, const char *build_id, const char *entry, unsigned *loaded,
+uint64_t target_dormant(const struct target *target, const char *name, const char *build_id, bool other, const char *entry, unsigned *loaded,
                         char *found_build_id, size_t size)
 {
 	uint64_t found = 0;
@@ -303,7 +303,7 @@ uint64_t target_dormant(const struct target *target, const char *name, const cha
 		    (mapping->path[strlen(path)] != '\0' && mapping->path[strlen(path)] != ' ') || !image_open(target->pid, mapping, &image))
 			continue;
 		++*loaded;
-		if (build_id && (image.build_id[0] == '\0' || strcmp(build_id, image.build_id) != 0))
+		if (build_id && (image.build_id[0] == '\0' || (strcmp(build_id, image.build_id) == 0) == other))
 			continue;
 		found = image_symbol(&image, entry, NULL);
 		if (found_build_id)

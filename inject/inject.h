@@ -50,10 +50,18 @@ struct target_facts {
 	int64_t clock_ahead_ns; /* its CLOCK_MONOTONIC less ours: not 0 in another time namespace */
 };
 
+/* Whose entry is called: that of the payload, loaded if need be; or, to end what an older or newer InferScope left, that of a library which is there. */
+enum library_choice {
+	LIBRARY_OWN,
+	LIBRARY_ANY,   /* one that is there, of this build if possible; else as LIBRARY_OWN */
+	LIBRARY_OTHER, /* one that is there and of another build; ERR_COLLECTOR when there is none */
+};
+
 struct inject_options {
 	const struct procfs *procfs; /* NULL = procfs_real */
 	bool unverified;             /* go on with a Python or libc that nobody tried */
 	bool look_only;              /* nothing will be put into it: stopped or traced processes will do, and nothing needs room in it */
+	enum library_choice library;
 	bool fresh_library;          /* tests: do not reuse a dormant one */
 	int thread_timeout_ms;       /* for one thread to stop; 0 = 50 */
 	int total_timeout_ms;        /* from the first ptrace call to the entry; 0 = 10 000 */

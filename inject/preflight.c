@@ -189,7 +189,7 @@ static void look_for_dormant(struct target *target)
 {
 	unsigned loaded;
 
-	target->facts.dormant_entry = target_dormant(target, USUAL_MEMFD, NULL, USUAL_ENTRY, &loaded, target->facts.dormant_build_id,
+	target->facts.dormant_entry = target_dormant(target, USUAL_MEMFD, NULL, false, USUAL_ENTRY, &loaded, target->facts.dormant_build_id,
 	                                             sizeof target->facts.dormant_build_id);
 	if (loaded)
 		target_note(target, "collector", "%u of earlier attaches mapped, build %.16s", loaded, target->facts.dormant_build_id);

@@ -202,13 +202,19 @@ static int choose_places(struct attempt *attempt, struct error *err)
 	char build_id[64], path[64];
 	uint64_t random[2];
 	struct target *target = attempt->target;
+	const struct payload *payload = attempt->payload;
+	enum library_choice choice = attempt->options ? attempt->options->library : LIBRARY_OWN;
 
 	if (getrandom(random, sizeof random, 0) != sizeof random)
 		random[0] = random[1] = clock_monotonic_ns();
 	if (target_refresh_maps(target) < 0)
 		return attempt_gone(target, err);
-	image_build_id_of(attempt->payload->bytes, attempt->payload->size, build_id, sizeof build_id);
-	attempt->entry = target_dormant(target, attempt->payload->memfd_name, build_id, attempt->payload->entry, &attempt->loaded, NULL, 0);
+	image_build_id_of(payload->bytes, payload->size, build_id, sizeof build_id);
+	attempt->entry = target_dormant(target, payload->memfd_name, build_id, choice == LIBRARY_OTHER, payload->entry, &attempt->loaded, NULL, 0);
+	if (!attempt->entry && choice == LIBRARY_ANY)
+		attempt->entry = target_dormant(target, payload->memfd_name, NULL, false, payload->entry, &attempt->loaded, NULL, 0);
+	if (!attempt->entry && choice == LIBRARY_OTHER)
+		return fail(err, ERR_COLLECTOR, "no collector of another build is in process %d", (int)target->pid);
 	if (attempt->options && attempt->options->fresh_library)
 		attempt->entry = 0;
 	if (choose_slot(attempt, err) < 0)

@@ -46,8 +46,8 @@ int preflight_room(struct target *target);       /* preflight.c: seccomp, limits
 
 /* Maps again, because things may have been loaded or unloaded since. */
 int target_refresh_maps(struct target *target);
-/* Entry of a library called NAME (of a memfd) with this build id, 0 = none. *loaded counts libraries of that name. */
-uint64_t target_dormant(const struct target *target, const char *name, const char *build_id, const char *entry, unsigned *loaded,
+/* Entry of a library called NAME (of a memfd) with this build id (OTHER: with another one; NULL: whichever), 0 = none. *loaded counts libraries of that name. */
+uint64_t target_dormant(const struct target *target, const char *name, const char *build_id, bool other, const char *entry, unsigned *loaded,
                         char *found_build_id, size_t size);
 
 #endif

@@ -310,9 +310,17 @@ static int command_do(struct handshake *handshake, uint32_t command, uint32_t pa
 	return result;
 }
 
-int handshake_disarm(struct handshake *handshake, uint32_t timeout_ms, struct error *err)
+int handshake_disarm(struct handshake *handshake, enum library_choice library, uint32_t timeout_ms, struct error *err)
 {
-	if (command_do(handshake, HANDOVER_DISARM, LEAVE_PATIENCE_MS, timeout_ms, END_TIMEOUT_MS, err) < 0)
+	const struct inject_options *usual = handshake->inject;
+	struct inject_options chosen = *usual;
+	int result;
+
+	chosen.library = library;
+	handshake->inject = &chosen;
+	result = command_do(handshake, HANDOVER_DISARM, LEAVE_PATIENCE_MS, timeout_ms, END_TIMEOUT_MS, err);
+	handshake->inject = usual;
+	if (result < 0)
 		return -1;
 	handshake->page_addr = 0;
 	return 0;

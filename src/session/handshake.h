@@ -23,8 +23,8 @@ struct handshake {
  * On failure nothing is armed, and nothing will be later.
  */
 int handshake_arm(struct handshake *handshake, const struct page *settings, size_t lanes_bytes, uint32_t first, uint32_t gil_timeout_ms, struct pool *pool, struct error *err);
-/* Hooks off, lanes unmapped. ERR_TIMEOUT when it did not answer in time. */
-int handshake_disarm(struct handshake *handshake, uint32_t timeout_ms, struct error *err);
+/* Hooks off, lanes unmapped, by the collector LIBRARY chooses. ERR_TIMEOUT when it did not answer in time. */
+int handshake_disarm(struct handshake *handshake, enum library_choice library, uint32_t timeout_ms, struct error *err);
 /* Throttled locations on again. */
 int handshake_rearm(struct handshake *handshake, uint32_t timeout_ms, struct error *err);
 

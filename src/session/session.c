@@ -115,13 +115,20 @@ static int holder_wait(const struct session *session, struct error *err)
 /* Another attacher at work is left alone; one that died has left a page behind, which is cleared first. */
 static int leftover_clear(struct session *session, bool *found, struct error *err)
 {
+	struct residue after;
+
 	*found = false;
 	if (!session->before.lanes_addr)
 		return 0;
 	if (holder_wait(session, err) < 0)
 		return -1;
 	*found = true;
-	return handshake_disarm(&session->handshake, DISARM_TIMEOUT_MS, err);
+	if (handshake_disarm(&session->handshake, LIBRARY_ANY, DISARM_TIMEOUT_MS, err) < 0)
+		return -1;
+	/* A collector of our build is there, but it was not the one at work. */
+	if (residue_read(session->procfs, session->facts->pid, &after) && after.lanes_addr)
+		return handshake_disarm(&session->handshake, LIBRARY_OTHER, DISARM_TIMEOUT_MS, err);
+	return 0;
 }
 
 /* Another tool has the hooks and keeps them. Unless these hooks were asked for, samples alone are better than nothing. */
@@ -249,7 +256,7 @@ static int session_disarm(struct session *session, struct error *err)
 
 	__atomic_store_n(&session->pool.page->stop, 1, __ATOMIC_RELEASE);
 	for (int i = 0; i < DISARM_TRIES && result < 0; i++) {
-		result = handshake_disarm(&session->handshake, DISARM_TIMEOUT_MS, err);
+		result = handshake_disarm(&session->handshake, LIBRARY_OWN, DISARM_TIMEOUT_MS, err);
 		session->leave = session->handshake.receipt;
 		session_hold(session, &session->leave);
 		if (result < 0 && !target_alive(session->target))

@@ -2,10 +2,12 @@
 import json
 import os
 import random
+import re
 import signal
+import subprocess
 import time
 
-from harness import PROGRAMS, Attach, Target, require, state_of, tail, wait_for
+from harness import PROGRAMS, Attach, Skip, Target, World, require, state_of, tail, wait_for
 
 PLANTED = os.path.join(PROGRAMS, "planted.py")
 KEEPER = os.path.join(PROGRAMS, "gil_keeper.py")
@@ -16,7 +18,7 @@ def tests(world):
     for python in world.pythons:
         if world.quick and python.name not in QUICK:
             continue
-        for name, test in (("gil", gil), ("killed_early", killed_early), ("two_at_once", two_at_once)):
+        for name, test in (("gil", gil), ("killed_early", killed_early), ("two_at_once", two_at_once), ("other_build", other_build)):
             yield "troubles/%s/%s" % (python.name, name), lambda w, p=python, t=test: t(w, p)
 
 
@@ -76,5 +78,45 @@ def two_at_once(world, python):
         require(sorted(ends) == [0, 6], "exit statuses %s: %s" % (ends, [tail(attach.err) for attach in both]))
         winner, loser = both if ends[0] == 0 else both[::-1]
         require("process %d" % winner.child.pid in loser.err, "the loser does not name process %d: %s" % (winner.child.pid, loser.err))
+        status, _ = target.finish()
+        require(status == 0 and not target.errors(), "the target ended with %s, stderr: %s" % (status, target.errors()))
+
+
+def another_build(world):
+    """A copy of the program whose collector says that it is of another build."""
+    collector = os.path.join(os.path.dirname(world.binary), "libinferscope-collector.so")
+    if not os.path.exists(collector):
+        raise Skip("the collector's file is not installed here")
+    notes = subprocess.run(["readelf", "-n", collector], stdout=subprocess.PIPE, text=True).stdout
+    build_id = bytes.fromhex(re.search(r"Build ID: ([0-9a-f]+)", notes)[1])
+    with open(world.binary, "rb") as file:
+        program = file.read()
+    require(program.count(build_id) == 1, "the collector's build id stands %d times in the program" % program.count(build_id))
+    path = world.path("other-inferscope")
+    with open(path, "wb") as file:
+        file.write(program.replace(build_id, bytes([build_id[0] ^ 1]) + build_id[1:]))
+    os.chmod(path, 0o755)
+    return World(path, world.quick, world.folder, world.pythons)
+
+
+def lanes_of(pid):
+    with open("/proc/%d/maps" % pid) as file:
+        return sum("inferscope-lanes" in line for line in file)
+
+
+def other_build(world, python):
+    """What the attacher of another build left when it died is ended by this one, with and without a collector of this build in the process."""
+    other = another_build(world)
+    with Target(python, PLANTED, "sleeping") as target:
+        for _ in range(2):
+            dead = other.attach(target.pid, "-d", "60s")
+            wait_for(lambda: lanes_of(target.pid), 20, "the other build did not attach: %s" % dead.child.poll())
+            time.sleep(0.5)
+            dead.stop(signal.SIGKILL)
+            dead.wait(10)
+            world.run("detach", target.pid).expect(0)
+            require(lanes_of(target.pid) == 0, "the lanes of the other build are still mapped")
+            world.attach(target.pid, "-d", "500ms").expect(0)
+        other.attach(target.pid, "-d", "500ms").expect(0)
         status, _ = target.finish()
         require(status == 0 and not target.errors(), "the target ended with %s, stderr: %s" % (status, target.errors()))
