@@ -175,7 +175,9 @@ bool elf_file_section(const struct elf_source *source, const struct elf_file *fi
 		for (uint16_t i = 0; i < head.e_shnum && !found; i++) {
 			struct elf_section section = { sections[i].sh_addr, sections[i].sh_offset, sections[i].sh_size };
 
-			if (sections[i].sh_type == SHT_NOBITS || !has_name(source, &sections[head.e_shstrndx], sections[i].sh_name, name) || !is_loaded(file, &section))
+			if (sections[i].sh_type == SHT_NOBITS || (sections[i].sh_flags & SHF_COMPRESSED) || !in_user_space(section.offset, section.size))
+				continue;
+			if (!has_name(source, &sections[head.e_shstrndx], sections[i].sh_name, name) || ((sections[i].sh_flags & SHF_ALLOC) && !is_loaded(file, &section)))
 				continue;
 			*out = section;
 			found = true;

@@ -36,7 +36,7 @@ struct elf_source {
 
 /* NULL, or why it is no file that could be mapped here: a constant string. */
 const char *elf_file_read(const struct elf_source *source, struct elf_file *out);
-/* A section by its name, for what program headers do not tell. False: none, or it lies outside of the loaded segments. */
+/* A section by its name, for what program headers do not tell. False: none, it is compressed, or should be loaded and is not. */
 bool elf_file_section(const struct elf_source *source, const struct elf_file *file, const char *name, struct elf_section *out);
 /* The lowest address of a segment, and the first above all of them, whole pages. */
 void elf_file_extent(const struct elf_file *file, uint64_t *low, uint64_t *high);

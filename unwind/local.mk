@@ -1,5 +1,6 @@
 noinst_LIBRARIES += libunwinding.a
 libunwinding_a_SOURCES = \
+	unwind/cfi.c unwind/cfi.h unwind/cfi_expression.c unwind/cfi_number.c \
 	unwind/debugfile.c unwind/debugfile.h \
 	unwind/debuginfo.c unwind/debuginfo.h \
 	unwind/debuginfo_look.c \
@@ -28,4 +29,7 @@ libunwinding_a_SOURCES = \
 	unwind/symbols.c unwind/symbols.h \
 	unwind/symfile.c unwind/symfile.h \
 	unwind/symtab.c unwind/symtab.h \
-	unwind/walk.h
+	unwind/table_file.c unwind/table_file.h unwind/table_pages.c \
+	unwind/tables.c unwind/tables.h \
+	unwind/unwinder.c unwind/unwinder.h \
+	unwind/walk.c unwind/walk.h

@@ -1,6 +1,6 @@
 /*
- * Native stacks from copies: registers and stack bytes of a thread at one moment, unwound later by libunwind over the files' own
- * call-frame tables. Nothing is held meanwhile. x86-64.
+ * Native stacks from copies: registers and stack bytes of a thread at one moment, unwound later over the files' own call-frame tables.
+ * Nothing is held meanwhile. x86-64.
  */
 #ifndef INFERSCOPE_UNWIND_WALK_H
 #define INFERSCOPE_UNWIND_WALK_H
@@ -9,7 +9,7 @@
 #include "unwind/pystack.h"
 
 /* DWARF numbers of x86-64 registers. */
-enum { REG_RAX = 0, REG_RDX = 1, REG_RCX = 2, REG_RBX = 3, REG_RSI = 4, REG_RDI = 5, REG_RBP = 6, REG_RSP = 7, REG_R8 = 8, REG_R15 = 15, REG_RIP = 16, REG_COUNT = 17 };
+enum { DWARF_RAX = 0, DWARF_RDX = 1, DWARF_RCX = 2, DWARF_RBX = 3, DWARF_RSI = 4, DWARF_RDI = 5, DWARF_RBP = 6, DWARF_RSP = 7, DWARF_R8 = 8, DWARF_R15 = 15, DWARF_RIP = 16, DWARF_COUNT = 17 };
 
 enum { WALK_FRAMES_MAX = 512, THREAD_COPY_STACK_MAX = 1 << 16 };
 
@@ -17,9 +17,9 @@ enum { WALK_FRAMES_MAX = 512, THREAD_COPY_STACK_MAX = 1 << 16 };
 struct thread_copy {
 	pid_t tid;               /* as we see it */
 	uint64_t at_ns;          /* CLOCK_MONOTONIC */
-	uint64_t regs[REG_COUNT];
+	uint64_t regs[DWARF_COUNT];
 	uint32_t known;          /* bit N: regs[N] is known; a blocked thread's /proc/…/syscall tells only rsp and rip */
-	uint32_t stack_size;     /* bytes of `stack`, from regs[REG_RSP] upwards */
+	uint32_t stack_size;     /* bytes of `stack`, from regs[DWARF_RSP] upwards */
 	unsigned char stack[THREAD_COPY_STACK_MAX];
 };
 
@@ -46,7 +46,8 @@ struct native_stack {
 
 struct walker;
 
-/* MODULES stays the caller's and must outlive it. MEMORY reads what a copy does not hold (copied; NULL read = nothing more is read). */
+/* MODULES stays the caller's and must outlive it. MEMORY reads what a copy does not hold (copied; its context must live as long; NULL read =
+ * nothing more is read). A walker takes up to 40 MiB, most of it only when many large files are walked through. ERR_MEMORY. */
 int walker_open(const struct modules *modules, const struct remote_memory *memory, struct walker **out, struct error *err);
 void walker_close(struct walker *walker);
 /* Always fills OUT: with at least the innermost frame. Never reads outside COPY but through MEMORY. */

@@ -7,7 +7,8 @@ tests_unit_test_unwind_SOURCES = tests/unit/test_unwind.c \
 	tests/unit/unwind_jitnames.c \
 	tests/unit/unwind_modules.c \
 	tests/unit/unwind_symfile.c \
-	tests/unit/unwind_symtab.c
+	tests/unit/unwind_symtab.c \
+	tests/unit/unwind_walk.c
 tests_unit_test_unwind_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_test_unwind_LDADD = libunwinding.a libbase.a $(CRITERION_LIBS) $(ZSTD_LIBS) $(ZLIB_LIBS) $(NATIVE_LIBS) $(CJSON_LIBS)
 include tests/live/pystack/pystack.mk
@@ -16,3 +17,4 @@ include tests/live/dump/dump.mk
 check_PROGRAMS += tests/fuzz/replay_pystack
 tests_fuzz_replay_pystack_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_pystack.c
 tests_fuzz_replay_pystack_LDADD = libunwinding.a libbase.a $(ZSTD_LIBS) $(ZLIB_LIBS) $(NATIVE_LIBS)
+include tests/live/walk/walk.mk
