@@ -8,6 +8,7 @@ include tests/unit/base.mk
 include tests/unit/trace.mk
 include tests/unit/inject.mk
 include tests/unit/hold.mk
+include tests/unit/perf.mk
 include tests/unit/launch.mk
 include tests/unit/unwind.mk
 include tests/unit/collector.mk

@@ -16,7 +16,8 @@ libunwinding_a_SOURCES = \
 	unwind/module_list.c unwind/module_list.h \
 	unwind/modules.c unwind/modules.h \
 	unwind/pages.c unwind/pages.h \
-	unwind/perf.h \
+	unwind/perf.c unwind/perf.h \
+	unwind/perf_record.c unwind/perf_record.h \
 	unwind/plt.c \
 	unwind/pycode.c \
 	unwind/pyframes.c unwind/pyframes.h \

@@ -11,18 +11,21 @@ struct perf;
 
 struct perf_totals {
 	uint64_t samples, lost, throttled; /* lost: as the kernel counted */
-	uint32_t threads, refused;         /* watched; not watched because a limit was reached */
+	uint64_t without_stack;            /* samples of a moment without 64-bit user code, skipped */
+	uint32_t threads, refused;         /* watched now; not watched because a limit was reached */
+	bool kernel;                       /* time in system calls is seen, too */
 	char why[160];                     /* of the last refusal, "" = none */
 };
 
-/* May samples be had from PID at all? 0, or ERR_PERMISSION with the reason (perf_event_paranoid, seccomp, no such kernel) in err. */
+/* May samples be had from PID at all? 0, or ERR_PERMISSION with the reason (perf_event_paranoid, seccomp, no such kernel) in err; ERR_EXITED. */
 int perf_possible(pid_t pid, struct error *err);
-/* RATE_HZ samples per second of CPU time of each thread, jittered by the kernel's own clock; STACK_BYTES (<= 65 528, multiple of 8) of stack with each. */
+/* RATE_HZ samples per second of CPU time of each thread, their distance varied by a fifth; STACK_BYTES (<= 65 528, multiple of 8) of stack with
+ * each. Raises this process's soft limits of descriptors and locked memory to the hard ones. ERR_MEMORY, ERR_USAGE (numbers out of range). */
 int perf_open(uint32_t rate_hz, uint32_t stack_bytes, struct perf **out, struct error *err);
 void perf_close(struct perf *perf);
-/* 0 when TID is watched from now on (or was), -1 when it is not (perf_totals() says why). */
+/* 0 when TID is watched from now on (or was), -1 when it is not (perf_totals() says why). Needs a call of perf_read() at least every 50 ms of its CPU time. */
 int perf_add(struct perf *perf, pid_t tid);
-/* The thread has ended. */
+/* The thread has ended. What it left was read, or is lost. */
 void perf_remove(struct perf *perf, pid_t tid);
 /* Calls EACH for every sample not yet read, oldest first per thread. COPY is valid during the call. Returns how many. */
 int perf_read(struct perf *perf, void (*each)(void *context, const struct thread_copy *copy), void *context);

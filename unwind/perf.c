@@ -1,0 +1,306 @@
+/* perf_event_open() per thread, with a ring each: threads of one process cannot share one without an event per thread and CPU. */
+#include "unwind/perf.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/list.h"
+#include "unwind/perf_record.h"
+
+enum {
+	PAGE = 4096, STACK_BYTES_MAX = 65528, RATE_MAX = 10000,
+	THREADS_MAX = 1 << 16,
+	READ_MS = 50,       /* so often the rings are read, at worst */
+	SAMPLES_MIN = 2,    /* that a ring must hold; less is no use */
+	SAMPLES_PER_PERIOD = 8
+};
+#define NS_PER_SECOND 1000000000ull
+
+struct watched {
+	pid_t tid;
+	int fd;
+	struct perf_event_mmap_page *page;
+	size_t ring_size;
+	uint64_t period_samples; /* taken since its period was changed */
+};
+
+struct perf {
+	uint32_t rate_hz, stack_bytes;
+	uint64_t random;
+	bool user_only; /* samples of the kernel are not permitted */
+	struct perf_counts counts;
+	uint32_t refused;
+	char why[160];
+	LIST(struct watched) threads;
+	LIST(pid_t) refusals;
+	struct thread_copy copy;
+};
+
+static int event_open(const struct perf_event_attr *attr, pid_t tid)
+{
+	return (int)syscall(SYS_perf_event_open, attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+/* The software clock has a fixed period, which would march in step with a program that has the same: it is varied. */
+static uint64_t vary(struct perf *perf)
+{
+	uint64_t period = NS_PER_SECOND / perf->rate_hz;
+
+	perf->random = perf->random * 6364136223846793005ull + 1442695040888963407ull;
+	return period - period / 5 + (perf->random >> 33) % (period * 2 / 5);
+}
+
+static struct perf_event_attr attributes(uint32_t stack_bytes, uint64_t period_ns, bool user_only)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE, .size = sizeof attr, .config = PERF_COUNT_SW_CPU_CLOCK, .sample_period = period_ns,
+		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,
+		.sample_regs_user = PERF_REGISTERS, .sample_stack_user = stack_bytes,
+		.exclude_kernel = user_only, .exclude_hv = 1, .watermark = 1, .wakeup_watermark = 1u << 30,
+		.use_clockid = 1, .clockid = CLOCK_MONOTONIC,
+	};
+
+	return attr;
+}
+
+static int paranoid_level(void)
+{
+	FILE *file = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
+	int level = -1;
+
+	if (file && fscanf(file, "%d", &level) != 1)
+		level = -1;
+	if (file)
+		fclose(file);
+	return level;
+}
+
+static int say_why_not(pid_t pid, int error, struct error *err)
+{
+	struct proc_status self = { 0 };
+	int level = paranoid_level();
+
+	if (error == ESRCH)
+		return fail(err, ERR_EXITED, "process %d has ended", (int)pid);
+	if (error == ENOSYS || error == ENOENT || error == EOPNOTSUPP || error == EINVAL)
+		return fail(err, ERR_PERMISSION, "this kernel has no perf_event samples of the kind that is needed (%s)", strerror(error));
+	if (level > 2) {
+		fail(err, ERR_PERMISSION, "perf_event samples are not permitted: kernel.perf_event_paranoid is %d", level);
+		return fail_hint(err, "set kernel.perf_event_paranoid to 2, or give inferscope CAP_PERFMON");
+	}
+	if (procfs_status(&procfs_real, getpid(), 0, &self) == 0 && self.seccomp > 0)
+		return fail(err, ERR_PERMISSION, "perf_event samples are not permitted: %s, perhaps by the seccomp filter that inferscope runs under", strerror(error));
+	return fail(err, ERR_PERMISSION, "perf_event samples of process %d are not permitted: %s", (int)pid, strerror(error));
+}
+
+int perf_possible(pid_t pid, struct error *err)
+{
+	struct perf_event_attr attr = attributes(8192, NS_PER_SECOND, true);
+	int fd;
+
+	attr.disabled = 1;
+	fd = event_open(&attr, pid);
+	if (fd < 0)
+		return say_why_not(pid, errno, err);
+	close(fd);
+	return 0;
+}
+
+static void raise_limit(__rlimit_resource_t which)
+{
+	struct rlimit limit;
+
+	if (getrlimit(which, &limit) == 0 && limit.rlim_cur != limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(which, &limit);
+	}
+}
+
+int perf_open(uint32_t rate_hz, uint32_t stack_bytes, struct perf **out, struct error *err)
+{
+	struct perf *perf;
+
+	if (rate_hz == 0 || rate_hz > RATE_MAX || stack_bytes == 0 || stack_bytes > STACK_BYTES_MAX || stack_bytes % 8)
+		return fail(err, ERR_USAGE, "cannot sample at %u Hz with %u bytes of stack", rate_hz, stack_bytes);
+	perf = calloc(1, sizeof *perf);
+	if (!perf)
+		return fail(err, ERR_MEMORY, "preparing to sample");
+	perf->rate_hz = rate_hz;
+	perf->stack_bytes = stack_bytes;
+	perf->random = (uint64_t)getpid();
+	raise_limit(RLIMIT_NOFILE);
+	raise_limit(RLIMIT_MEMLOCK);
+	*out = perf;
+	return 0;
+}
+
+static size_t sample_size(const struct perf *perf)
+{
+	return 8 + 24 + 17 * 8 + 16 + perf->stack_bytes;
+}
+
+/* Room for what comes between two reads, twice. */
+static size_t wanted_ring(const struct perf *perf)
+{
+	size_t wanted = (perf->rate_hz * READ_MS / 1000 + 1) * 2 * sample_size(perf), size = PAGE;
+
+	while (size < wanted)
+		size *= 2;
+	return size;
+}
+
+static struct watched *find(const struct perf *perf, pid_t tid)
+{
+	for (size_t i = 0; i < perf->threads.count; i++)
+		if (perf->threads.items[i].tid == tid)
+			return &perf->threads.items[i];
+	return NULL;
+}
+
+/* Each thread counts once, however often it is tried. */
+static int refuse(struct perf *perf, pid_t tid, const char *what, int error)
+{
+	pid_t *refusal;
+
+	snprintf(perf->why, sizeof perf->why, "%s after %zu threads: %s", what, perf->threads.count, strerror(error));
+	for (size_t i = 0; i < perf->refusals.count; i++)
+		if (perf->refusals.items[i] == tid)
+			return -1;
+	refusal = list_add(&perf->refusals, THREADS_MAX);
+	if (refusal)
+		*refusal = tid;
+	perf->refused++;
+	return -1;
+}
+
+static int open_for(struct perf *perf, pid_t tid)
+{
+	struct perf_event_attr attr = attributes(perf->stack_bytes, vary(perf), perf->user_only);
+	int fd = event_open(&attr, tid);
+
+	if (fd >= 0 || perf->user_only || (errno != EACCES && errno != EPERM))
+		return fd;
+	attr.exclude_kernel = 1;
+	fd = event_open(&attr, tid);
+	perf->user_only = fd >= 0;
+	return fd;
+}
+
+/* A smaller ring where the memory that may be locked ends; it loses samples sooner, which is counted. */
+static bool map_ring(const struct perf *perf, struct watched *watched)
+{
+	for (size_t size = wanted_ring(perf); size >= SAMPLES_MIN * sample_size(perf); size /= 2) {
+		void *page = mmap(NULL, PAGE + size, PROT_READ | PROT_WRITE, MAP_SHARED, watched->fd, 0);
+
+		if (page != MAP_FAILED) {
+			watched->page = page;
+			watched->ring_size = size;
+			return true;
+		}
+		if (errno != EPERM && errno != ENOMEM)
+			break;
+	}
+	return false;
+}
+
+int perf_add(struct perf *perf, pid_t tid)
+{
+	struct watched watched = { .tid = tid }, *place;
+
+	if (find(perf, tid))
+		return 0;
+	watched.fd = open_for(perf, tid);
+	if (watched.fd < 0)
+		return refuse(perf, tid, errno == EMFILE || errno == ENFILE ? "no descriptor left" : "no event", errno);
+	if (!map_ring(perf, &watched)) {
+		int error = errno;
+
+		close(watched.fd);
+		return refuse(perf, tid, error == EPERM || error == ENOMEM ? "no memory that may be locked left" : "no ring", error);
+	}
+	place = list_add(&perf->threads, THREADS_MAX);
+	if (!place) {
+		munmap(watched.page, PAGE + watched.ring_size);
+		close(watched.fd);
+		return refuse(perf, tid, "no memory", ENOMEM);
+	}
+	*place = watched;
+	return 0;
+}
+
+static void unwatch(struct watched *watched)
+{
+	munmap(watched->page, PAGE + watched->ring_size);
+	close(watched->fd);
+}
+
+void perf_remove(struct perf *perf, pid_t tid)
+{
+	struct watched *watched = find(perf, tid);
+
+	if (!watched)
+		return;
+	unwatch(watched);
+	*watched = perf->threads.items[--perf->threads.count];
+}
+
+/* Not at every sample: a new period begins anew, and what was left of the old one is not counted. */
+static void vary_period(struct perf *perf, struct watched *watched, uint64_t samples)
+{
+	uint64_t period;
+
+	watched->period_samples += samples;
+	if (watched->period_samples < SAMPLES_PER_PERIOD)
+		return;
+	period = vary(perf);
+	watched->period_samples = 0;
+	ioctl(watched->fd, PERF_EVENT_IOC_PERIOD, &period);
+}
+
+int perf_read(struct perf *perf, void (*each)(void *context, const struct thread_copy *copy), void *context)
+{
+	uint64_t before_all = perf->counts.samples;
+
+	for (size_t i = 0; i < perf->threads.count; i++) {
+		struct watched *watched = &perf->threads.items[i];
+		uint64_t before = perf->counts.samples, head = __atomic_load_n(&watched->page->data_head, __ATOMIC_ACQUIRE), tail = watched->page->data_tail;
+
+		if (head == tail)
+			continue;
+		tail = perf_parse((const unsigned char *)watched->page + PAGE, watched->ring_size, tail, head, &perf->copy, each, context, &perf->counts);
+		__atomic_store_n(&watched->page->data_tail, tail, __ATOMIC_RELEASE);
+		vary_period(perf, watched, perf->counts.samples - before);
+	}
+	return (int)(perf->counts.samples - before_all);
+}
+
+struct perf_totals perf_totals(const struct perf *perf)
+{
+	struct perf_totals totals = {
+		.samples = perf->counts.samples, .lost = perf->counts.lost, .throttled = perf->counts.throttled, .without_stack = perf->counts.without_stack,
+		.threads = (uint32_t)perf->threads.count, .refused = perf->refused, .kernel = !perf->user_only,
+	};
+
+	memcpy(totals.why, perf->why, sizeof totals.why);
+	return totals;
+}
+
+void perf_close(struct perf *perf)
+{
+	if (!perf)
+		return;
+	for (size_t i = 0; i < perf->threads.count; i++)
+		unwatch(&perf->threads.items[i]);
+	list_done(&perf->threads);
+	list_done(&perf->refusals);
+	free(perf);
+}
