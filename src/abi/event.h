@@ -32,6 +32,12 @@ enum window_reason {
 	WINDOW_FOREIGN = 5, /* somebody else took the hook */
 };
 
+/* What the overhead budget did; THROTTLE.what. Windows that it ends are WINDOW_OFF with WINDOW_BUDGET. */
+enum throttle {
+	THROTTLE_COUNTED = 1,    /* function ref is only counted from here */
+	THROTTLE_C_CALLS_OFF = 2, /* calls of C function ref are not seen from here */
+};
+
 /* How a thread spent a moment; SAMPLE.state. */
 enum thread_state {
 	THREAD_UNKNOWN = 0,

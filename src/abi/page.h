@@ -9,7 +9,7 @@
 #include "abi/lane.h"
 
 #define PAGE_MAGIC 0x31454741504b5349ull /* "ISKPAGE1", little-endian */
-enum { PAGE_VERSION = 1, PAGE_BYTES = 256 * 1024, PAGE_SKIP_BYTES = 4096, PAGE_TEXT_BYTES = 512 };
+enum { PAGE_VERSION = 2, PAGE_BYTES = 256 * 1024, PAGE_SKIP_BYTES = 4096, PAGE_TEXT_BYTES = 512, COUNTED_MAX = 256 };
 
 enum collector_state { COLLECTOR_UNINITIALIZED = 0, COLLECTOR_IDLE = 1, COLLECTOR_COLLECTING = 2, COLLECTOR_FINALIZED = 3 };
 
@@ -29,6 +29,13 @@ enum collector_reason {
 	REASON_NOT_PYTHON, REASON_NOT_INITIALIZED, REASON_FINALIZING, REASON_VERSION, REASON_FREE_THREADED,
 	REASON_SYMBOLS,       /* reason_text: the first one missing */
 	REASON_MEMORY, REASON_HOOK_TAKEN, REASON_AUDIT_HOOK, REASON_TOOL_IDS_TAKEN, REASON_PYTHON_ERROR, REASON_THREAD, REASON_LAYOUT,
+};
+
+/* A function that is only counted: hot, tiny, and its events were more than the budget holds. Its writer holds the GIL. */
+struct counted {
+	uint32_t ref; /* as CODE has it; stored with release after the row is valid */
+	uint32_t reserved;
+	uint64_t calls; /* since the function is counted; never taken back */
 };
 
 struct page {
@@ -91,6 +98,11 @@ struct page {
 	uint64_t switch_at_ticks;
 	uint64_t holder_ns_max;  /* longest time the collector itself kept the GIL outside hooks */
 	uint64_t rearm_wanted;   /* a single-threaded 3.12+ target that is throttled: the attacher may re-enter (at most once per 10 s) to re-arm */
+
+	uint64_t counted_calls;  /* sum over counted[] */
+	uint32_t counted_count;  /* rows in use; stored with release */
+	uint32_t pad_counted;
+	struct counted counted[COUNTED_MAX];
 
 	struct lane_slot lanes[LANES_MAX] __attribute__((aligned(64)));
 };

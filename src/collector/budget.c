@@ -19,7 +19,7 @@
 
 #include "collector/libc.h"
 
-enum { CYCLE_MS = 250, WATCH_MS = 500, BREATH_MS = 5, CALIBRATION_EVENTS = 4000, SWITCHER_STACK_BYTES = 256 * 1024, OWN_PS_MIN = 2000 };
+enum { CYCLE_MS = 250, WATCH_MS = 500, BREATH_MS = 5, CALIBRATION_EVENTS = 4000, SWITCHER_STACK_BYTES = 256 * 1024, OWN_PS_MIN = 2000, LOAD_HOPELESS = 4000 };
 
 static void futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
 {
@@ -101,10 +101,13 @@ static int64_t tokens_for(uint64_t ns, uint64_t ppm)
 static void earn(uint64_t now)
 {
 	uint64_t cpu_ns = process_cpu_ns(), ran_ns = cpu_ns - the.earned_cpu_ns, passed_ns = ticks_to_ns(now - the.earned_at);
+	int64_t earned;
 
 	if (now <= the.earned_at)
 		return;
-	the.saved += tokens_for(ran_ns < passed_ns ? ran_ns : passed_ns, the.settings.max_overhead_ppm);
+	earned = tokens_for(ran_ns < passed_ns ? ran_ns : passed_ns, the.settings.max_overhead_ppm);
+	the.saved += earned;
+	the.earned += earned;
 	if (the.saved > the.allowance)
 		the.saved = the.allowance;
 	the.earned_cpu_ns = cpu_ns;
@@ -122,7 +125,43 @@ static bool spend(uint64_t now)
 	if (the.saved < the.allowance / 4)
 		return false;
 	the.tokens = the.saved;
+	the.given += the.saved;
 	the.saved = 0;
+	return true;
+}
+
+static void borrow(int64_t tokens)
+{
+	the.tokens = tokens;
+	the.given += tokens;
+	the.saved -= tokens;
+}
+
+/*
+ * Tokens are used up. Rather than closing the window: fewer events, where some functions are hot and tiny. What is spent until
+ * the savings are back is borrowed, at most half a cycle's at a time.
+ */
+static bool relieve(uint64_t now)
+{
+	const struct lane *lane = lane_mine;
+	uint64_t load;
+
+	if (!the.hooks->counts[the.python.minor] || the.saved < -the.allowance / 2 || !lane_is_mine(lane) || !lane->subbuf)
+		return false;
+	load = the.earned > 0 ? (uint64_t)the.given * 1000 / (uint64_t)the.earned : UINT64_MAX;
+	if (load > LOAD_HOPELESS)
+		return false;
+	if (lane->written < TALLY_LEAST) {
+		borrow(2 * TALLY_LEAST);
+		return true;
+	}
+	if (!counted_choose(lane, now, load))
+		return false;
+	the.given = the.earned = 0;
+	borrow(the.allowance / 2);
+	the.window++; /* every thread says its stack anew, without the frames of what is only counted */
+	if (the.settings.seed)
+		seed_all(now);
 	return true;
 }
 
@@ -170,8 +209,10 @@ void window_open(uint64_t now, enum window_reason reason)
 	if (the.hooks_on || the.dead)
 		return;
 	cycle_begin(now);
+	the.given = 0;
 	if (!spend(now))
 		return;
+	the.earned = 0;
 	the.window++;
 	if (!the.hooks->open() && !hooks_change()) {
 		the.window++;
@@ -241,7 +282,7 @@ bool budget_ask(uint64_t now)
 		}
 	} else {
 		the.saved += the.tokens;
-		may = spend(now);
+		may = spend(now) || relieve(now);
 		if (!may) {
 			the.tokens = 0;
 			window_close(now, WINDOW_BUDGET);

@@ -8,16 +8,19 @@
 #include "abi/cpython.h"
 #include "collector/text.h"
 
+#define TABLE_BYTES (CODES_SLOTS * sizeof(struct code) + REFS_MAX * sizeof(uint32_t))
+enum { REFS_MAX = CODES_MAX + 2 /* from 1, and one for "other" */ };
 enum { FLAG_GENERATOR = 0x20, FLAG_COROUTINE = 0x80, FLAG_ASYNC_GENERATOR = 0x200 };
 
 int codes_open(void)
 {
-	void *slots = mmap(NULL, CODES_SLOTS * sizeof(struct code), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *slots = mmap(NULL, TABLE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (slots == MAP_FAILED)
 		return errno;
 	memset(&the.codes, 0, sizeof the.codes);
 	the.codes.slots = slots;
+	the.codes.by_ref = (uint32_t *)(the.codes.slots + CODES_SLOTS);
 	the.codes.next_ref = 1;
 	return 0;
 }
@@ -33,7 +36,7 @@ void codes_close(void)
 	for (uint32_t i = 0; i < CODES_SLOTS; i++)
 		if (slots[i].flags & CODE_OWNED)
 			the.python.Py_DecRef((PyObject *)(uintptr_t)slots[i].key);
-	munmap(slots, CODES_SLOTS * sizeof(struct code));
+	munmap(slots, TABLE_BYTES);
 }
 
 void codes_forget(void)
@@ -42,7 +45,7 @@ void codes_forget(void)
 
 	memset(&the.codes, 0, sizeof the.codes);
 	if (slots)
-		munmap(slots, CODES_SLOTS * sizeof(struct code));
+		munmap(slots, TABLE_BYTES);
 }
 
 static struct code *take(uint64_t key)
@@ -56,6 +59,20 @@ static struct code *take(uint64_t key)
 	the.codes.slots[i].key = key;
 	the.page->code_count = ++the.codes.count;
 	return &the.codes.slots[i];
+}
+
+static void give_ref(struct code *code)
+{
+	code->ref = the.codes.next_ref++;
+	if (code->ref < REFS_MAX)
+		the.codes.by_ref[code->ref] = (uint32_t)(code - the.codes.slots);
+}
+
+struct code *code_of_ref(uint32_t ref)
+{
+	struct code *code = ref && ref < REFS_MAX ? &the.codes.slots[the.codes.by_ref[ref]] : NULL;
+
+	return code && code->ref == ref ? code : NULL;
 }
 
 static char *put_string(char *at, const char *text)
@@ -139,7 +156,7 @@ struct code *code_add(PyObject *object, uint64_t key)
 		text_from_str(&the.python, at_pointer(object, layout->code_qualname), the.codes.qualname, sizeof the.codes.qualname, &cut);
 	if (skip_matches(&the.settings, the.codes.name, the.codes.qualname, the.codes.file))
 		return code;
-	code->ref = the.codes.next_ref++;
+	give_ref(code);
 	write_code(code->ref, key, line, flags, cut);
 	return code;
 }
@@ -208,7 +225,7 @@ static struct code *add_c_function(const struct c_name *c)
 		text_from_c(c->module, the.codes.file, sizeof the.codes.file, &cut);
 	if (skip_matches(&the.settings, the.codes.name, "", the.codes.file))
 		return code;
-	code->ref = the.codes.next_ref++;
+	give_ref(code);
 	write_names(code->ref, EVENT_C_FUNCTION, &address, sizeof address, strings, 2, cut);
 	return code;
 }

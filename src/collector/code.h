@@ -20,11 +20,12 @@ struct code {
 	uint32_t flags;
 	uint64_t ticks; /* C functions: time seen in them … */
 	uint32_t calls; /* … in so many calls */
-	uint32_t reserved;
+	uint32_t counted; /* row of page.counted, plus 1: only counted. 0 = traced */
 };
 
 struct codes {
 	struct code *slots;
+	uint32_t *by_ref; /* index in slots; rooms for refs that stand for no slot stay 0 */
 	uint32_t count;
 	uint32_t next_ref;
 	struct code other; /* stands for all that found no place */
@@ -41,6 +42,8 @@ void codes_forget(void); /* drops the table alone: in a forked child nobody may 
 struct code *code_add(PyObject *code, uint64_t key);
 struct code *code_c_function(PyObject *callable);
 struct code *code_overflow(void);
+/* NULL when REF stands for none in the table. */
+struct code *code_of_ref(uint32_t ref);
 
 static inline uint32_t code_slot(uint64_t key)
 {

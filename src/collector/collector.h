@@ -3,6 +3,7 @@
  * what says otherwise.
  *
  *   entry     takes the attacher's commands; lane, code, seed write; budget opens and closes windows;
+ *   counted chooses the functions that are only counted;
  *   monitoring, evaluator, setprofile, settrace are the ways to hook: they write lanes from the interpreter's hooks.
  */
 #ifndef INFERSCOPE_COLLECTOR_COLLECTOR_H
@@ -33,6 +34,7 @@ struct hooks {
 	/* Per minor version: what one event costs a call-heavy program, in percent of our own part of it as calibrated. Two to
 	 * three times what a quiet machine shows (tests/hot/run), as caches are colder in a real program. 0: does not exist there. */
 	uint32_t cost_factor[16];
+	bool counts[16]; /* per minor version: a counted call is so much cheaper than enter and leave that counting pays */
 };
 extern const struct hooks hooks_monitoring, hooks_evaluator, hooks_setprofile, hooks_settrace,
 	hooks_monitoring_lines; /* settrace's place from 3.12 on */
@@ -46,6 +48,14 @@ struct monitoring {
 	PyObject *events[MONITORED_EVENTS], *callbacks[MONITORED_EVENTS];
 	int tool_count, tool;                 /* tool: the one in turn */
 };
+
+/* counted.c: what one function had of a lane's last events. */
+struct tally {
+	uint32_t ref, events, enters;
+	uint32_t leaves; /* calls in which nothing else was seen … */
+	uint64_t ticks;  /* … and their time */
+};
+enum { TALLIES = 256 };
 
 /* A trace function that was there before ours. */
 struct chained {
@@ -79,8 +89,10 @@ struct collector {
 	struct lanes lanes;
 	/* budget */
 	int64_t allowance;  /* tokens of one cycle in which the process runs all the time: the most that is ever saved */
-	int64_t saved;      /* tokens earned while hooks are off */
+	int64_t saved;      /* tokens earned while hooks are off; below zero: borrowed */
+	int64_t given, earned; /* tokens since the window opened or functions were last chosen to be counted */
 	uint64_t earned_cpu_ns, earned_at; /* up to when tokens were given */
+	struct tally tallies[TALLIES]; /* room to work in */
 	uint64_t cycle_ticks, cycle_end, opened_at;
 	uint64_t random;
 	uint64_t own_ps;    /* our own part of one event, as calibrated */
@@ -128,6 +140,16 @@ static inline bool hook_may_record(uint64_t now)
 	if (__builtin_expect(--the.tokens < 0 || now > the.page->deadline_ticks || the.page->stop, 0))
 		return budget_ask(now);
 	return true;
+}
+
+/* counted.c: over budget by LOAD (thousandths of it), with LANE's thread running. True: something was done that should be enough. */
+bool counted_choose(const struct lane *lane, uint64_t now, uint64_t load);
+enum { TALLY_LEAST = 500 /* events of a lane that say enough to choose by */ };
+
+static inline void count_call(const struct code *code)
+{
+	the.page->counted[code->counted - 1].calls++;
+	the.page->counted_calls++;
 }
 
 /* seed.c: stacks that were there before we looked. */

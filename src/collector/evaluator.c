@@ -129,6 +129,10 @@ static inline __attribute__((always_inline)) PyObject *evaluate(void *tstate, ch
 		return run_default(tstate, frame, throws);
 	}
 	code = code_find_in(&the.codes, at_pointer(frame, the.python.layout->frame_code));
+	if (__builtin_expect(code->counted, 0)) {
+		count_call(code);
+		return run_default(tstate, frame, throws);
+	}
 	ref = code->ref;
 	generator = code->flags & CODE_GENERATOR;
 	if (__builtin_expect(!lane->above, 0)) {
@@ -218,4 +222,5 @@ const struct hooks hooks_evaluator = {
 	.remove = hook_close,
 	.forked = hook_close,
 	.cost_factor = {[8] = 200, [9] = 200, [10] = 200, [11] = 500},
+	.counts = {[8] = true, [9] = true, [10] = true}, /* 3.11: what it costs is that calls are no longer inlined, counted or not */
 };

@@ -2,7 +2,7 @@
 # everything hidden but its entry, is never unloaded, and is built without sanitizers whatever the rest is built with.
 noinst_PROGRAMS += libinferscope-collector.so
 libinferscope_collector_so_SOURCES = \
-	src/collector/budget.c src/collector/code.c src/collector/code.h src/collector/collector.h src/collector/entry.c \
+	src/collector/budget.c src/collector/code.c src/collector/code.h src/collector/collector.h src/collector/counted.c src/collector/entry.c \
 	src/collector/evaluator.c src/collector/evaluator.h src/collector/fork.c src/collector/gil.c src/collector/lane.c src/collector/lane.h src/collector/libc.h \
 	src/collector/monitoring.c src/collector/python.c src/collector/python.h src/collector/seed.c src/collector/setprofile.c \
 	src/collector/settrace.c src/collector/skip.c src/collector/traced.c src/collector/traced.h \

@@ -16,10 +16,12 @@ enum { WALK_MAX = 200000 };
 
 static uint32_t ref_of(PyObject *code)
 {
-	return code_find_in(&the.codes, code)->ref;
+	const struct code *found = code_find_in(&the.codes, code);
+
+	return found->counted ? 0 : found->ref;
 }
 
-/* The innermost SEEDS_MAX frames go to the lane, outermost first; the rest is counted. Frames that are left out keep their
+/* The innermost SEEDS_MAX frames go to the lane, outermost first; the rest is counted. Frames that are left out or only counted keep their
  * place here (the evaluator finds its way by them) but are no events. */
 static uint32_t walk(struct lane *lane, char *frame)
 {

@@ -39,6 +39,11 @@ void traced_event(PyObject *frame_object, int what, PyObject *argument)
 	if (!hook_may_record(now))
 		return;
 	code = code_find_in(&the.codes, at_pointer(frame, the.python.layout->frame_code));
+	if (code->counted && what < WHAT_C_CALL) { /* by the evaluator, which another took since */
+		if (what == WHAT_CALL)
+			count_call(code);
+		return;
+	}
 	if (!lane_is_mine(lane) || lane->window != the.window) {
 		lane = lane_enter_window(what == WHAT_CALL ? python_frame_back(&the.python, frame) : frame, now);
 		if (!lane)

@@ -166,6 +166,15 @@ static void describe_verdict(struct report *report)
 		report->parts[PART_UNKNOWN] = 100 - sum;
 }
 
+/* "5%"; "none" is no limit. */
+static double target_of(const char *text)
+{
+	char *end;
+	double value = text ? strtod(text, &end) : NAN;
+
+	return text && end != text && *end == '%' ? value : NAN;
+}
+
 static void describe_numbers(struct report *report)
 {
 	const struct timeline *timeline = report->timeline;
@@ -181,6 +190,7 @@ static void describe_numbers(struct report *report)
 	report->hold_max_ns = metric_value(report->analysis, "profiler.hold_max_ns");
 	if (isnan(report->hold_max_ns) && hold)
 		report->hold_max_ns = (double)hold->max;
+	report->target_pct = target_of(timeline_capture(timeline, "max_overhead"));
 	report->coverage_pct = isfinite(timeline->coverage) ? 100 * timeline->coverage : 0;
 }
 
@@ -201,6 +211,12 @@ static void rank_functions(struct report *report, uint64_t cpu_sum_ns)
 		report->ranked[i] = &report->functions[i];
 	if (report->ranked_by_cpu)
 		qsort(report->ranked, report->function_count, sizeof *report->ranked, by_cpu_self);
+}
+
+/* Two standard deviations of a binomial share: HITS of ALL samples. */
+static double sample_error_pct(uint64_t hits, uint64_t all)
+{
+	return hits && hits <= all ? 196 * sqrt((1 - (double)hits / (double)all) / (double)hits) : NAN;
 }
 
 static int build_functions(struct report *report, struct error *err)
@@ -233,6 +249,7 @@ static int build_functions(struct report *report, struct error *err)
 		row->calls_about = function->precision == PRECISION_ESTIMATED || function->precision == PRECISION_SAMPLED;
 		row->times_about = function->precision != PRECISION_EXACT;
 		row->self_about = row->times_about || function->self_split;
+		row->self_error_pct = row->times_about ? sample_error_pct(function->samples_self, timeline->quality.samples) : NAN;
 	}
 	report->function_count = count;
 	report->functions_omitted = timeline->function_count - count;

@@ -35,6 +35,7 @@ struct function_row {
 	double self_pct, total_pct; /* of the self time of all functions, all threads */
 	double cpu_pct;             /* of its self time: how much was on a CPU */
 	double cpu_share_pct;       /* of the CPU time of all functions */
+	double self_error_pct;      /* half of the 95 % confidence interval of its self time, of that, by the number of samples; NAN: exact, or no samples */
 	double bar_pct;             /* self time of the largest one is 100 */
 	bool calls_known;           /* samples know no calls */
 	bool calls_about, times_about, self_about; /* estimates: shown with ~ */
@@ -110,6 +111,7 @@ struct report {
 	uint64_t calls;       /* seen, all functions */
 	double cpu_cores;     /* CPU time of the process / duration; NAN = unknown */
 	double overhead_pct;  /* NAN = unknown */
+	double target_pct;    /* what it may be; NAN = no limit, or unknown */
 	double hold_max_ns;   /* NAN = unknown */
 	double coverage_pct;
 };

@@ -46,13 +46,33 @@ static void add_loss(struct report *report)
 		    "oldest events were overwritten before they could be read; raise --trace-size-mb");
 }
 
+/* What was done to keep within the budget, beside closing windows. */
+static void add_throttle(struct report *report)
+{
+	const struct timeline *timeline = report->timeline;
+	uint64_t counted_only = 0, c_calls = 0;
+
+	for (size_t i = 0; i < timeline->throttle_count; i++) {
+		counted_only += timeline->throttles[i].what == THROTTLE_COUNTED;
+		c_calls += timeline->throttles[i].what == THROTTLE_C_CALLS_OFF;
+	}
+	if (counted_only)
+		add(report, QUALITY_NOTE, "counted", "Only counted", report_note(report, "%s function%s", counted(report, counted_only), counted_only == 1 ? "" : "s"),
+		    "hot and tiny: their calls are exact, their times come from samples of their callers");
+	if (c_calls)
+		add(report, QUALITY_NOTE, "c_calls_off", "C functions left out", counted(report, c_calls), "called so often that their events were more than the overhead budget holds; their time stays with the caller");
+}
+
 static void add_overhead(struct report *report)
 {
+	const char *target = isnan(report->target_pct) ? "" : report_note(report, " (budget %s)", quantity_pct(report->target_pct, 0).text);
+	bool over = report->overhead_pct > (isnan(report->target_pct) ? 5 : report->target_pct) * 1.01;
+
 	if (isnan(report->overhead_pct))
 		add(report, QUALITY_NOTE, "overhead", "Overhead caused", "not measured", "the trace does not say what measuring cost");
 	else
-		add(report, report->overhead_pct > 5.05 ? QUALITY_BAD : QUALITY_FINE, "overhead", "Overhead caused", report_note(report, "%s of the target's CPU time", quantity_pct(report->overhead_pct, 0).text),
-		    report->overhead_pct > 5.05 ? "more than 5 %: times of small functions are too long" : "");
+		add(report, over ? QUALITY_BAD : QUALITY_FINE, "overhead", "Overhead caused", report_note(report, "%s of the target's CPU time%s", quantity_pct(report->overhead_pct, 0).text, target),
+		    over ? "more than the budget: times of small functions are too long" : "");
 	if (!isnan(report->hold_max_ns))
 		add(report, report->hold_max_ns > 10e6 ? QUALITY_NOTE : QUALITY_FINE, "hold", "Longest hold", report_note(report, "%s of one thread", quantity_of(report->hold_max_ns, "ns", 0).text), "");
 }
@@ -130,6 +150,7 @@ int quality_build(struct report *report, struct error *err)
 	add_coverage(report);
 	add_loss(report);
 	add_overhead(report);
+	add_throttle(report);
 	add_threads(report);
 	add_counters(report);
 	if (report->timeline->thread_count && !report->timeline->native_split)

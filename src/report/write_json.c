@@ -11,7 +11,7 @@
 #include "config.h"
 #include "report/model.h"
 
-enum { JSON_STRING_MAX = 65536, STACKS_MAX = 2000, STACK_FRAMES_MAX = 256 };
+enum { JSON_STRING_MAX = 65536, STACKS_MAX = 2000, STACK_FRAMES_MAX = 256, WINDOWS_SHOWN = 10000 };
 
 struct json { bool failed; }; /* one failure is enough, and cJSON frees what was added */
 
@@ -342,6 +342,7 @@ static void put_functions(struct json *json, cJSON *root, const struct report *r
 		put_number(json, object, "total_pct", row->total_pct, 3);
 		put_string(json, object, "precision", precision_name(function->precision));
 		put_number(json, object, "coverage", function->coverage, 6);
+		put_number(json, object, "self_error_pct", row->self_error_pct, 2);
 		put_u64(json, object, "cpu_self_ns", function->cpu_self_ns);
 		put_u64(json, object, "lock_wait_ns", function->lock_wait_ns);
 		put_u64(json, object, "longest_ns", function->longest_ns);
@@ -498,6 +499,47 @@ static void put_device(struct json *json, cJSON *devices, const struct device *d
 	put_bool(json, object, "lower_bound", device->cut);
 }
 
+static const char *throttle_name(uint32_t what)
+{
+	return what == THROTTLE_COUNTED ? "counted" : what == THROTTLE_C_CALLS_OFF ? "c_calls_off" : "unknown";
+}
+
+static const char *window_name(uint32_t reason)
+{
+	static const char *const names[] = { [WINDOW_ARM] = "end", [WINDOW_BUDGET] = "budget", [WINDOW_DEADLINE] = "deadline", [WINDOW_STACK] = "stack", [WINDOW_FOREIGN] = "foreign" };
+
+	return reason < sizeof names / sizeof *names && names[reason] ? names[reason] : "unknown";
+}
+
+/* What was asked for, what came of it, and what was done for it. */
+static void put_budget(struct json *json, cJSON *root, const struct report *report)
+{
+	const struct timeline *timeline = report->timeline;
+	cJSON *object = put_object(json, root, "budget"), *rows;
+
+	put_number(json, object, "target_pct", report->target_pct, 3);
+	put_number(json, object, "achieved_pct", report->overhead_pct, 3);
+	put_u64(json, object, "windows_count", timeline->window_count);
+	rows = put_array(json, object, "history");
+	for (size_t i = 0; i < timeline->throttle_count && !json->failed; i++) {
+		const struct throttle_change *change = &timeline->throttles[i];
+		cJSON *row = append_object(json, rows);
+
+		put_u64(json, row, "at_ns", change->at_ns);
+		put_string(json, row, "what", throttle_name(change->what));
+		put_known(json, row, "function", change->function < timeline->function_count ? timeline->functions[change->function].name : NULL);
+		put_number(json, row, "load_ratio", change->load, 3);
+	}
+	rows = put_array(json, object, "windows");
+	for (size_t i = 0; i < timeline->window_count && i < WINDOWS_SHOWN && !json->failed; i++) {
+		cJSON *row = append_object(json, rows);
+
+		put_u64(json, row, "start_ns", timeline->windows[i].start_ns);
+		put_u64(json, row, "end_ns", timeline->windows[i].end_ns);
+		put_string(json, row, "ended_by", window_name(timeline->windows[i].reason));
+	}
+}
+
 static void put_quality(struct json *json, cJSON *root, const struct report *report)
 {
 	static const char *const states[] = { [QUALITY_FINE] = "ok", [QUALITY_NOTE] = "note", [QUALITY_BAD] = "bad" };
@@ -571,6 +613,7 @@ static void put_root(struct json *json, cJSON *root, const struct report *report
 	array = put_array(json, root, "devices");
 	for (size_t i = 0; i < timeline->device_count; i++)
 		put_device(json, array, &timeline->devices[i]);
+	put_budget(json, root, report);
 	put_quality(json, root, report);
 	array = put_array(json, root, "warnings");
 	for (size_t i = 0; i < report->warning_count; i++)

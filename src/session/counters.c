@@ -80,12 +80,28 @@ static void counter(struct session *session, uint64_t ticks, const char *name, u
 	event_add(&session->events, ticks, EVENT_COUNTER, 0, 0, name, (int64_t)(value > INT64_MAX ? INT64_MAX : value));
 }
 
+/* What was counted since it was told last. The rows are the target's: a number that went back tells nothing. */
+static void count_rows(struct session *session, uint64_t ticks)
+{
+	const struct page *page = session->pool.page;
+	uint32_t count = __atomic_load_n(&page->counted_count, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < count && i < COUNTED_MAX; i++) {
+		uint64_t calls = __atomic_load_n(&page->counted[i].calls, __ATOMIC_RELAXED);
+
+		if (calls <= session->counted_told[i])
+			continue;
+		event_add(&session->events, ticks, EVENT_COUNT, page->counted[i].ref, 0, calls - session->counted_told[i]);
+		session->counted_told[i] = calls;
+	}
+}
+
 static void page_counters(struct session *session, uint64_t ticks)
 {
 	const struct page *page = session->pool.page;
 	struct drain_totals totals = drain_totals(session->drain);
 	const struct { const char *name; uint64_t value; } rows[] = {
-		{ "events", totals.events }, { "lost_events", totals.lost }, { "skipped_calls", totals.skipped }, { "damaged_subbufs", totals.damaged },
+		{ "events", totals.events }, { "lost_events", totals.lost }, { "skipped_calls", totals.skipped }, { "counted_calls", totals.counted }, { "damaged_subbufs", totals.damaged },
 		{ "cost_ns", ticks_to_ns(session, totals.cost_ticks) }, { "overhead_ppm", session_overhead_ppm(session, totals.cost_ticks) },
 		{ "unmatched", page->unmatched }, { "code_overflow", page->code_overflow }, { "lane_overflow", page->lane_overflow },
 		{ "cost_ps_py", page->cost_ps_py }, { "cost_ps_c", page->cost_ps_c },
@@ -100,8 +116,11 @@ static void page_counters(struct session *session, uint64_t ticks)
 
 void session_counters(struct session *session, uint64_t ticks)
 {
-	if (session->drain)
+	if (session->drain) {
+		drain_round(session->drain, true); /* the names of what is counted come first */
+		count_rows(session, ticks);
 		page_counters(session, ticks);
+	}
 	counter(session, ticks, "hold_max_ns", session->hold_max_ns);
 	counter(session, ticks, "hold_total_ns", session->hold_total_ns);
 	counter(session, ticks, "dropped_events", spool_dropped_events(session->spool));

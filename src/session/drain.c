@@ -394,7 +394,11 @@ void drain_reclaim(struct drain *drain, bool (*alive)(void *context, uint32_t in
 
 struct drain_totals drain_totals(const struct drain *drain)
 {
+	const struct page *page = drain->pool->page;
 	struct drain_totals totals = drain->retired;
+
+	totals.counted = __atomic_load_n(&page->counted_calls, __ATOMIC_RELAXED);
+	totals.cost_ticks += (uint64_t)((unsigned __int128)totals.counted * page->cost_ps_py * drain->clock.ticks_per_second / 1000000000000ull);
 
 	for (uint32_t i = 0; i < LANES_MAX; i++) {
 		const struct lane_slot *slot = &drain->pool->page->lanes[i];

@@ -19,6 +19,7 @@ struct drain_sink {
 /* Sums over all lanes, ended threads included. */
 struct drain_totals {
 	uint64_t events, lost, skipped, cost_ticks;
+	uint64_t counted;        /* calls that were only counted */
 	uint64_t drained;        /* events handed on */
 	uint64_t damaged;        /* sub-buffers or parts that made no sense */
 	uint32_t lanes, used;    /* lanes in use; sub-buffers that are not free */

@@ -37,6 +37,7 @@ struct session {
 	struct observe observe;
 	struct sampler *sampler;
 	uint64_t startstack; /* of the program that runs: another one after an exec */
+	uint64_t counted_told[COUNTED_MAX]; /* calls of page.counted that are in the trace */
 	uint64_t hooks_on_seen, hooks_seen; /* looks at page.hooks_on */
 
 	struct event_builder events; /* of the SESSION lane, not yet in the trace */

@@ -168,6 +168,19 @@ static void add_window(struct timeline_private *p, struct process_build *process
 	process->window_open = on;
 }
 
+static void add_throttle(struct timeline_private *p, uint32_t process, const struct event_cursor *c, uint64_t at_ns)
+{
+	uint32_t function = names_find(p, process, c->event.ref);
+	struct throttle_build *throttle = list_add(&p->throttles, WINDOWS_LIMIT);
+
+	if (!throttle)
+		return;
+	throttle->function = function;
+	throttle->out = (struct throttle_change){ at_ns, event_u32(c, 0), NONE, (double)event_u32(c, 1) / 1000 };
+	if (event_u32(c, 0) == THROTTLE_COUNTED && function != NAME_UNKNOWN && !p->names.list.items[function].counted_from_ns)
+		p->names.list.items[function].counted_from_ns = at_ns;
+}
+
 static void note_reading(struct timeline_private *p, uint64_t at_ns)
 {
 	if (at_ns < p->first_reading)
@@ -393,6 +406,9 @@ static void take_fact(struct timeline_private *p, struct lane *lane, const struc
 		function = names_find(p, lane->process, c->event.ref);
 		if (function != NAME_UNKNOWN)
 			p->names.list.items[function].counted += event_u64(c, 0);
+		break;
+	case EVENT_THROTTLE:
+		add_throttle(p, lane->process, c, at_ns);
 		break;
 	case EVENT_UNHOOKED:
 		thread = thread_of(p, lane->process, c->event.ref);

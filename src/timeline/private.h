@@ -37,6 +37,8 @@ struct name {
 	double lock_wait;          /* ns */
 	uint64_t ran, waited;      /* samples with it as innermost Python or native function, by what the thread did */
 	uint64_t counted;          /* calls in COUNT events */
+	bool times_shared;         /* some of its time was given to functions that are only counted */
+	uint64_t counted_from_ns;  /* absolute: from when it is only counted; 0 = never */
 };
 enum { NAME_UNKNOWN = 0, NAME_OTHER = 1 }; /* always there */
 struct names {
@@ -120,6 +122,7 @@ struct sample {
 };
 struct gil_build { uint32_t holder, waiter; /* tid, index of the thread */ uint64_t ns, samples; };
 struct counter_build { uint32_t name; struct counter out; };
+struct throttle_build { uint32_t function; struct throttle_change out; };
 struct capture_build { uint32_t key, value; };
 
 struct node {
@@ -127,6 +130,7 @@ struct node {
 	uint32_t last_child; /* the child taken last: most calls repeat */
 	uint64_t calls, self_ns, longest_ns, exceptions;
 	uint64_t samples, gap_samples; /* with exactly this stack; those among them at times when calls could not be seen */
+	uint64_t counted_samples;      /* those when its function was only counted, and others were seen */
 	double gap_running_ns, gap_blocked_ns; /* time that the latter stand for, by what the thread did */
 	double estimated_calls, estimated_self, cpu_self, cpu_seen; /* scaled by segments' weights, but for cpu_seen */
 	double covered_running_ns, covered_blocked_ns; /* time that the other samples stand for */
@@ -155,6 +159,7 @@ struct timeline_private {
 	LIST(struct counter_build) counters;
 	LIST(struct capture_build) captures;
 	struct map counter_index, capture_index;
+	LIST(struct throttle_build) throttles;
 	LIST(struct device_build) devices;
 	LIST(uint64_t) launch_ends; /* of runtime and driver calls, absolute */
 	struct map launches; /* correlation → index in launch_ends */
@@ -236,6 +241,9 @@ bool wait_is_waiter(const struct timeline_private *p, struct name *function);
 /* The innermost function that is the program's own, not the library's: who wants the lock. NULL = nobody known. */
 struct name *wait_owner(struct timeline_private *p, const struct wait_frames *frames);
 enum thread_state wait_refine(const struct timeline_private *p, enum thread_state state, const struct wait_frames *frames);
+
+/* counted.c: gives functions that are only counted their time, by samples. Before anything is added up. */
+void counted_share(struct timeline_private *p);
 
 /* partition.c: what threads did, by readings, samples and calls. */
 void partition_build(struct timeline_private *p);

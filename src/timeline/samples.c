@@ -77,6 +77,33 @@ static bool agrees(const struct timeline_private *p, uint32_t stack, uint32_t no
 	return false;
 }
 
+static bool is_counted(const struct timeline_private *p, uint32_t function, uint64_t at_ns)
+{
+	uint64_t from_ns = p->names.list.items[function].counted_from_ns;
+
+	return from_ns && at_ns >= from_ns;
+}
+
+/* Functions that are only counted open no call: the sample tells those within NODE. */
+static uint32_t counted_within(struct timeline_private *p, const struct sample *sample, uint32_t stack, uint32_t node)
+{
+	uint32_t functions[UNTRACED_MAX], count = 0, outer = p->nodes.items[node].function;
+
+	if (outer == NONE || p->names.list.items[outer].kind == FUNCTION_C)
+		return node;
+	for (uint32_t tried = 0; stack != NONE && tried < UNTRACED_MAX; stack = p->stacks.items[stack].parent, tried++) {
+		uint32_t function = p->stacks.items[stack].kind ? NONE : function_of(p, &p->stacks.items[stack]);
+
+		if (function == outer)
+			break;
+		if (function != NONE && is_counted(p, function, sample->at_ns))
+			functions[count++] = function;
+	}
+	while (count)
+		node = tree_child(p, node, functions[--count], sample->thread);
+	return node;
+}
+
 /* The call that the sample was in: the one that was open at that time, else by its own Python frames. */
 static uint32_t base_of_sample(struct resolve *resolve, const struct sample *sample)
 {
@@ -84,7 +111,7 @@ static uint32_t base_of_sample(struct resolve *resolve, const struct sample *sam
 	uint32_t python = innermost_python(p, sample->stack);
 
 	if (sample->node != NONE && (python == NONE || agrees(p, python, sample->node)))
-		return sample->node;
+		return p->throttles.count ? counted_within(p, sample, python, sample->node) : sample->node;
 	p->timeline.quality.unjoined_samples += sample->node != NONE;
 	return python == NONE ? tree_root(p, sample->thread) : node_of_python(resolve, sample->thread, python);
 }
@@ -164,6 +191,7 @@ static void add_to_node(struct timeline_private *p, const struct sample *sample,
 	node->samples++;
 	if (covered) {
 		*(sample->running ? &node->covered_running_ns : &node->covered_blocked_ns) += sample->weight_ns;
+		node->counted_samples += node->function != NONE && is_counted(p, node->function, sample->at_ns);
 		return;
 	}
 	node->gap_samples++;

@@ -16,6 +16,7 @@ static void done_building(struct timeline_private *p)
 	list_done(&p->nodes);
 	list_done(&p->devices);
 	list_done(&p->counters);
+	list_done(&p->throttles);
 	list_done(&p->captures);
 	map_done(&p->stack_index);
 	map_done(&p->counter_index);
@@ -78,6 +79,7 @@ int timeline_build(struct trace *trace, struct timeline **out, struct error *err
 		goto out;
 	samples_resolve(p);
 	natives_match(p);
+	counted_share(p);
 	natives_split(p);
 	totals_build(p);
 	if (p->failed) {

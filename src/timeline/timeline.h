@@ -137,6 +137,9 @@ struct process {
 struct counter { const char *name; int64_t first, last, max; uint32_t count; };
 struct capture_value { const char *key, *value; };
 
+/* What the budget did about one function. FUNCTION: index, or UINT32_MAX; LOAD: what hooks would have cost, to what they may. */
+struct throttle_change { uint64_t at_ns; uint32_t what; /* enum throttle */ uint32_t function; double load; };
+
 struct timeline_quality {
 	uint64_t events, lost_events, unmatched, skipped_calls, cut_strings, damaged_chunks, unresolved_names, torn_samples, samples, unjoined_samples; /* unjoined: the sampled stack and the calls of that moment contradict each other */
 	bool truncated;
@@ -148,7 +151,7 @@ struct timeline {
 	uint64_t start_ns;     /* absolute CLOCK_MONOTONIC; 0 of all other times */
 	uint64_t duration_ns;  /* of the measurement: first WINDOW_ON or first reading to the end */
 	uint64_t start_unix_ns;
-	size_t function_count, node_count, thread_count, window_count, process_count, counter_count, capture_count, slot_count, device_count, gil_wait_count;
+	size_t function_count, node_count, thread_count, window_count, process_count, counter_count, capture_count, slot_count, device_count, gil_wait_count, throttle_count;
 	const struct function *functions; /* sorted: self_ns descending, then name, file, line */
 	const struct tree_node *nodes;    /* parents before children */
 	const struct thread *threads;     /* sorted by tid */
@@ -160,6 +163,7 @@ struct timeline {
 	const struct device *devices;     /* sorted by id */
 	struct gpu_facts gpu;
 	const struct gil_wait *gil_waits; /* longest first */
+	const struct throttle_change *throttles; /* as they came */
 	bool native_split;                /* CPU time is split into Python and native; else all of a Python thread's is called Python */
 	double coverage;                  /* hooks on / duration */
 	struct timeline_quality quality;

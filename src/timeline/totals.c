@@ -3,6 +3,7 @@
 
 enum { SAMPLES_ENOUGH = 50, SAMPLES_TELL = 10, RATIO_FAR = 100 };
 #define COVERAGE_LOW 0.5
+#define FULL_COVERAGE 0.9995
 
 struct function_build {
 	struct function out;
@@ -36,7 +37,7 @@ static void *keep(struct timeline_private *p, size_t count, size_t size)
 
 static bool is_covered(const struct thread_build *thread)
 {
-	return (double)thread->out.covered_ns >= 0.9995 * (double)thread->out.wall_ns;
+	return (double)thread->out.covered_ns >= FULL_COVERAGE * (double)thread->out.wall_ns;
 }
 
 /* Samples are taken all along, so they know what happened while calls could not be seen; the weights of the windows around would only
@@ -241,6 +242,12 @@ static uint64_t rounded(double value)
 	return value > 0 ? value < 9e18 ? (uint64_t)(value + 0.5) : 9000000000000000000u : 0;
 }
 
+/* Counts are whole while hooks are on. */
+static double counted_calls(const struct function *out, const struct name *name)
+{
+	return out->precision == PRECISION_COUNTED || out->coverage <= 0 ? (double)name->counted : (double)name->counted / out->coverage;
+}
+
 static void finish_function(struct timeline_private *p, struct function_build *function, struct name *name)
 {
 	struct function *out = &function->out;
@@ -252,7 +259,6 @@ static void finish_function(struct timeline_private *p, struct function_build *f
 	out->coverage = function->wall_ns ? (double)function->covered_ns / (double)function->wall_ns : 0;
 	if (out->coverage > 1)
 		out->coverage = 1;
-	out->calls = rounded(function->calls) + name->counted;
 	out->self_ns = rounded(function->self);
 	out->total_ns = rounded(function->total);
 	out->cpu_self_ns = rounded(function->cpu_self);
@@ -268,14 +274,18 @@ static void finish_function(struct timeline_private *p, struct function_build *f
 		out->native = strings_get(p->strings, native->name);
 		out->native_file = strings_get(p->strings, native->module ? native->module : native->file);
 	}
+	if (name->counted && !function->wall_ns)
+		out->coverage = p->timeline.coverage;
 	if (name->kind == FUNCTION_NATIVE)
 		out->precision = PRECISION_SAMPLED;
-	else if (function->estimated)
+	else if (function->estimated || (name->counted && !function->wall_ns && out->coverage < FULL_COVERAGE))
 		out->precision = PRECISION_ESTIMATED;
 	else if (function->sampled)
 		out->precision = PRECISION_SAMPLED;
 	else
-		out->precision = name->counted ? PRECISION_COUNTED : PRECISION_EXACT;
+		out->precision = name->counted || name->times_shared ? PRECISION_COUNTED : PRECISION_EXACT;
+	out->seen_calls += name->counted;
+	out->calls = rounded(function->calls + counted_calls(out, name));
 }
 
 static int compare_functions(const void *left, const void *right)
@@ -444,6 +454,22 @@ static void export_windows(struct timeline_private *p)
 		p->timeline.coverage = on / ((double)p->timeline.duration_ns * (double)watched);
 }
 
+static void export_throttles(struct timeline_private *p)
+{
+	struct throttle_change *throttles = keep(p, p->throttles.count, sizeof *throttles);
+	uint64_t start = p->timeline.start_ns;
+
+	if (p->failed)
+		return;
+	for (size_t i = 0; i < p->throttles.count; i++) {
+		throttles[i] = p->throttles.items[i].out;
+		throttles[i].at_ns = throttles[i].at_ns > start ? throttles[i].at_ns - start : 0;
+		throttles[i].function = p->export_function[p->throttles.items[i].function];
+	}
+	p->timeline.throttles = throttles;
+	p->timeline.throttle_count = p->throttles.count;
+}
+
 static void export_processes(struct timeline_private *p)
 {
 	struct process *processes = keep(p, p->processes.count, sizeof *processes);
@@ -551,12 +577,13 @@ void totals_build(struct timeline_private *p)
 	scale_calls(&totals);
 	for (size_t i = 0; i + 1 < p->nodes.count; i++)
 		add_node(&totals, totals.order[i]);
+	export_windows(p);
 	export_functions(&totals);
+	export_throttles(p);
 	export_threads(p);
 	if (!p->failed)
 		export_nodes(&totals);
 	gil_build(p);
-	export_windows(p);
 	export_processes(p);
 	count_quality(p);
 out:

@@ -52,6 +52,14 @@ static const struct counter COUNTERS[] = {
 	{ "overhead_ppm", 900, 21500, 34000, 30 },
 };
 
+static const struct window WINDOWS[12] = {
+	{ 0, 900000000, WINDOW_BUDGET }, { 1000000000, 1100000000, WINDOW_BUDGET }, { 2000000000, 2100000000, WINDOW_BUDGET }, { 3000000000, 3100000000, WINDOW_BUDGET },
+	{ 4000000000, 4100000000, WINDOW_BUDGET }, { 5000000000, 5100000000, WINDOW_BUDGET }, { 6000000000, 6100000000, WINDOW_BUDGET }, { 7000000000, 7100000000, WINDOW_STACK },
+	{ 8000000000, 8100000000, WINDOW_BUDGET }, { 8200000000, 8300000000, WINDOW_BUDGET }, { 8400000000, 8500000000, WINDOW_BUDGET }, { 8600000000, 8700000000, WINDOW_ARM },
+};
+
+static const struct throttle_change THROTTLES[] = { { 250000000, THROTTLE_COUNTED, 0, 1.5 }, { 260000000, THROTTLE_C_CALLS_OFF, UINT32_MAX, 3 } };
+
 static const struct capture_value CAPTURES[] = {
 	{ "backend", "evaluator" },
 	{ "command_line", "inferscope attach 4121 --duration 30s" },
@@ -94,7 +102,8 @@ void fixture_init(struct fixture *fixture)
 	fixture->timeline = (struct timeline){
 		.start_ns = 5000000000, .duration_ns = 30000 * MS, .start_unix_ns = 1795824643250000000,
 		.function_count = FIXTURE_FUNCTIONS, .functions = fixture->functions, .node_count = FIXTURE_NODES, .nodes = fixture->nodes,
-		.thread_count = FIXTURE_THREADS, .threads = fixture->threads, .process_count = 1, .processes = &fixture->process, .window_count = 12,
+		.thread_count = FIXTURE_THREADS, .threads = fixture->threads, .process_count = 1, .processes = &fixture->process, .window_count = sizeof WINDOWS / sizeof *WINDOWS, .windows = WINDOWS,
+		.throttle_count = sizeof THROTTLES / sizeof *THROTTLES, .throttles = THROTTLES,
 		.counter_count = sizeof COUNTERS / sizeof *COUNTERS, .counters = COUNTERS, .capture_count = sizeof CAPTURES / sizeof *CAPTURES, .captures = CAPTURES,
 		.gil_wait_count = sizeof GIL_WAITS / sizeof *GIL_WAITS, .gil_waits = GIL_WAITS, .coverage = 0.91, .native_split = true, .quality = { .events = 1001000, .lost_events = 12, .unmatched = 2, .skipped_calls = 5400, .samples = 120 },
 	};

@@ -115,3 +115,43 @@ Test(timeline_windows, do_not_cover_a_thread_that_is_left_alone)
 	cr_assert_eq(function_named(t, "work")->precision, PRECISION_SAMPLED);
 	cr_assert_eq(function_named(t, "main")->self_ns, 0);
 }
+
+Test(timeline_windows, count_what_is_only_counted_and_give_it_time_by_samples)
+{
+	/* work is traced for 1 ms, then counted; of 8 samples of main's own time after that, 4 fell into work. */
+	struct timeline *t = timeline_from_text(META NAMES
+		"0 window_on reason=1\n1000000 throttle ref=2 what=1 load_permille=1500\n9000000 window_off reason=1\n"
+		THREAD(3, 7)
+		"0 enter ref=1\n100000 enter ref=2\n200000 leave ref=2\n9000000 leave ref=1\n"
+		SESSION
+		"0 stack ref=1 parent=0 frame=1 kind=0\n0 stack ref=2 parent=1 frame=2 kind=0\n"
+		"2000000 sample ref=1 tid=7 state=1 weight_ns=1000000\n3000000 sample ref=2 tid=7 state=1 weight_ns=1000000\n"
+		"4000000 sample ref=1 tid=7 state=1 weight_ns=1000000\n5000000 sample ref=2 tid=7 state=1 weight_ns=1000000\n"
+		"6000000 sample ref=1 tid=7 state=1 weight_ns=1000000\n7000000 sample ref=2 tid=7 state=1 weight_ns=1000000\n"
+		"8000000 sample ref=1 tid=7 state=1 weight_ns=1000000\n8500000 sample ref=2 tid=7 state=1 weight_ns=1000000\n"
+		"8600000 count ref=2 calls=41\n");
+	const struct function *work = function_named(t, "work"), *outer = function_named(t, "main");
+
+	cr_assert_eq(work->precision, PRECISION_COUNTED);
+	cr_assert_eq(work->calls, 42, "%lu", (unsigned long)work->calls);
+	cr_assert_eq(work->self_ns, 100000 + 4450000, "%lu", (unsigned long)work->self_ns);
+	cr_assert_eq(work->self_ns + outer->self_ns, 9000000);
+	cr_assert_eq(outer->precision, PRECISION_COUNTED, "its calls are exact, its times are not any more");
+	cr_assert_eq(t->throttle_count, 1);
+	cr_assert_eq(t->throttles[0].at_ns, 1000000);
+	cr_assert_eq(&t->functions[t->throttles[0].function], work);
+}
+
+Test(timeline_windows, scale_counts_of_a_function_that_was_counted_in_windows)
+{
+	struct timeline *t = timeline_from_text(META NAMES
+		"0 window_on reason=1\n1000000 throttle ref=2 what=1 load_permille=1500\n2000000 window_off reason=2\n3000000 window_on reason=2\n4000000 window_off reason=1\n"
+		"4000000 count ref=2 calls=30\n"
+		THREAD(3, 7)
+		"0 enter ref=1\n3000000 stack_begin omitted=0\n3000000 seed ref=1\n");
+	const struct function *work = function_named(t, "work");
+
+	cr_assert_eq(work->precision, PRECISION_ESTIMATED);
+	cr_assert_eq(work->seen_calls, 30);
+	cr_assert_eq(work->calls, 40, "%lu", (unsigned long)work->calls);
+}

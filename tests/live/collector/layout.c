@@ -66,6 +66,9 @@ int main(void)
 	FIELD(page, switch_tid);
 	FIELD(page, holder_ns_max);
 	FIELD(page, rearm_wanted);
+	FIELD(page, counted_calls);
+	FIELD(page, counted_count);
+	FIELD(page, counted);
 	FIELD(page, lanes);
 	FIELD(lane_slot, kind);
 	FIELD(lane_slot, tid);
@@ -85,6 +88,7 @@ int main(void)
 	FIELD(subbuf, refs);
 	printf("size.handover %zu 0\nsize.lane_slot %zu 0\n", sizeof(struct handover), sizeof(struct lane_slot));
 	printf("magic.page %llu 0\nmagic.handover %llu 0\n", (unsigned long long)PAGE_MAGIC, (unsigned long long)HANDOVER_MAGIC);
+	printf("version.page %d 0\nsize.counted %zu 0\n", PAGE_VERSION, sizeof(struct counted));
 	printf("bytes.page %d 0\nbytes.subbuf %d 0\nbytes.head %d 0\n", PAGE_BYTES, SUBBUF_BYTES, SUBBUF_HEAD);
 #define EVENT EVENT_NAME
 #include "abi/event.def"

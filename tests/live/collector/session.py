@@ -87,7 +87,7 @@ class Session:
         os.ftruncate(fd, size)
         self.map = mmap.mmap(fd, size)
         os.close(fd)
-        for name, value in dict(self.settings, magic=LAYOUT['magic.page'][0], version=1, page_bytes=PAGE, mapping_bytes=size,
+        for name, value in dict(self.settings, magic=LAYOUT['magic.page'][0], version=LAYOUT['version.page'][0], page_bytes=PAGE, mapping_bytes=size,
                                 subbuf_count=self.subbufs).items():
             put(self.map, 0, 'page.' + name, value)
         patterns = b''.join(p.encode() + b'\0' for p in self.skip)

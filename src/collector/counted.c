@@ -1,0 +1,158 @@
+/*
+ * Which functions are only counted. When the budget runs out, the events that the running thread wrote last tell where it went: calls of
+ * C functions are left out first, then functions that are hot and tiny, the hottest first, become a number per function. What is
+ * chosen once stays so until disarm. Nothing is chosen when all of it would not be enough: then windows close.
+ */
+#include "collector/collector.h"
+
+#include <string.h>
+
+enum { TARGET_PERMILLE = 900, TINY_NS = 3000, LEAF_PERCENT = 75, SHARE_LEAST_PERMILLE = 20 };
+
+struct sums { uint32_t events; };
+
+static struct tally *tally_of(uint32_t ref)
+{
+	uint32_t at = ref % TALLIES;
+
+	for (uint32_t i = 0; i < TALLIES; i++, at = (at + 1) % TALLIES) {
+		struct tally *tally = &the.tallies[at];
+
+		if (!tally->ref)
+			tally->ref = ref;
+		if (tally->ref == ref)
+			return tally;
+	}
+	return NULL; /* so many functions: none is hot */
+}
+
+static void tally_event(const struct event *event, const struct event *before)
+{
+	struct tally *tally = tally_of(event->ref);
+
+	if (!tally)
+		return;
+	tally->events++;
+	tally->enters += event->kind == EVENT_PY_ENTER || event->kind == EVENT_C_ENTER;
+	if (before && before->ref == event->ref && before->kind == EVENT_PY_ENTER && event->kind == EVENT_PY_LEAVE) {
+		tally->leaves++;
+		tally->ticks += event->ticks - before->ticks;
+	}
+}
+
+static struct sums tally_lane(const struct lane *lane)
+{
+	const char *at = (const char *)lane->subbuf + SUBBUF_HEAD;
+	const struct event *before = NULL;
+	struct sums sums = {0};
+
+	memset(the.tallies, 0, sizeof the.tallies);
+	while (at < (const char *)lane->cursor) {
+		const struct event *event = (const struct event *)at;
+
+		if (event->size < sizeof *event)
+			break;
+		at += event->size;
+		if (event->kind > EVENT_C_LEAVE)
+			continue;
+		sums.events++;
+		tally_event(event, before);
+		before = event;
+	}
+	return sums;
+}
+
+/* Most events first. In place and without memory of its own, which qsort() is not. */
+static void sort(void)
+{
+	for (uint32_t i = 1; i < TALLIES; i++) {
+		struct tally tally = the.tallies[i];
+		uint32_t at = i;
+
+		for (; at && the.tallies[at - 1].events < tally.events; at--)
+			the.tallies[at] = the.tallies[at - 1];
+		the.tallies[at] = tally;
+	}
+}
+
+/* So small that its events cost more than they tell, and a leaf: what it calls would lose its caller. */
+static bool is_tiny(const struct tally *tally, const struct code *code)
+{
+	return code->flags & CODE_OWNED && !(code->flags & CODE_GENERATOR) && !code->counted && tally->leaves * 100 >= tally->enters * LEAF_PERCENT && tally->leaves &&
+	       tally->ticks * 1000000 / tally->leaves <= the.settings.ticks_per_second / 1000 * TINY_NS;
+}
+
+static bool is_dispensable(const struct code *code)
+{
+	return !(code->flags & (CODE_OWNED | CODE_CHEAP)) && the.settings.c_calls == C_CALLS_AUTO;
+}
+
+static void write_throttle(uint64_t now, uint32_t ref, enum throttle what, uint64_t load)
+{
+	const size_t size = sizeof(struct event) + 8;
+	struct event *event = lane_reserve(lane_meta(), size, now);
+	uint32_t payload[2] = {what, (uint32_t)load};
+
+	if (!event)
+		return;
+	*event = (struct event){now, ref, (uint16_t)size, EVENT_THROTTLE, 0};
+	memcpy(event + 1, payload, sizeof payload);
+	lane_commit(lane_meta(), size);
+}
+
+static void count_from_now(struct code *code)
+{
+	uint32_t row = the.page->counted_count;
+
+	the.page->counted[row] = (struct counted){.ref = code->ref};
+	code->counted = row + 1;
+	__atomic_store_n(&the.page->counted_count, row + 1, __ATOMIC_RELEASE);
+}
+
+static bool is_hot(const struct tally *tally, const struct sums *sums)
+{
+	return tally->events * 1000 >= sums->events * SHARE_LEAST_PERMILLE;
+}
+
+/* The events that CODE's calls would no longer cause; 0 = nothing can be done. A counted call still causes one. */
+static uint32_t can_save(const struct tally *tally, const struct code *code, enum throttle what)
+{
+	if (what == THROTTLE_C_CALLS_OFF)
+		return is_dispensable(code) ? tally->events : 0;
+	return is_tiny(tally, code) && the.page->counted_count < COUNTED_MAX ? tally->enters : 0;
+}
+
+/* What stays of LOAD, of which LEFT is still there, when enough hot functions are treated so; ACT: they are. */
+static uint64_t choose(const struct sums *sums, enum throttle what, uint64_t load, uint64_t left, bool act, uint64_t now)
+{
+	for (uint32_t i = 0; i < TALLIES && is_hot(&the.tallies[i], sums) && left > TARGET_PERMILLE; i++) {
+		struct code *code = code_of_ref(the.tallies[i].ref);
+		uint64_t saved = code ? load * can_save(&the.tallies[i], code, what) / sums->events : 0;
+
+		left = saved < left ? left - saved : 0;
+		if (!saved || !act)
+			continue;
+		if (what == THROTTLE_COUNTED)
+			count_from_now(code);
+		else
+			code->flags |= CODE_CHEAP;
+		write_throttle(now, code->ref, what, load);
+	}
+	return left;
+}
+
+bool counted_choose(const struct lane *lane, uint64_t now, uint64_t load)
+{
+	struct sums sums = tally_lane(lane);
+	uint64_t left;
+
+	if (sums.events < TALLY_LEAST / 2)
+		return false;
+	sort();
+	left = choose(&sums, THROTTLE_C_CALLS_OFF, load, load, false, now);
+	if (choose(&sums, THROTTLE_COUNTED, load, left, false, now) > TARGET_PERMILLE)
+		return false;
+	left = choose(&sums, THROTTLE_C_CALLS_OFF, load, load, true, now);
+	choose(&sums, THROTTLE_COUNTED, load, left, true, now);
+	return true;
+}
