@@ -115,6 +115,7 @@ static int holder_wait(const struct session *session, struct error *err)
 /* Another attacher at work is left alone; one that died has left a page behind, which is cleared first. */
 static int leftover_clear(struct session *session, bool *found, struct error *err)
 {
+	struct error failure = { 0 };
 	struct residue after;
 
 	*found = false;
@@ -126,9 +127,13 @@ static int leftover_clear(struct session *session, bool *found, struct error *er
 	if (handshake_disarm(&session->handshake, LIBRARY_ANY, DISARM_TIMEOUT_MS, err) < 0)
 		return -1;
 	/* A collector of our build is there, but it was not the one at work. */
-	if (residue_read(session->procfs, session->facts->pid, &after) && after.lanes_addr)
-		return handshake_disarm(&session->handshake, LIBRARY_OTHER, DISARM_TIMEOUT_MS, err);
-	return 0;
+	if (!residue_read(session->procfs, session->facts->pid, &after) || !after.lanes_addr ||
+	    handshake_disarm(&session->handshake, LIBRARY_OTHER, DISARM_TIMEOUT_MS, &failure) == 0)
+		return 0;
+	if (failure.code == ERR_COLLECTOR)
+		return 0; /* there is none: what is still mapped is the program's own look at it */
+	*err = failure;
+	return -1;
 }
 
 /* Another tool has the hooks and keeps them. Unless these hooks were asked for, samples alone are better than nothing. */

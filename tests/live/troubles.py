@@ -10,6 +10,7 @@ import time
 from harness import PROGRAMS, Attach, Skip, Target, World, require, state_of, tail, wait_for
 
 PLANTED = os.path.join(PROGRAMS, "planted.py")
+SCRIBBLER = os.path.join(PROGRAMS, "scribbler.py")
 KEEPER = os.path.join(PROGRAMS, "gil_keeper.py")
 QUICK = ["3.9.18", "3.12.1"]
 
@@ -18,7 +19,7 @@ def tests(world):
     for python in world.pythons:
         if world.quick and python.name not in QUICK:
             continue
-        for name, test in (("gil", gil), ("killed_early", killed_early), ("two_at_once", two_at_once), ("other_build", other_build)):
+        for name, test in (("gil", gil), ("killed_early", killed_early), ("two_at_once", two_at_once), ("other_build", other_build), ("scribble", scribble)):
             yield "troubles/%s/%s" % (python.name, name), lambda w, p=python, t=test: t(w, p)
 
 
@@ -80,6 +81,21 @@ def two_at_once(world, python):
         require("process %d" % winner.child.pid in loser.err, "the loser does not name process %d: %s" % (winner.child.pid, loser.err))
         status, _ = target.finish()
         require(status == 0 and not target.errors(), "the target ended with %s, stderr: %s" % (status, target.errors()))
+
+
+def scribble(world, python):
+    """The target writes over all that it shares with us, again and again: it goes on, and we end with a status of ours and in time."""
+    if os.geteuid() != 0 or python.view:
+        raise Skip("it opens its own mappings anew, which is for our own root only")
+    with Target(python, SCRIBBLER, "9") as target:
+        for _ in range(2):
+            attach = world.attach(target.pid, "-d", "1500ms")
+            status = attach.wait(40)
+            # 7: it keeps a descriptor of the lanes open, which is seen
+            require(status in (0, 7), "exit status %s: %s" % (status, tail(attach.err)))
+        status, last = target.finish(30)
+        require(status == 0 and last.startswith("OK"), "the target ended with %s, %s, stderr: %s" % (status, last, target.errors()))
+        return last
 
 
 def another_build(world):
