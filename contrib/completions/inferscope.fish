@@ -34,6 +34,7 @@ complete -c inferscope -n '__fish_seen_subcommand_from run' -l python -r -d 'the
 complete -c inferscope -n '__fish_seen_subcommand_from run' -l module -s m -r -d 'run a module, as python -m; what follows are its arguments'
 complete -c inferscope -n '__fish_seen_subcommand_from run' -l code -s c -r -d 'run a text, as python -c; what follows are its arguments'
 complete -c inferscope -n '__fish_seen_subcommand_from run' -l enabled -d 'no runs the script without measuring it'
+complete -c inferscope -n '__fish_seen_subcommand_from dump' -l native -s n -d 'show native calls among the Python ones; running threads are held for some 30 us each'
 complete -c inferscope -n '__fish_seen_subcommand_from dump' -l locals -s l -d 'show local variables: numbers and text, cut; lengths of containers; else the type'
 complete -c inferscope -n '__fish_seen_subcommand_from dump doctor config' -l json -d 'print JSON'
 complete -c inferscope -n '__fish_seen_subcommand_from analyze' -l list-metrics -d 'print every metric with its definition'

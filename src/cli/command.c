@@ -17,8 +17,8 @@ const struct command_row command_rows[] = {
 	{ "analyze", ANALYZE, "TRACE", 0, 1, false, "make the report of a kept trace again, or in another format",
 	  "The same trace and options give the same bytes as attach wrote. Never opens files of the measured process. TRACE is a file, or - for stdin.", analyze_command },
 	{ "dump", STACKS, "PID", 0, 1, false, "print what every thread of a process is doing now",
-	  "Stacks of all threads, with the line each call is at, what a thread waits for, and who holds the GIL. Nothing is put into the process and nothing is stopped, "
-	  "so that it works on processes that are stuck, stopped, or never give up the GIL.", dump_process_command },
+	  "Stacks of all threads, with the line each call is at, what a thread waits for, and who holds the GIL. Nothing is put into the process and nothing is stopped (but with --native each "
+	  "running thread, for microseconds), so that it works on processes that are stuck, stopped, or never give up the GIL.", dump_process_command },
 	{ "dump-trace", DUMP, "TRACE", 1, 1, false, "print a trace as text", "The text can be read, edited, and assembled back.", dump_command },
 	{ "assemble", ASSEMBLE, "TEXT", 1, 1, false, "make a trace from the text that dump-trace prints", "TEXT is a file, or - for stdin.", assemble_command },
 	{ "detach", DETACH, "PID", 0, 1, false, "free a process whose InferScope died", "Takes off hooks that are left. They take themselves off within 2 s of their attacher's death; "

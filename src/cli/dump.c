@@ -11,7 +11,7 @@
 
 struct printing {
 	struct text text;
-	bool locals;
+	bool locals, native;
 	size_t threads;
 };
 
@@ -33,13 +33,18 @@ static const char *state_words(const struct snapshot_thread *thread)
 
 static void text_frame(struct printing *out, const struct snapshot_frame *frame)
 {
+	const char *module = strrchr(frame->module, '/');
+
 	text_add_string(&out->text, "    ");
 	add_visible(&out->text, frame->function);
 	text_add_string(&out->text, " (");
-	add_visible(&out->text, frame->file);
+	if (frame->python || frame->line)
+		add_visible(&out->text, frame->file);
 	if (frame->line)
-		text_printf(&out->text, ":%u", frame->line);
-	text_add_string(&out->text, ")\n");
+		text_printf(&out->text, ":%u%s", frame->line, frame->python ? "" : ", ");
+	if (!frame->python)
+		add_visible(&out->text, module ? module + 1 : *frame->module ? frame->module : "in no file");
+	text_printf(&out->text, "%s)\n", frame->inlined ? ", inlined" : "");
 	for (size_t i = 0; i < frame->local_count; i++) {
 		text_add_string(&out->text, "        ");
 		add_visible(&out->text, frame->locals[i].name);
@@ -67,6 +72,17 @@ static void text_thread(void *context, const struct snapshot_thread *thread)
 		text_frame(out, &thread->frames[i]);
 	if (!thread->count)
 		text_add_string(&out->text, "    (no Python)\n");
+	if (thread->join == JOIN_FAILED)
+		text_add_string(&out->text, "    (native and Python calls do not fit together: Python's stand first)\n");
+	if (thread->join == JOIN_PARTIAL)
+		text_add_string(&out->text, "    (where native calls begin is not known: only inner ones stand among Python's)\n");
+	if (thread->native_end != WALK_COMPLETE)
+		text_printf(&out->text, "    (outer native calls: %s)\n", walk_end_name(thread->native_end));
+	if (*thread->note) {
+		text_add_string(&out->text, "    (native calls: ");
+		add_visible(&out->text, thread->note);
+		text_add_string(&out->text, ")\n");
+	}
 	out->threads++;
 }
 
@@ -81,6 +97,13 @@ static void text_head(struct printing *out, const struct target_facts *facts)
 
 static void text_tail(struct printing *out, const struct snapshot_totals *totals)
 {
+	if (*totals->native_why) {
+		text_add_string(&out->text, "\nNo native calls: ");
+		add_visible(&out->text, totals->native_why);
+		text_add_string(&out->text, "\n");
+	}
+	if (totals->longest_hold_ns)
+		text_printf(&out->text, "\nLongest hold of a thread: %.1f us\n", (double)totals->longest_hold_ns / 1e3);
 	if (totals->torn)
 		text_printf(&out->text, "\n%u stack%s changed while read, and left out\n", totals->torn, totals->torn == 1 ? "" : "s");
 }
@@ -96,12 +119,16 @@ static void json_string(struct text *out, const char *key, const char *value)
 
 static void json_frame(struct printing *out, const struct snapshot_frame *frame)
 {
-	text_add_string(&out->text, "{\"kind\":\"python\",");
+	text_printf(&out->text, "{\"kind\":\"%s\",", frame->python ? "python" : "native");
 	json_string(&out->text, "function", frame->function);
 	text_add_string(&out->text, ",");
 	json_string(&out->text, "file", frame->file);
 	text_printf(&out->text, ",\"line\":%u", frame->line);
-	if (out->locals) {
+	if (!frame->python) {
+		text_add_string(&out->text, ",");
+		json_string(&out->text, "module", frame->module);
+		text_printf(&out->text, ",\"offset\":\"0x%llx\",\"inlined\":%s", (unsigned long long)frame->offset, frame->inlined ? "true" : "false");
+	} else if (out->locals) {
 		text_add_string(&out->text, ",\"locals\":[");
 		for (size_t i = 0; i < frame->local_count; i++) {
 			text_add_string(&out->text, i ? ",{" : "{");
@@ -127,7 +154,16 @@ static void json_thread(void *context, const struct snapshot_thread *thread)
 	json_string(&out->text, "wait", thread->wait);
 	text_add_string(&out->text, ",");
 	json_string(&out->text, "object", thread->object);
-	text_printf(&out->text, ",\"holds_gil\":%s,\"cut\":%s,\"frames\":[", thread->holds_gil ? "true" : "false", thread->cut ? "true" : "false");
+	text_printf(&out->text, ",\"holds_gil\":%s,\"cut\":%s,", thread->holds_gil ? "true" : "false", thread->cut ? "true" : "false");
+	if (out->native) {
+		json_string(&out->text, "join", join_result_name(thread->join));
+		text_add_string(&out->text, ",");
+		json_string(&out->text, "native_end", walk_end_name(thread->native_end));
+		text_add_string(&out->text, ",");
+		json_string(&out->text, "note", thread->note);
+		text_printf(&out->text, ",\"hold_ns\":%llu,", (unsigned long long)thread->hold_ns);
+	}
+	text_add_string(&out->text, "\"frames\":[");
 	for (size_t i = 0; i < thread->count; i++) {
 		text_add_string(&out->text, i ? "," : "");
 		json_frame(out, &thread->frames[i]);
@@ -146,7 +182,13 @@ static void json_head(struct printing *out, const struct target_facts *facts)
 
 static void json_tail(struct printing *out, const struct snapshot_totals *totals)
 {
-	text_printf(&out->text, "],\"torn_count\":%u}\n", totals->torn);
+	text_printf(&out->text, "],\"torn_count\":%u", totals->torn);
+	if (out->native) {
+		text_add_string(&out->text, ",");
+		json_string(&out->text, "native_why", totals->native_why);
+		text_printf(&out->text, ",\"failed_join_count\":%u,\"longest_hold_ns\":%llu", totals->joins[JOIN_FAILED], (unsigned long long)totals->longest_hold_ns);
+	}
+	text_add_string(&out->text, "}\n");
 }
 
 /* ---- the command ---- */
@@ -155,8 +197,8 @@ int dump_process_command(struct invocation *invocation, struct error *err)
 {
 	const struct options *options = &invocation->options;
 	const struct inject_options inject = { .unverified = options_flag(options, OPT_UNVERIFIED), .look_only = true };
-	const struct snapshot_options wanted = { .locals = options_flag(options, OPT_LOCALS) };
-	struct printing printing = { .locals = wanted.locals };
+	const struct snapshot_options wanted = { .locals = options_flag(options, OPT_LOCALS), .native = options_flag(options, OPT_NATIVE_FRAMES) };
+	struct printing printing = { .locals = wanted.locals, .native = wanted.native };
 	bool json = options_flag(options, OPT_JSON);
 	struct snapshot_totals totals;
 	struct target *target = NULL;

@@ -13,6 +13,7 @@ libsession_a_SOURCES = \
 	src/session/session.c src/session/session.h \
 	src/session/shadow.c src/session/shadow.h \
 	src/session/snapshot.c src/session/snapshot.h \
+	src/session/snapshot_native.c src/session/snapshot_native.h \
 	src/session/spool.c src/session/spool.h \
 	src/session/stacks.c src/session/stacks.h \
 	src/session/syscalls.c src/session/syscalls.h \

@@ -1,4 +1,4 @@
-/* One look at all threads: who they are, what they wait for, and where they are. */
+/* One look at all threads: who they are, what they wait for, and where they are. Native frames are snapshot_native.c's. */
 #include "session/snapshot.h"
 
 #include <errno.h>
@@ -8,9 +8,10 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "session/snapshot_native.h"
 #include "session/observe.h"
 
-enum { THREADS_SPARE = 64, STACKS_KEPT_MAX = 1 << 16 };
+enum { THREADS_SPARE = 64, INLINES_SPARE = 4, STACKS_KEPT_MAX = 1 << 16 };
 
 struct snapshot {
 	struct target *target;
@@ -18,6 +19,7 @@ struct snapshot {
 	const struct procfs *procfs;
 	struct observe observe;      /* for what a thread waits in */
 	struct pyreader *reader;
+	struct snapshot_native *native;  /* NULL: none wanted, or none to be had */
 	struct pystack **stacks;     /* of all threads with Python frames, read before anything else */
 	size_t stack_count, stack_capacity;
 	struct arena arena;          /* of the thread at hand */
@@ -157,7 +159,7 @@ static void python_frame(struct snapshot *snapshot, const struct pystack *stack,
 	struct locals locals = { .snapshot = snapshot };
 	struct pycode code;
 
-	*out = (struct snapshot_frame){ .function = "?", .file = "" };
+	*out = (struct snapshot_frame){ .python = true, .function = "?", .file = "", .module = "" };
 	if (pyreader_code(snapshot->reader, stack->code[index], &code) == 0) {
 		out->function = keep(snapshot, code.qualname);
 		out->file = keep(snapshot, code.file);
@@ -170,15 +172,23 @@ static void python_frame(struct snapshot *snapshot, const struct pystack *stack,
 	out->local_count = locals.count;
 }
 
-static void frames_make(struct snapshot *snapshot, const struct pystack *python, struct snapshot_thread *thread)
+/* All frames of JOINED, outermost first, inlined native ones as frames of their own. */
+static void frames_make(struct snapshot *snapshot, const struct pystack *python, const struct native_stack *native, const struct joined_stack *joined, struct snapshot_thread *thread)
 {
-	struct snapshot_frame *frames = arena_alloc(&snapshot->arena, (python->count ? python->count : 1) * sizeof *frames);
+	size_t capacity = joined->count + INLINES_SPARE * (native ? native->count : 0);
+	struct snapshot_frame *frames = arena_alloc(&snapshot->arena, (capacity ? capacity : 1) * sizeof *frames);
 
 	snapshot->failed = snapshot->failed || !frames;
 	if (!frames)
 		return;
-	for (uint32_t i = python->count; i-- > 0;)
-		python_frame(snapshot, python, i, &frames[thread->count++]);
+	for (uint32_t i = joined->count; i-- > 0;) {
+		const struct joined_frame *frame = &joined->frames[i];
+
+		if (frame->python)
+			python_frame(snapshot, python, frame->index, &frames[thread->count++]);
+		else
+			thread->count += snapshot_native_frames(snapshot->native, native, frame->index, frames + thread->count, capacity - thread->count - i);
+	}
 	thread->frames = frames;
 }
 
@@ -186,8 +196,11 @@ static void frames_make(struct snapshot *snapshot, const struct pystack *python,
 
 static void thread_tell(struct snapshot *snapshot, pid_t tid, void (*each)(void *context, const struct snapshot_thread *thread), void *context)
 {
-	struct snapshot_thread thread = { .tid = tid };
+	static const struct join_rules no_rules = { 0 };
+	struct snapshot_thread thread = { .tid = tid, .join = JOIN_PYTHON, .native_end = WALK_COMPLETE, .note = "" };
+	const struct snapshot_sight *sight = NULL;
 	const struct pystack *python;
+	struct joined_stack joined;
 	struct proc_status status;
 
 	if (procfs_status(snapshot->procfs, target_facts(snapshot->target)->pid, tid, &status) < 0 || status.state == 'Z' || status.state == 'X')
@@ -195,13 +208,25 @@ static void thread_tell(struct snapshot *snapshot, pid_t tid, void (*each)(void 
 	thread.inner_tid = status.inner_pid ? status.inner_pid : tid;
 	snprintf(thread.name, sizeof thread.name, "%.31s", status.name);
 	python = stack_of(snapshot, thread.inner_tid);
-	thread_state_read(snapshot, status.state, &thread);
+	if (snapshot->native)
+		sight = snapshot_native_at(snapshot->native, tid, status.state == 'T' || status.state == 't', python);
+	if (sight) {
+		python = sight->python;
+		thread.hold_ns = sight->hold_ns;
+		thread.note = sight->note;
+		thread.native_end = sight->native.end;
+	}
+	thread_state_read(snapshot, sight && sight->held ? 'R' : status.state, &thread);
 	thread.holds_gil = python && python->holds_gil;
 	thread.cut = python && python->cut;
+	join_stacks(python, sight ? &sight->native : NULL, sight ? &sight->rules : &no_rules, &joined);
+	thread.join = joined.result;
 	arena_init(&snapshot->arena);
-	if (python)
-		frames_make(snapshot, python, &thread);
+	frames_make(snapshot, python, sight ? &sight->native : NULL, &joined, &thread);
 	snapshot->totals->threads++;
+	snapshot->totals->joins[joined.result]++;
+	if (thread.hold_ns > snapshot->totals->longest_hold_ns)
+		snapshot->totals->longest_hold_ns = thread.hold_ns;
 	each(context, &thread);
 	arena_done(&snapshot->arena);
 }
@@ -265,9 +290,12 @@ int snapshot_take(struct target *target, const struct snapshot_options *options,
 	memset(totals, 0, sizeof *totals);
 	if (python_read(&snapshot, err) < 0)
 		goto out;
+	if (options->native)
+		snapshot.native = snapshot_native_open(target, snapshot.procfs, snapshot.reader, totals->native_why, sizeof totals->native_why);
 	result = threads_tell(&snapshot, each, context, err);
 	totals->torn = (uint32_t)pyreader_torn(snapshot.reader);
 out:
+	snapshot_native_close(snapshot.native);
 	for (size_t i = 0; i < snapshot.stack_count; i++)
 		free(snapshot.stacks[i]);
 	free(snapshot.stacks);
