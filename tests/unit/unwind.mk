@@ -3,6 +3,8 @@ check_PROGRAMS += tests/unit/test_unwind
 TESTS += tests/unit/test_unwind
 endif
 tests_unit_test_unwind_SOURCES = tests/unit/test_unwind.c \
+	tests/unit/unwind_fake.c tests/unit/unwind_fake.h \
+	tests/unit/unwind_frames.c \
 	tests/unit/unwind_join.c \
 	tests/unit/unwind_jitnames.c \
 	tests/unit/unwind_modules.c \
