@@ -24,6 +24,7 @@ struct hold_copy {
 	int error;
 	uint64_t at_ns;              /* CLOCK_MONOTONIC: it stands still */
 	uint64_t hold_ns, extra_ns;  /* from the request to stop until it was let go; of these for EXTRA */
+	uint64_t stood_ns;           /* from at_ns until it was let go: until then it may have waited for a CPU anyway */
 	uint64_t regs[17];           /* in the order of DWARF numbers: rax rdx rcx rbx rsi rdi rbp rsp r8…r15 rip */
 	uint64_t fs_base;
 	long syscall_nr;             /* of the system call it stood in, else -1 */

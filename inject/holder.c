@@ -207,6 +207,7 @@ static enum hold_result hold(struct holding *holding, struct hold_copy *copy)
 {
 	struct hold_page *page = holding->work->page;
 	enum hold_result result;
+	uint64_t now_ns;
 	long error;
 
 	raw_alarm(holding->alarm, page->timeout_ms);
@@ -220,7 +221,9 @@ static enum hold_result hold(struct holding *holding, struct hold_copy *copy)
 	page->held = true;
 	raw_ptrace(PTRACE_INTERRUPT, holding->tid, 0, NULL);
 	result = hold_stopped(holding, copy);
-	copy->hold_ns = raw_now_ns() - page->interrupted_ns;
+	now_ns = raw_now_ns();
+	copy->hold_ns = now_ns - page->interrupted_ns;
+	copy->stood_ns = copy->at_ns ? now_ns - copy->at_ns : 0;
 	page->held = false;
 	raw_alarm(holding->alarm, 0);
 	return result;
@@ -241,7 +244,7 @@ static void answer(const struct hold_work *work, struct holding *holding)
 	enum hold_result result;
 
 	copy->error = 0;
-	copy->at_ns = copy->hold_ns = copy->extra_ns = 0;
+	copy->at_ns = copy->hold_ns = copy->extra_ns = copy->stood_ns = 0;
 	copy->repaired = false;
 	copy->stack_size = copy->extra_size = 0;
 	holding->tid = page->tid;

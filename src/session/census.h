@@ -24,6 +24,9 @@ struct seen_thread {
 	struct block block;
 	enum thread_state state;
 	uint32_t quiet;         /* looks in a row that found it in the same block */
+	uint64_t walked_ns;     /* when its native stack was looked at, blocked; 0 = never */
+	uint64_t at_ns;         /* of the look in progress: when its stack was like that */
+	bool wants_python;      /* the same: only its Python frames can be had, by the reader of all threads */
 	uint64_t looked_ns;     /* when; its next sample stands for the time since. 0 = never */
 };
 

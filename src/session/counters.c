@@ -59,7 +59,7 @@ uint64_t session_overhead_ppm(const struct session *session, uint64_t cost_ticks
 
 	if (cpu_ns < 1000000)
 		return 0;
-	ppm = (uint64_t)((unsigned __int128)ticks_to_ns(session, cost_ticks) * 1000000 / cpu_ns);
+	ppm = (uint64_t)((unsigned __int128)(ticks_to_ns(session, cost_ticks) + session->sampler_stolen_ns) * 1000000 / cpu_ns);
 	return ppm > 1000000 ? 1000000 : ppm;
 }
 
@@ -116,18 +116,18 @@ static void page_counters(struct session *session, uint64_t ticks)
 
 void session_counters(struct session *session, uint64_t ticks)
 {
+	if (session->sampler)
+		session->sampler_stolen_ns = sampler_totals(session->sampler).natives.stolen_ns;
 	if (session->drain) {
 		drain_round(session->drain, true); /* the names of what is counted come first */
 		count_rows(session, ticks);
 		page_counters(session, ticks);
+	} else {
+		counter(session, ticks, "overhead_ppm", session_overhead_ppm(session, 0));
 	}
 	counter(session, ticks, "hold_max_ns", session->hold_max_ns);
 	counter(session, ticks, "hold_total_ns", session->hold_total_ns);
 	counter(session, ticks, "dropped_events", spool_dropped_events(session->spool));
-	if (session->sampler) {
-		struct sampler_totals totals = sampler_totals(session->sampler);
-
-		counter(session, ticks, "samples", totals.samples);
-		counter(session, ticks, "torn_samples", totals.torn);
-	}
+	if (session->sampler)
+		sampled_counters(session, ticks);
 }

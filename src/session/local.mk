@@ -5,10 +5,12 @@ libsession_a_SOURCES = \
 	src/session/counters.c src/session/state.h \
 	src/session/drain.c src/session/drain.h \
 	src/session/handshake.c src/session/handshake.h \
+	src/session/natives.c src/session/natives.h \
 	src/session/observe.c src/session/observe.h \
 	src/session/pool.c src/session/pool.h \
 	src/session/record.c \
 	src/session/residue.c src/session/residue.h \
+	src/session/sampled.c \
 	src/session/sampler.c src/session/sampler.h \
 	src/session/session.c src/session/session.h \
 	src/session/shadow.c src/session/shadow.h \

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -13,7 +14,7 @@
 #define MS 1000000ull
 #define CENSUS_NS (50 * MS)
 #define SLOWEST_NS (1000 * MS)
-enum { STOP_WAIT_MS = 250, CLOSE_WAIT_MS = 10000, COST_PART_MOST = 20 /* a look may take a twentieth of the time between two */, COST_PART_FAST = 4, FAST_HZ = 500, SAMPLER_PRIORITY = -10, WEIGHT_LOOKS = 10 };
+enum { STOP_WAIT_MS = 250, CLOSE_WAIT_MS = 10000, COST_PART_MOST = 20 /* a look may take a twentieth of the time between two */, COST_PART_FAST = 4, FAST_HZ = 500, SAMPLER_PRIORITY = -10 };
 
 struct sampler {
 	struct sampler_settings settings;
@@ -21,8 +22,10 @@ struct sampler {
 	struct pyreader *reader;
 	struct census census;
 	struct stacks *stacks;
+	struct natives *natives;
 	struct watch watch;
 	struct event_builder building; /* of the look in progress */
+	struct sampler_ways ways;
 	uint64_t random, cost_ns;      /* cost: CPU time of a look, smoothed */
 
 	pthread_t thread;
@@ -69,10 +72,14 @@ static uint64_t interval(const struct sampler *sampler)
 static void hand_over(struct sampler *sampler, uint64_t every_ns)
 {
 	pthread_mutex_lock(&sampler->lock);
+	sampler->totals.ways = sampler->ways;
 	event_builder_move(&sampler->ready, &sampler->building);
 	sampler->totals.samples = sampler->watch.samples;
 	sampler->totals.torn = pyreader_torn(sampler->reader);
 	sampler->totals.every_ns = every_ns;
+	sampler->totals.cost_ns = own_cpu_ns();
+	if (sampler->natives)
+		sampler->totals.natives = natives_totals(sampler->natives);
 	pthread_mutex_unlock(&sampler->lock);
 }
 
@@ -90,6 +97,26 @@ static bool sleep_until(struct sampler *sampler, uint64_t due_ns)
 	return !stop;
 }
 
+/* In the sampler's thread: what holds threads ends with the one that started it. */
+static void natives_begin(struct sampler *sampler)
+{
+	const struct sampler_settings *settings = &sampler->settings;
+	const struct natives_settings natives = {
+		.target = settings->target, .procfs = settings->procfs, .reader = sampler->reader, .stacks = sampler->stacks, .pid = settings->facts->pid,
+		.python_minor = settings->facts->python_minor, .debuginfod = settings->debuginfod,
+	};
+	struct error err = { 0 };
+	bool holds;
+
+	if (!settings->native)
+		return;
+	if (natives_open(&natives, &sampler->natives, &holds, sampler->ways.why_not_held, sizeof sampler->ways.why_not_held, &err) < 0)
+		snprintf(sampler->ways.why_not_native, sizeof sampler->ways.why_not_native, "%.200s", err.text);
+	sampler->watch.natives = sampler->natives;
+	sampler->ways.native = sampler->natives != NULL;
+	sampler->ways.holds = sampler->natives && holds;
+}
+
 static void *sample(void *context)
 {
 	struct sampler *sampler = context;
@@ -97,21 +124,28 @@ static void *sample(void *context)
 
 	sampler->random = now_ns | 1;
 	setpriority(PRIO_PROCESS, 0, SAMPLER_PRIORITY); /* of this thread, where it is permitted: a sampler that waits for a CPU sees what runs when it has one */
+	natives_begin(sampler);
 	do {
-		uint64_t begin_ns = own_cpu_ns();
+		uint64_t begin_ns = own_cpu_ns(), named_ns = sampler->totals.natives.naming_ns, cost_ns;
 
 		now_ns = clock_monotonic_ns();
 		if (now_ns >= census_ns) {
 			if (!census_read(&sampler->census))
 				break;
+			if (sampler->natives)
+				natives_refresh(sampler->natives, &sampler->census);
 			census_ns = now_ns + CENSUS_NS;
 		}
 		sampler->watch.weight_max_ns = every_ns * WEIGHT_LOOKS;
 		watch_once(&sampler->watch);
-		sampler->cost_ns = (sampler->cost_ns * 15 + (own_cpu_ns() - begin_ns)) / 16;
-		every_ns = interval(sampler);
 		hand_over(sampler, every_ns);
+		/* Names are looked up once; they say nothing of the looks to come. */
+		cost_ns = own_cpu_ns() - begin_ns;
+		named_ns = sampler->totals.natives.naming_ns - named_ns;
+		sampler->cost_ns = (sampler->cost_ns * 15 + (cost_ns > named_ns ? cost_ns - named_ns : 0)) / 16;
+		every_ns = interval(sampler);
 	} while (sleep_until(sampler, now_ns + jitter(sampler, every_ns)));
+	natives_close(sampler->natives);
 	pthread_mutex_lock(&sampler->lock);
 	sampler->ended = true;
 	pthread_cond_broadcast(&sampler->changed);

@@ -6,8 +6,7 @@
 #define INFERSCOPE_SESSION_SAMPLER_H
 
 #include "base/clock.h"
-#include "inject/inject.h"
-#include "trace/writer.h"
+#include "session/natives.h"
 
 struct sampler_settings {
 	const struct target *target;        /* must outlive the sampler, as the next two must */
@@ -17,12 +16,22 @@ struct sampler_settings {
 	struct clock_map clock;             /* of the events' ticks */
 	bool tsc;                           /* these are the TSC's, else ns */
 	uint32_t rate_hz;
+	bool native, debuginfod;
 };
 
 struct sampler;
 
+/* What it can do, known from its first look on. */
+struct sampler_ways {
+	bool native, holds;
+	char why_not_native[208], why_not_held[208]; /* "" when it can, or was not asked to */
+};
+
 struct sampler_totals {
+	struct sampler_ways ways;
+	struct natives_totals natives;
 	uint64_t samples, torn;
+	uint64_t cost_ns;  /* CPU time of all looks, names included */
 	uint64_t every_ns; /* between two looks at present: the sampler lowers its rate where a look takes long */
 };
 

@@ -179,6 +179,7 @@ static void session_sample(struct session *session)
 	const struct sampler_settings settings = {
 		.target = session->target, .facts = session->facts, .procfs = session->procfs, .runtime = session->observe.runtime, .runtime_end = session->observe.runtime_end,
 		.clock = session->clock, .tsc = session->clock_kind == CLOCK_TSC, .rate_hz = session->options->rate_hz,
+		.native = !session->options->no_native, .debuginfod = session->options->debuginfod,
 	};
 	struct error err = { 0 };
 
@@ -315,10 +316,8 @@ static void closing_rows(struct session *session, const struct session_receipt *
 		capture_add(events, ticks, "backend.why", "%.*s", PAGE_TEXT_BYTES - 1, session->pool.page->reason_text);
 	capture_add(events, ticks, "end", "%s", ends[session->end]);
 	capture_add(events, ticks, "hooks", "%s", receipt->clean ? "off again" : receipt->not_clean);
-	if (session->sampler) {
-		capture_add(events, ticks, "sampler", "process_vm, Python frames only");
-		capture_add(events, ticks, "rate_hz", "%.0f", 1e9 / (double)sampler_totals(session->sampler).every_ns);
-	}
+	if (session->sampler)
+		sampled_rows(session, ticks);
 	for (uint32_t i = 0; i < session->warning_count; i++) {
 		char key[32];
 

@@ -15,7 +15,9 @@ struct session_options {
 	enum c_calls c_calls;
 	uint32_t max_overhead_ppm;  /* 0 = none */
 	uint32_t trace_size_mb;     /* pool limit; 0 = 100 */
-	uint32_t rate_hz;           /* samples of Python stacks from outside; 0 = none */
+	uint32_t rate_hz;           /* samples of stacks from outside; 0 = none */
+	bool no_native;             /* samples of Python frames only */
+	bool debuginfod;            /* names of native functions may be fetched from the network */
 	bool lines, skip_default, unverified, seed;
 	uint32_t skip_presets;
 	const char *const *skip_patterns; /* NULL-terminated, or NULL */

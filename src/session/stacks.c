@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STACKS_MAX = 1 << 20, CODES_MAX = 1 << 20 };
+#include "base/map.h"
+
+enum { STACKS_MAX = 1 << 20, CODES_MAX = 1 << 20, NATIVES_MAX = 1 << 20, MODULES_MAX = 1 << 16 };
 
 /* An open hash of (a, b) → id; ids count up. */
 struct numbers {
@@ -15,7 +17,7 @@ struct numbers {
 struct stacks {
 	struct pyreader *reader;
 	struct event_builder *builder;
-	struct numbers codes, nodes;
+	struct numbers codes, nodes, natives, modules;
 	uint64_t ticks;
 };
 
@@ -87,6 +89,8 @@ void stacks_close(struct stacks *stacks)
 		return;
 	free(stacks->codes.slots);
 	free(stacks->nodes.slots);
+	free(stacks->natives.slots);
+	free(stacks->modules.slots);
 	free(stacks);
 }
 
@@ -111,7 +115,7 @@ static uint32_t code_id(struct stacks *stacks, uint64_t address, uint32_t stamp)
 	return id;
 }
 
-enum { KIND_CODE = 0 };
+enum { KIND_CODE = 0, KIND_NATIVE = 1 };
 
 /* The stack of FRAME on top of PARENT. When there can be no more: PARENT, so that the inner frames are missing. */
 static uint32_t push(struct stacks *stacks, uint32_t parent, uint32_t frame, uint32_t kind)
@@ -126,11 +130,44 @@ static uint32_t push(struct stacks *stacks, uint32_t parent, uint32_t frame, uin
 	return id;
 }
 
+uint32_t stacks_push_python(struct stacks *stacks, uint32_t parent, uint64_t code, uint32_t stamp)
+{
+	return push(stacks, parent, code_id(stacks, code, stamp), KIND_CODE);
+}
+
 uint32_t stacks_python(struct stacks *stacks, const struct pystack *stack)
 {
 	uint32_t id = 0;
 
 	for (uint32_t i = stack->count; i-- > 0;)
-		id = push(stacks, id, code_id(stacks, stack->code[i], stack->stamp[i]), KIND_CODE);
+		id = stacks_push_python(stacks, id, stack->code[i], stack->stamp[i]);
+	return id;
+}
+
+uint32_t stacks_push_native(struct stacks *stacks, uint32_t parent, uint32_t native)
+{
+	return push(stacks, parent, native, KIND_NATIVE);
+}
+
+static void module_tell(struct stacks *stacks, const struct module *module)
+{
+	bool fresh;
+
+	numbers_id(&stacks->modules, module->id, 0, MODULES_MAX, &fresh);
+	if (fresh)
+		event_add(stacks->builder, stacks->ticks, EVENT_MODULE, module->id, 0, module->start, module->end, module->bias, module->path, module->build_id);
+}
+
+uint32_t stacks_native(struct stacks *stacks, const struct symbol *symbol, const struct module *module, uint64_t address)
+{
+	uint64_t name = mix64((uint64_t)(uintptr_t)symbol->name) ^ (uint64_t)(uintptr_t)symbol->file;
+	bool fresh;
+	uint32_t id = numbers_id(&stacks->natives, name, module ? module->id : 0, NATIVES_MAX, &fresh);
+
+	if (!fresh)
+		return id;
+	if (module)
+		module_tell(stacks, module);
+	event_add(stacks->builder, stacks->ticks, EVENT_NATIVE, id, 0, address, module ? module->id : (uint32_t)0, symbol->line, symbol->name, symbol->file);
 	return id;
 }

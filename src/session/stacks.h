@@ -6,6 +6,7 @@
 
 #include "trace/writer.h"
 #include "unwind/pystack.h"
+#include "unwind/symbols.h"
 
 enum { SAMPLER_FIRST_ID = 0x40000000 };
 
@@ -18,5 +19,10 @@ void stacks_close(struct stacks *stacks);
 void stacks_time(struct stacks *stacks, uint64_t ticks);
 /* The id of a stack of Python frames alone, 0 for none. */
 uint32_t stacks_python(struct stacks *stacks, const struct pystack *stack);
+/* Stacks frame by frame, outermost first: the id of the stack that has one more frame than PARENT (0 = empty). PARENT itself when there can be no more. */
+uint32_t stacks_push_python(struct stacks *stacks, uint32_t parent, uint64_t code, uint32_t stamp);
+uint32_t stacks_push_native(struct stacks *stacks, uint32_t parent, uint32_t native);
+/* The id of a native function: one for each name, file and module (NULL = in none). SYMBOL's strings are told apart by their address, which lives on. */
+uint32_t stacks_native(struct stacks *stacks, const struct symbol *symbol, const struct module *module, uint64_t address);
 
 #endif

@@ -36,6 +36,7 @@ struct session {
 
 	struct observe observe;
 	struct sampler *sampler;
+	uint64_t sampler_stolen_ns; /* as last counted: how long threads stood still for it */
 	uint64_t startstack; /* of the program that runs: another one after an exec */
 	uint64_t counted_told[COUNTED_MAX]; /* calls of page.counted that are in the trace */
 	uint64_t hooks_on_seen, hooks_seen; /* looks at page.hooks_on */
@@ -56,6 +57,9 @@ void session_hold(struct session *session, const struct receipt *receipt);
 void session_flush(struct session *session);
 /* COUNTER events of this moment. */
 void session_counters(struct session *session, uint64_t ticks);
+/* The same of the sampler; and how it worked, as CAPTURE events. */
+void sampled_counters(struct session *session, uint64_t ticks);
+void sampled_rows(struct session *session, uint64_t ticks);
 /* Moves the dead man's deadline. */
 void session_push_deadline(struct session *session, uint64_t ahead_ns);
 /* Cost of the hooks over CPU time of the process since the session began, ppm. */

@@ -29,25 +29,42 @@ static bool same_block(const struct block *a, const struct block *b)
 	return a->number == b->number && a->argument == b->argument && a->sp == b->sp && a->pc == b->pc;
 }
 
+static void look_at_blocked(struct watch *watch, struct seen_thread *thread, const struct block *block)
+{
+	bool same = !thread->running && same_block(block, &thread->block);
+	enum natives_result result = NATIVES_NOT_SEEN;
+
+	thread->running = false;
+	thread->block = *block;
+	thread->state = census_state(watch->census, block);
+	if (watch->natives)
+		result = natives_blocked(watch->natives, watch->census, thread, same, &thread->at_ns);
+	thread->wants_python = result == NATIVES_NOT_SEEN;
+	thread->quiet = watch->natives ? (result == NATIVES_SAME ? thread->quiet + 1 : 0) : same ? thread->quiet + 1 : 0;
+}
+
+/* False: it has blocked meanwhile. */
+static bool look_at_running(struct watch *watch, struct seen_thread *thread)
+{
+	enum natives_result result = watch->natives ? natives_running(watch->natives, thread, &thread->at_ns) : NATIVES_NOT_SEEN;
+
+	thread->running = true;
+	thread->quiet = 0;
+	thread->wants_python = result != NATIVES_SEEN;
+	return result != NATIVES_BLOCKED;
+}
+
 /* False when the thread is gone. */
-static bool look_at_block(struct watch *watch, struct seen_thread *thread)
+static bool look_at(struct watch *watch, struct seen_thread *thread)
 {
 	struct block block;
+	enum block_result result = census_block(watch->census, thread->tid, &block);
 
-	switch (census_block(watch->census, thread->tid, &block)) {
-	case BLOCK_GONE:
-		return false;
-	case BLOCK_RUNNING:
-		thread->running = true;
-		thread->quiet = 0;
-		return true;
-	default:
-		thread->quiet = !thread->running && same_block(&block, &thread->block) ? thread->quiet + 1 : 0;
-		thread->running = false;
-		thread->block = block;
-		thread->state = census_state(watch->census, &block);
-		return true;
-	}
+	if (result == BLOCK_RUNNING && !look_at_running(watch, thread))
+		result = census_block(watch->census, thread->tid, &block);
+	if (result == BLOCK_BLOCKED)
+		look_at_blocked(watch, thread, &block);
+	return result != BLOCK_GONE;
 }
 
 static void take_python(void *context, const struct pystack *stack)
@@ -56,7 +73,7 @@ static void take_python(void *context, const struct pystack *stack)
 	struct seen_thread *thread = census_by_inner(watch->census, stack->tid);
 	uint32_t before;
 
-	if (!thread)
+	if (!thread || !thread->wants_python)
 		return;
 	before = thread->python;
 	thread->python = thread->stack = stacks_python(watch->stacks, stack);
@@ -65,13 +82,22 @@ static void take_python(void *context, const struct pystack *stack)
 		thread->quiet = 0;
 }
 
+/* Threads of which nothing else is known. */
 static void look_at_python(struct watch *watch)
 {
-	for (size_t i = 0; i < watch->census->count; i++) {
-		watch->census->threads[i].python = watch->census->threads[i].stack = 0;
-		watch->census->threads[i].holds_gil = false;
+	bool wanted = false;
+
+	for (size_t i = 0; i < watch->due_count; i++) {
+		struct seen_thread *thread = watch->due[i];
+
+		if (!thread->wants_python)
+			continue;
+		wanted = true;
+		thread->python = thread->stack = 0;
+		thread->holds_gil = false;
 	}
-	pyreader_stacks(watch->reader, take_python, watch);
+	if (wanted)
+		pyreader_stacks(watch->reader, take_python, watch);
 }
 
 /* tid of the thread that holds the GIL, 0 = not seen. */
@@ -83,36 +109,53 @@ static pid_t gil_holder(const struct watch *watch)
 	return 0;
 }
 
-static void tell(struct watch *watch, struct seen_thread *thread, pid_t holder, uint64_t ticks, uint64_t now_ns)
+static void tell(struct watch *watch, struct seen_thread *thread, pid_t holder, uint64_t now_ns)
 {
-	uint64_t weight_ns = thread->looked_ns ? now_ns - thread->looked_ns : watch->weight_max_ns / 10;
+	uint64_t weight_ns = thread->looked_ns ? now_ns - thread->looked_ns : watch->weight_max_ns / WEIGHT_LOOKS, ticks = watch->tsc ? clock_to_ticks(&watch->clock, thread->at_ns) : thread->at_ns;
 
+	/* A look that failed counts to the next one. */
+	if (!thread->stack && watch->natives)
+		return;
 	thread->looked_ns = now_ns;
 	if (!thread->stack)
 		return;
 	if (thread->running)
 		thread->state = thread->holds_gil ? THREAD_PYTHON : THREAD_NATIVE;
-	if (thread->state == THREAD_GIL_WAIT && holder && holder != thread->tid)
+	/* The timeline may find out by its functions that a thread waits for the GIL. */
+	if (holder && holder != thread->tid && thread->python && (thread->running || thread->state == THREAD_GIL_WAIT || thread->state == THREAD_LOCK_WAIT))
 		event_add(watch->builder, ticks, EVENT_GIL, (uint32_t)thread->tid, 0, (uint32_t)holder);
 	event_add(watch->builder, ticks, EVENT_SAMPLE, thread->stack, 0, (uint32_t)thread->tid, (uint32_t)thread->state, weight_ns < watch->weight_max_ns ? weight_ns : watch->weight_max_ns);
 	watch->samples++;
 }
 
+/* The tsc's clock runs a little beside that of its calibration: what was seen just now must not seem to lie elsewhere. */
+static void set_clock(struct watch *watch, uint64_t now_ns)
+{
+	if (!watch->tsc)
+		return;
+	watch->clock.base_ns = now_ns;
+	watch->clock.base_ticks = clock_tsc();
+}
+
 void watch_once(struct watch *watch)
 {
-	uint64_t now_ns = clock_monotonic_ns(), ticks = watch->tsc ? clock_tsc() : now_ns;
+	uint64_t now_ns = clock_monotonic_ns();
+	size_t kept = 0;
 	pid_t holder;
 
 	if (!make_room(watch))
 		return;
-	stacks_time(watch->stacks, ticks);
+	set_clock(watch, now_ns);
+	stacks_time(watch->stacks, watch->tsc ? watch->clock.base_ticks : now_ns);
 	watch->due_count = census_due(watch->census, watch->due);
+	for (size_t i = 0; i < watch->due_count; i++) {
+		watch->due[i]->at_ns = now_ns;
+		if (look_at(watch, watch->due[i]))
+			watch->due[kept++] = watch->due[i];
+	}
+	watch->due_count = kept;
 	look_at_python(watch);
-	for (size_t i = 0; i < watch->due_count; i++)
-		if (!look_at_block(watch, watch->due[i]))
-			watch->due[i] = NULL;
 	holder = gil_holder(watch);
 	for (size_t i = 0; i < watch->due_count; i++)
-		if (watch->due[i])
-			tell(watch, watch->due[i], holder, ticks, now_ns);
+		tell(watch, watch->due[i], holder, now_ns);
 }

@@ -7,12 +7,15 @@
 
 #include "base/clock.h"
 #include "session/census.h"
-#include "session/stacks.h"
+#include "session/natives.h"
+
+enum { WEIGHT_LOOKS = 10 }; /* a sample stands for as many looks at most */
 
 struct watch {
 	struct census *census;
 	struct pyreader *reader;
 	struct stacks *stacks;
+	struct natives *natives;    /* NULL = Python frames only */
 	struct event_builder *builder;
 	struct clock_map clock;
 	bool tsc;

@@ -1,0 +1,86 @@
+"""Knows where its time goes. shares: three kinds of work, and their parts of the thread's CPU time. gil: who keeps the GIL from whom."""
+import ctypes
+import os
+import sys
+import threading
+import time
+import zlib
+
+mode, folder = sys.argv[1], os.path.dirname(os.path.abspath(__file__))
+# CDLL gives the GIL back around a call, PyDLL keeps it.
+free = ctypes.CDLL(os.path.join(folder, "libburn.so"))
+keeping = ctypes.PyDLL(os.path.join(folder, "libburn.so"))
+for library in (free, keeping):
+    library.burn.argtypes, library.burn.restype = [ctypes.c_ulong], ctypes.c_ulong
+data = bytes(range(256)) * 1200
+
+
+def part_python(rounds):
+    total = 0
+    for i in range(rounds):
+        total += i & 3
+    return total
+
+
+def part_zlib():
+    return zlib.compress(data, 6)
+
+
+def part_library(rounds):
+    return free.burn(rounds)
+
+
+def shares():
+    spent = {"python": 0, "zlib": 0, "library": 0}
+
+    def timed(name, function, *args):
+        begin = time.thread_time_ns()
+        function(*args)
+        spent[name] += time.thread_time_ns() - begin
+
+    told = time.monotonic()
+    while True:
+        timed("python", part_python, 60000)
+        timed("zlib", part_zlib)
+        timed("library", part_library, 150000)
+        if time.monotonic() - told > 0.1:
+            print("SPENT", spent["python"], spent["zlib"], spent["library"], flush=True)
+            told = time.monotonic()
+
+
+def keeper():
+    while True:
+        keeping.burn(1000000)  # some 20 ms with the GIL, and none without it
+        part_python(10)
+
+
+def wanter():
+    while True:
+        part_python(2000)
+
+
+def locked(lock):
+    with lock:
+        pass
+
+
+def native_threads(count):
+    libc = ctypes.CDLL(None)
+    entry = ctypes.cast(free.idle, ctypes.c_void_p)
+    for _ in range(count):
+        thread = ctypes.c_ulong()
+        if libc.pthread_create(ctypes.byref(thread), None, entry, None):
+            sys.exit("no thread")
+
+
+if mode == "gil":
+    lock = threading.Lock()
+    lock.acquire()
+    for target, args in ((keeper, ()), (wanter, ()), (locked, (lock,))):
+        threading.Thread(target=target, args=args, daemon=True, name=target.__name__).start()
+    print("READY", os.getpid(), flush=True)
+    time.sleep(600)
+else:
+    native_threads(int(sys.argv[2]))
+    print("READY", os.getpid(), flush=True)
+    shares()
