@@ -227,8 +227,9 @@ static double metric_memory_rss_max(const struct analysis_private *p, const char
 
 static double metric_profiler_hold_max(const struct analysis_private *p, const char **why)
 {
-	int64_t hold = timeline_counter(p->timeline, "hold_max_ns", -1);
+	int64_t hold = timeline_counter(p->timeline, "hold_max_ns", -1), sampled = timeline_counter(p->timeline, "sampler_hold_max_ns", -1);
 
+	hold = sampled > hold ? sampled : hold;
 	return hold >= 0 ? (double)hold : unknown(why, "the trace does not say");
 }
 
@@ -275,8 +276,8 @@ static double metric_python_hottest(const struct analysis_private *p, const char
 	if (!p->load.read)
 		return unknown(why, "the threads' CPU clocks were not read");
 	for (size_t i = 0; i < p->timeline->function_count; i++)
-		if (p->timeline->functions[i].cpu_self_ns > hottest && !p->timeline->functions[i].waiter)
-			hottest = p->timeline->functions[i].cpu_self_ns;
+		if (p->timeline->functions[i].cpu_work_ns > hottest && !p->timeline->functions[i].waiter)
+			hottest = p->timeline->functions[i].cpu_work_ns;
 	return p->load.cpu_ns > 0 ? clamp((double)hottest / p->load.cpu_ns, 0, 1) * pct_of(computing, duration(p), why) : 0;
 }
 

@@ -151,7 +151,7 @@ static void point_at_most(struct rules *rules, struct finding_report *finding, f
 
 static double cpu_of(const struct function *function)
 {
-	return function->waiter ? 0 : (double)function->cpu_self_ns;
+	return function->waiter ? 0 : (double)function->cpu_work_ns;
 }
 
 static double lock_wait_of(const struct function *function)

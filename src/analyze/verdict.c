@@ -70,7 +70,7 @@ static const struct function *hottest(const struct analysis_private *p)
 	for (size_t i = 0; i < p->timeline->function_count; i++) {
 		const struct function *function = &p->timeline->functions[i];
 
-		if (function->cpu_self_ns && !function->waiter && (!best || function->cpu_self_ns > best->cpu_self_ns))
+		if (function->cpu_work_ns && !function->waiter && (!best || function->cpu_work_ns > best->cpu_work_ns))
 			best = function;
 	}
 	return best;

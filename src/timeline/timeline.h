@@ -30,6 +30,7 @@ struct function {
 	uint64_t calls;         /* what the report says: seen, or scaled by coverage when ESTIMATED */
 	uint64_t self_ns, total_ns;
 	uint64_t cpu_self_ns;   /* self time × share of CPU of its threads in those moments; estimate */
+	uint64_t cpu_work_ns;   /* the same with that of the native frames right below: what a Python programmer can change. Of native functions only where no other is above */
 	uint64_t longest_ns;    /* one call, from enter to leave */
 	uint64_t exceptions;    /* left by one */
 	uint64_t samples_self, samples_total;

@@ -24,6 +24,7 @@ struct totals {
 	struct function_build *functions;
 	struct node_totals *nodes;
 	uint32_t *order; /* nodes, thread by thread */
+	struct function *exported; /* timeline.functions */
 };
 
 static void *keep(struct timeline_private *p, size_t count, size_t size)
@@ -330,8 +331,27 @@ static void export_functions(struct totals *totals)
 		p->export_function[functions[i].id] = (uint32_t)i;
 		functions[i].id = (uint32_t)i;
 	}
-	p->timeline.functions = functions;
+	p->timeline.functions = totals->exported = functions;
 	p->timeline.function_count = count;
+}
+
+/* CPU time of native frames belongs to the Python or C function that they work for; of threads that run no such function, to themselves. */
+static void charge_work(struct totals *totals, const struct tree_node *nodes, uint32_t count)
+{
+	uint32_t *owner = malloc(count * sizeof *owner);
+
+	if (!owner) {
+		totals->p->failed = true;
+		return;
+	}
+	owner[0] = NONE;
+	for (uint32_t i = 1; i < count; i++) {
+		const struct tree_node *node = &nodes[i];
+
+		owner[i] = totals->exported[node->function].kind == FUNCTION_NATIVE ? owner[node->parent] : node->function;
+		totals->exported[owner[i] == NONE ? node->function : owner[i]].cpu_work_ns += node->cpu_self_ns;
+	}
+	free(owner);
 }
 
 /* The roots of threads are ours alone: outside, their children hang on node 0. */
@@ -366,6 +386,7 @@ static void export_nodes(struct totals *totals)
 	free(moved);
 	p->timeline.nodes = nodes;
 	p->timeline.node_count = count;
+	charge_work(totals, nodes, count);
 }
 
 struct thread_order { uint32_t tid, index; };

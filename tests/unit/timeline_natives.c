@@ -109,6 +109,9 @@ Test(timeline_natives, take_all_of_a_thread_that_was_only_sampled)
 	cr_assert_eq(node_at(t, "main;work;array_dot;dgemm_kernel")->estimated_self_ns, 500000000);
 	cr_assert_eq(node_at(t, "main;work")->estimated_self_ns, 500000000);
 	cr_assert_eq(function_named(t, "main")->total_ns, 1000000000);
+	cr_assert_eq(function_named(t, "work")->cpu_work_ns, function_named(t, "work")->cpu_self_ns + function_named(t, "dgemm_kernel")->cpu_self_ns);
+	cr_assert_eq(function_named(t, "dgemm_kernel")->cpu_work_ns, 0, "it works for a Python function");
+	cr_assert_gt(function_named(t, "dgemm_kernel")->cpu_self_ns, 0);
 }
 
 Test(timeline_natives, tell_threads_that_run_no_python)
@@ -119,6 +122,7 @@ Test(timeline_natives, tell_threads_that_run_no_python)
 	cr_assert_not(t->threads[0].python);
 	cr_assert_eq(t->threads[0].native_ns, 1000000000);
 	cr_assert_eq(node_at(t, "dgemm_kernel")->estimated_self_ns, 1000000000);
+	cr_assert_eq(function_named(t, "dgemm_kernel")->cpu_work_ns, function_named(t, "dgemm_kernel")->cpu_self_ns);
 }
 
 Test(timeline_natives, split_a_threads_time_by_weight)
