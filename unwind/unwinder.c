@@ -55,13 +55,16 @@ static int access_mem(unw_addr_space_t space, unw_word_t addr, unw_word_t *value
 	static const int32_t search_row[2] = { INT32_MIN, 0 };
 	struct unwinder *unwinder = context;
 	unsigned char word[WORD] = { 0 };
+	bool fde, cie;
 
 	if (write || ++unwinder->reads > READS_MAX)
 		return -UNW_EINVAL;
+	/* A word may lie across both entries. */
+	fde = read_entry(&unwinder->entries.fde, addr, word);
+	cie = read_entry(&unwinder->entries.cie, addr, word);
 	if (addr == SEARCH_TABLE)
 		memcpy(word, search_row, sizeof word);
-	else if (!(read_entry(&unwinder->entries.fde, addr, word) | read_entry(&unwinder->entries.cie, addr, word))
-	         && !unwinder->searching && unwinder->read(unwinder->context, addr, word, sizeof word) < 0)
+	else if (!fde && !cie && !unwinder->searching && unwinder->read(unwinder->context, addr, word, sizeof word) < 0)
 		return -UNW_EINVAL;
 	memcpy(value, word, sizeof word);
 	return 0;
