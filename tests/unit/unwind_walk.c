@@ -242,7 +242,11 @@ struct taken {
 	uintptr_t callers[4];
 };
 
+#ifdef __clang__
+#define KEPT __attribute__((noinline))
+#else
 #define KEPT __attribute__((noinline, noclone))
+#endif
 
 static KEPT void take_copy(struct taken *taken)
 {
