@@ -266,7 +266,7 @@ static KEPT void take_copy(struct taken *taken)
 
 static KEPT void call_down(struct taken *taken, int depth)
 {
-	volatile char room[100];
+	volatile char room[2];
 
 	room[0] = (char)depth;
 	if (depth)
@@ -393,9 +393,12 @@ Test(walk, keeps_512_frames_of_a_deep_stack)
 	struct world *world = world_new(DEPTH, read_none);
 
 	walk(world);
-	cr_assert_eq(world->stack.count, world->stack.end == WALK_CUT_DEPTH ? WALK_FRAMES_MAX : world->stack.count);
-	cr_assert(world->stack.end == WALK_CUT_DEPTH || world->stack.end == WALK_CUT_STACK);
-	cr_assert_gt(world->stack.count, 300);
+#ifdef __SANITIZE_ADDRESS__
+	cr_assert_eq(world->stack.end, WALK_CUT_STACK); /* its frames are too large for the copy */
+#else
+	cr_assert_eq(world->stack.end, WALK_CUT_DEPTH);
+	cr_assert_eq(world->stack.count, WALK_FRAMES_MAX);
+#endif
 	world_free(world);
 }
 
