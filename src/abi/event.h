@@ -30,12 +30,15 @@ enum window_reason {
 	WINDOW_DEADLINE = 3, /* the attacher fell silent */
 	WINDOW_STACK = 4,   /* the C stack guard took the evaluator off */
 	WINDOW_FOREIGN = 5, /* somebody else took the hook */
+	WINDOW_ALTERNATE = 6, /* all is turned on and off by turns, to compare */
 };
 
 /* What the overhead budget did; THROTTLE.what. Windows that it ends are WINDOW_OFF with WINDOW_BUDGET. */
 enum throttle {
 	THROTTLE_COUNTED = 1,    /* function ref is only counted from here */
 	THROTTLE_C_CALLS_OFF = 2, /* calls of C function ref are not seen from here */
+	THROTTLE_TURN_ON = 3,     /* --alternate: from here hooks may be on … */
+	THROTTLE_TURN_OFF = 4,    /* … and from here they are off */
 };
 
 /* How a thread spent a moment; SAMPLE.state. */

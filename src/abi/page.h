@@ -9,7 +9,7 @@
 #include "abi/lane.h"
 
 #define PAGE_MAGIC 0x31454741504b5349ull /* "ISKPAGE1", little-endian */
-enum { PAGE_VERSION = 2, PAGE_BYTES = 256 * 1024, PAGE_SKIP_BYTES = 4096, PAGE_TEXT_BYTES = 512, COUNTED_MAX = 256 };
+enum { PAGE_VERSION = 3, PAGE_BYTES = 256 * 1024, PAGE_SKIP_BYTES = 4096, PAGE_TEXT_BYTES = 512, COUNTED_MAX = 256 };
 
 enum collector_state { COLLECTOR_UNINITIALIZED = 0, COLLECTOR_IDLE = 1, COLLECTOR_COLLECTING = 2, COLLECTOR_FINALIZED = 3 };
 
@@ -56,6 +56,8 @@ struct page {
 	uint32_t skip_default;   /* 1: leave out our own code and the frozen import machinery */
 	uint32_t skip_presets;   /* bit 0 dunder, bit 1 internals (threading, asyncio, contextlib, functools, abc, typing, collections …) */
 	uint32_t may_start_thread; /* 1: the target had a second thread, or is 3.8–3.11: the switch thread is allowed */
+	uint32_t alternate_ms;   /* the switch thread turns all on and off, so long each; 0 = no */
+	uint32_t pad_alternate;
 	uint32_t thread_tid_offset; /* in glibc's struct pthread: where its tid stands; 0 = unknown */
 	char skip_patterns[PAGE_SKIP_BYTES]; /* globs over "qualname" and over "file", each NUL-terminated, ends with an empty one */
 	uint64_t attach_id;
@@ -101,7 +103,7 @@ struct page {
 
 	uint64_t counted_calls;  /* sum over counted[] */
 	uint32_t counted_count;  /* rows in use; stored with release */
-	uint32_t pad_counted;
+	uint32_t alternate_off;  /* 1: a pause of alternate_ms: no hooks, and no samples */
 	struct counted counted[COUNTED_MAX];
 
 	struct lane_slot lanes[LANES_MAX] __attribute__((aligned(64)));

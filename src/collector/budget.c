@@ -206,7 +206,7 @@ static bool hooks_change(void)
 
 void window_open(uint64_t now, enum window_reason reason)
 {
-	if (the.hooks_on || the.dead)
+	if (the.hooks_on || the.dead || the.pausing)
 		return;
 	cycle_begin(now);
 	the.given = 0;
@@ -299,6 +299,38 @@ static uint64_t ns_until(uint64_t ticks)
 	return ticks <= now ? 0 : ticks_to_ns(ticks - now) + 1;
 }
 
+static uint64_t turn_ticks(void)
+{
+	return the.settings.ticks_per_second * the.settings.alternate_ms / 1000;
+}
+
+/* On for a turn, off for a turn: what the program does in both can be compared. The budget is that of the turns with hooks. */
+static void alternate(uint64_t now)
+{
+	the.alternate_at += turn_ticks();
+	if (the.alternate_at < now)
+		the.alternate_at = now + turn_ticks();
+	if (!the.pausing) {
+		if (the.hooks_on)
+			window_close(now, WINDOW_ALTERNATE);
+		earn(now);
+		the.alternate_saved = the.saved;
+	}
+	the.pausing = !the.pausing;
+	write_throttle(now, 0, the.pausing ? THROTTLE_TURN_OFF : THROTTLE_TURN_ON, 0);
+	__atomic_store_n(&the.page->alternate_off, the.pausing, __ATOMIC_RELEASE);
+	if (the.pausing)
+		return;
+	earn(now);
+	the.saved = the.alternate_saved;
+	window_open(now, WINDOW_ALTERNATE);
+}
+
+static bool is_turn(uint64_t now)
+{
+	return the.alternate_at && now >= the.alternate_at;
+}
+
 /* Takes the GIL, and does what is due. False: there is nothing more to do, ever. */
 static bool switcher_act(void)
 {
@@ -314,6 +346,8 @@ static bool switcher_act(void)
 	if (the.armed && !the.child && !the.dead) {
 		if (is_over(now))
 			window_close(now, the.page->stop ? WINDOW_ARM : WINDOW_DEADLINE);
+		else if (is_turn(now))
+			alternate(now);
 		else if (!the.hooks_on && now >= the.cycle_end)
 			window_open(now, WINDOW_BUDGET);
 		the.page->switch_at_ticks = the.cycle_end;
@@ -345,6 +379,8 @@ static void *switcher_run(void *nothing)
 			break;
 		if (word == SWITCH_OFF && ns_until(__atomic_load_n(&page->switch_at_ticks, __ATOMIC_ACQUIRE)) < wait)
 			wait = ns_until(page->switch_at_ticks);
+		if (the.alternate_at && (word != SWITCH_OFF || the.pausing || ns_until(the.alternate_at) < wait))
+			wait = ns_until(the.alternate_at);
 		/* Whatever the words say: the GIL is not asked for again and again. */
 		if (acted && wait < BREATH_MS * 1000000ull)
 			wait = BREATH_MS * 1000000ull;
@@ -352,7 +388,7 @@ static void *switcher_run(void *nothing)
 			futex_wait(&page->switch_word, word, wait);
 		if (__atomic_load_n(&page->switch_word, __ATOMIC_ACQUIRE) == SWITCH_QUIT || __atomic_load_n(&the.switcher_quit, __ATOMIC_ACQUIRE))
 			break;
-		acted = (word == SWITCH_OFF && !ns_until(page->switch_at_ticks)) || is_over(ticks_now());
+		acted = (word == SWITCH_OFF && !the.pausing && !ns_until(page->switch_at_ticks)) || is_turn(ticks_now()) || is_over(ticks_now());
 		if (acted && !switcher_act())
 			break;
 	}
@@ -370,6 +406,8 @@ void switcher_start(void)
 		return;
 	the.page->switch_word = SWITCH_RUNNING;
 	the.switcher_quit = false;
+	the.alternate_at = the.settings.alternate_ms ? ticks_now() + turn_ticks() : 0;
+	the.pausing = false;
 	if (pthread_attr_init(&attributes))
 		return;
 	pthread_attr_setstacksize(&attributes, SWITCHER_STACK_BYTES);

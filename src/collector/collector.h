@@ -110,6 +110,9 @@ struct collector {
 		uintptr_t main_top, main_size;
 	} stack;
 	/* the switch thread */
+	uint64_t alternate_at; /* ticks: its next turn; 0 = it takes none. Its own */
+	int64_t alternate_saved; /* tokens at the end of the last turn: none are earned between */
+	bool pausing;          /* a turn without hooks */
 	pthread_t switcher;
 	bool switcher_made;
 	bool switcher_quit; /* atomic: what the shared word says may be written over */
@@ -144,6 +147,7 @@ static inline bool hook_may_record(uint64_t now)
 
 /* counted.c: over budget by LOAD (thousandths of it), with LANE's thread running. True: something was done that should be enough. */
 bool counted_choose(const struct lane *lane, uint64_t now, uint64_t load);
+void write_throttle(uint64_t now, uint32_t ref, enum throttle what, uint64_t load);
 enum { TALLY_LEAST = 500 /* events of a lane that say enough to choose by */ };
 
 static inline void count_call(const struct code *code)

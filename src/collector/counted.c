@@ -87,7 +87,7 @@ static bool is_dispensable(const struct code *code)
 	return !(code->flags & (CODE_OWNED | CODE_CHEAP)) && the.settings.c_calls == C_CALLS_AUTO;
 }
 
-static void write_throttle(uint64_t now, uint32_t ref, enum throttle what, uint64_t load)
+void write_throttle(uint64_t now, uint32_t ref, enum throttle what, uint64_t load)
 {
 	const size_t size = sizeof(struct event) + 8;
 	struct event *event = lane_reserve(lane_meta(), size, now);

@@ -299,7 +299,7 @@ static void arm(struct handover *handover)
 		munmap(page, the.settings.mapping_bytes);
 	} else if (gil_take(&gil)) {
 		arm_with_gil(page);
-		if (the.armed && the.settings.max_overhead_ppm)
+		if (the.armed && (the.settings.max_overhead_ppm || the.settings.alternate_ms))
 			switcher_start();
 		gil_release(gil);
 	} else {

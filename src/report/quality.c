@@ -26,7 +26,8 @@ static void add_coverage(struct report *report)
 	if (report->coverage_pct >= 99.9)
 		add(report, QUALITY_FINE, "coverage", "Hooks on", value, "every call was seen");
 	else if (report->coverage_pct > 0)
-		add(report, QUALITY_NOTE, "coverage", "Hooks on", value, report_note(report, "hooks were on in %s window%s to keep within the overhead budget; numbers with ~ are scaled up", counted(report, timeline->window_count), timeline->window_count == 1 ? "" : "s"));
+		add(report, QUALITY_NOTE, "coverage", "Hooks on", value, report_note(report, "hooks were on in %s window%s %s; numbers with ~ are scaled up", counted(report, timeline->window_count), timeline->window_count == 1 ? "" : "s",
+			timeline_capture(timeline, "alternate_ms") ? "because of --alternate, and to keep within the overhead budget" : "to keep within the overhead budget"));
 	else if (timeline->quality.samples)
 		add(report, QUALITY_NOTE, "coverage", "Hooks on", value, "no calls were traced: everything comes from samples");
 	else

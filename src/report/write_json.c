@@ -501,12 +501,14 @@ static void put_device(struct json *json, cJSON *devices, const struct device *d
 
 static const char *throttle_name(uint32_t what)
 {
-	return what == THROTTLE_COUNTED ? "counted" : what == THROTTLE_C_CALLS_OFF ? "c_calls_off" : "unknown";
+	static const char *const names[] = { [THROTTLE_COUNTED] = "counted", [THROTTLE_C_CALLS_OFF] = "c_calls_off", [THROTTLE_TURN_ON] = "turn_on", [THROTTLE_TURN_OFF] = "turn_off" };
+
+	return what < sizeof names / sizeof *names && names[what] ? names[what] : "unknown";
 }
 
 static const char *window_name(uint32_t reason)
 {
-	static const char *const names[] = { [WINDOW_ARM] = "end", [WINDOW_BUDGET] = "budget", [WINDOW_DEADLINE] = "deadline", [WINDOW_STACK] = "stack", [WINDOW_FOREIGN] = "foreign" };
+	static const char *const names[] = { [WINDOW_ARM] = "end", [WINDOW_BUDGET] = "budget", [WINDOW_DEADLINE] = "deadline", [WINDOW_STACK] = "stack", [WINDOW_FOREIGN] = "foreign", [WINDOW_ALTERNATE] = "alternate" };
 
 	return reason < sizeof names / sizeof *names && names[reason] ? names[reason] : "unknown";
 }
@@ -520,6 +522,7 @@ static void put_budget(struct json *json, cJSON *root, const struct report *repo
 	put_number(json, object, "target_pct", report->target_pct, 3);
 	put_number(json, object, "achieved_pct", report->overhead_pct, 3);
 	put_u64(json, object, "windows_count", timeline->window_count);
+	put_u64(json, object, "windows_start_monotonic_ns", timeline->start_ns);
 	rows = put_array(json, object, "history");
 	for (size_t i = 0; i < timeline->throttle_count && !json->failed; i++) {
 		const struct throttle_change *change = &timeline->throttles[i];

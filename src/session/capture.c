@@ -150,6 +150,8 @@ void capture_begin(struct event_builder *builder, uint64_t ticks, const struct t
 		capture_add(builder, ticks, "max_overhead", "%g%%", options->max_overhead_ppm / 10000.0);
 	else
 		capture_add(builder, ticks, "max_overhead", "none");
+	if (options->alternate_ms)
+		capture_add(builder, ticks, "alternate_ms", "%u", options->alternate_ms);
 	skip_add(builder, ticks, options);
 	capture_add(builder, ticks, "clock", "%s", clock == CLOCK_TSC ? "tsc" : "monotonic");
 	capture_add(builder, ticks, "cpus", "%g", cpus);

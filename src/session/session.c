@@ -66,6 +66,12 @@ static void skip_fill(char *out, const char *const *patterns)
 	}
 }
 
+/* os.fork() of 3.12 and later warns on the program's stderr about a thread where it had none. */
+static bool may_start_thread(const struct target_facts *facts)
+{
+	return facts->threads > 1 || facts->python_hex < PYTHON_3_12;
+}
+
 static struct page *settings_new(const struct session *session)
 {
 	const struct session_options *options = session->options;
@@ -83,7 +89,8 @@ static struct page *settings_new(const struct session *session)
 	page->seed = options->seed;
 	page->skip_default = options->skip_default;
 	page->skip_presets = options->skip_presets;
-	page->may_start_thread = session->facts->threads > 1 || session->facts->python_hex < PYTHON_3_12;
+	page->may_start_thread = may_start_thread(session->facts);
+	page->alternate_ms = options->alternate_ms;
 	page->thread_tid_offset = session->facts->tid_offset;
 	page->attach_id = clock_realtime_ns();
 	skip_fill(page->skip_patterns, options->skip_patterns);
@@ -205,6 +212,19 @@ static void session_look(struct session *session)
 		session->cpu_start_ns = session->cpu_now_ns = times.user_ns + times.system_ns;
 }
 
+static int alternate_check(const struct session *session, struct error *err)
+{
+	int pid = (int)session->facts->pid;
+
+	if (!session->options->alternate_ms)
+		return 0;
+	if (session->options->backend == BACKEND_NONE)
+		return fail(err, ERR_ALTERNATE, "process %d cannot be switched on and off by turns: without hooks there is nothing to switch", pid);
+	if (!may_start_thread(session->facts))
+		return fail(err, ERR_ALTERNATE, "process %d cannot be switched on and off by turns: it has one thread, and from Python 3.12 on a second one of ours would make os.fork() warn", pid);
+	return 0;
+}
+
 int session_start(struct target *target, const struct session_options *options, struct spool *spool, struct session **out, struct error *err)
 {
 	struct session *session = calloc(1, sizeof *session);
@@ -238,6 +258,8 @@ int session_start(struct target *target, const struct session_options *options, 
 	ticks = session_ticks(session);
 	capture_begin(&session->events, ticks, session->facts, options, session->clock_kind);
 	observe_read(&session->observe, ticks, &session->events);
+	if (alternate_check(session, err) < 0)
+		goto out;
 	if (options->backend != BACKEND_NONE && session_arm(session, err) < 0)
 		goto out;
 	session_sample(session);

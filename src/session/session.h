@@ -14,6 +14,7 @@ struct session_options {
 	enum backend backend;       /* BACKEND_NONE: samples only, the target is not entered */
 	enum c_calls c_calls;
 	uint32_t max_overhead_ppm;  /* 0 = none */
+	uint32_t alternate_ms;      /* hooks are on and off by turns of this length; 0 = always on. Needs hooks */
 	uint32_t trace_size_mb;     /* pool limit; 0 = 100 */
 	uint32_t rate_hz;           /* samples of stacks from outside; 0 = none */
 	bool no_native;             /* samples of Python frames only */

@@ -170,14 +170,14 @@ static void add_window(struct timeline_private *p, struct process_build *process
 
 static void add_throttle(struct timeline_private *p, uint32_t process, const struct event_cursor *c, uint64_t at_ns)
 {
-	uint32_t function = names_find(p, process, c->event.ref);
+	uint32_t function = c->event.ref ? names_find(p, process, c->event.ref) : NONE;
 	struct throttle_build *throttle = list_add(&p->throttles, WINDOWS_LIMIT);
 
 	if (!throttle)
 		return;
 	throttle->function = function;
 	throttle->out = (struct throttle_change){ at_ns, event_u32(c, 0), NONE, (double)event_u32(c, 1) / 1000 };
-	if (event_u32(c, 0) == THROTTLE_COUNTED && function != NAME_UNKNOWN && !p->names.list.items[function].counted_from_ns)
+	if (event_u32(c, 0) == THROTTLE_COUNTED && function != NONE && function != NAME_UNKNOWN && !p->names.list.items[function].counted_from_ns)
 		p->names.list.items[function].counted_from_ns = at_ns;
 }
 

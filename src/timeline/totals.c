@@ -485,7 +485,8 @@ static void export_throttles(struct timeline_private *p)
 	for (size_t i = 0; i < p->throttles.count; i++) {
 		throttles[i] = p->throttles.items[i].out;
 		throttles[i].at_ns = throttles[i].at_ns > start ? throttles[i].at_ns - start : 0;
-		throttles[i].function = p->export_function[p->throttles.items[i].function];
+		if (p->throttles.items[i].function != NONE)
+			throttles[i].function = p->export_function[p->throttles.items[i].function];
 	}
 	p->timeline.throttles = throttles;
 	p->timeline.throttle_count = p->throttles.count;

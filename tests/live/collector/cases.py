@@ -496,6 +496,19 @@ def case_counted():
     print('    load %.2f: %d calls traced, %d counted%s' % (factor, traced, calls, ', with %d windows' % closed if closed else ''))
 
 
+def case_alternate():
+    """On and off by turns; in a pause nothing is seen, and the turns are told."""
+    s = Session(alternate_ms=50, clock=1, ticks_per_second=ticks_per_second()).arm()
+    steps(1.5, [0])
+    s.disarm().read()
+    turns = [(e[0], struct.unpack_from('<I', e[4])[0]) for e in s.meta if e[1] == 'throttle']
+    assert len(turns) >= 4 and [what for _, what in turns] == [4, 3] * (len(turns) // 2) + [4] * (len(turns) % 2), turns
+    assert len([e for e in s.meta if e[1] == 'window_off' and e[4][0] == 6]) >= 2
+    for off, on in zip(turns[::2], turns[1::2]):
+        seen = [e for events in s.threads.values() for e in events if off[0] < e[0] < on[0]]
+        assert not seen, len(seen)
+
+
 @on(12)
 def case_disabled():
     """Places that said DISABLE in one session are seen in the next, though nothing ran in between."""

@@ -66,6 +66,8 @@ int main(void)
 	FIELD(page, switch_tid);
 	FIELD(page, holder_ns_max);
 	FIELD(page, rearm_wanted);
+	FIELD(page, alternate_ms);
+	FIELD(page, alternate_off);
 	FIELD(page, counted_calls);
 	FIELD(page, counted_count);
 	FIELD(page, counted);
