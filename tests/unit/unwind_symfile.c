@@ -19,7 +19,7 @@ static const char source[] =
 	"{\n"
 	"	__asm__ volatile(\".globl here\\nhere: nop\");\n"                                       /* 4 */
 	"}\n"
-	"int outer(const char *text)\n"                                                                 /* 6 */
+	"__attribute__((noinline)) int outer(const char *text)\n"                                                               /* 6 */
 	"{\n"
 	"	inner();\n"                                                                             /* 8 */
 	"	return puts(text) + 1;\n"
