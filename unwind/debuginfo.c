@@ -2,7 +2,7 @@
 #include "unwind/debuginfo.h"
 
 #include "base/list.h"
-#include "unwind/elf_bytes.h"
+#include "unwind/debug_sections.h"
 
 #include <dwarf.h>
 #include <elfutils/libdwelf.h>
@@ -37,7 +37,8 @@ struct unit {
 struct debuginfo {
 	Elf *elf, *shared_elf;
 	Dwarf *dwarf, *shared;
-	Elf_Data *lines;       /* .debug_line */
+	Elf_Data *info, *lines; /* .debug_info, .debug_line */
+	char *line_bytes_copy;
 	LIST(struct unit) units;
 	struct extents ranges; /* of units */
 	uint64_t line_bytes;   /* of programs that were run */
@@ -214,23 +215,26 @@ static bool lines_allowed(struct debuginfo *d, struct unit *unit, Dwarf_Die *die
 	return unit->lines_good = true;
 }
 
-static const char *string_of(Dwarf_Die *die, unsigned name)
+/* A string that lies in .debug_info itself may lack its end there, which libdw (0.188) does not look for. */
+static const char *whole_string(const struct debuginfo *d, const char *string)
 {
-	Dwarf_Attribute attribute;
+	const char *bytes = d->info ? d->info->d_buf : NULL;
 
-	return dwarf_attr(die, name, &attribute) ? dwarf_formstring(&attribute) : NULL;
+	if (string && bytes && string >= bytes && string < bytes + d->info->d_size && !memchr(string, '\0', d->info->d_size - (size_t)(string - bytes)))
+		return NULL;
+	return string;
 }
 
-static void name_frame(Dwarf_Die *die, struct debuginfo_frame *frame)
+static void name_frame(const struct debuginfo *d, Dwarf_Die *die, struct debuginfo_frame *frame)
 {
 	Dwarf_Attribute attribute;
 
 	if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute) || dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute)) {
-		frame->name = dwarf_formstring(&attribute);
+		frame->name = whole_string(d, dwarf_formstring(&attribute));
 		frame->linkage = frame->name;
 	}
 	if (!frame->name)
-		frame->name = dwarf_diename(die);
+		frame->name = whole_string(d, dwarf_diename(die));
 	if (frame->name && !frame->name[0])
 		frame->name = NULL;
 }
@@ -294,6 +298,7 @@ static size_t find(struct debuginfo *d, uint64_t addr, struct debuginfo_frame ou
 	const struct extent *range = find_extent(&d->ranges, addr);
 	struct unit *unit = range ? &d->units.items[range->die] : NULL;
 	Dwarf_Die unit_die, chain[CHAIN_MAX];
+	Dwarf_Attribute attribute;
 	const char *folder;
 	size_t count, kept = 0;
 	bool lines;
@@ -302,13 +307,13 @@ static size_t find(struct debuginfo *d, uint64_t addr, struct debuginfo_frame ou
 		return 0;
 	count = find_chain(d, unit, &unit_die, addr, chain, start);
 	lines = lines_allowed(d, unit, &unit_die);
-	folder = string_of(&unit_die, DW_AT_comp_dir);
+	folder = dwarf_attr(&unit_die, DW_AT_comp_dir, &attribute) ? whole_string(d, dwarf_formstring(&attribute)) : NULL;
 	for (size_t i = count; i-- > 0;) {
 		struct debuginfo_frame frame = { .folder = folder, .inlined = i > 0 };
 
 		if (kept == DEBUGINFO_FRAMES_MAX - 1 && i > 0) /* the function itself must be the last */
 			continue;
-		name_frame(&chain[i], &frame);
+		name_frame(d, &chain[i], &frame);
 		if (lines && i + 1 == count)
 			place_by_address(&unit_die, addr, &frame);
 		else if (lines)
@@ -339,8 +344,6 @@ size_t debuginfo_find(struct debuginfo *d, uint64_t addr, struct debuginfo_frame
 struct debuginfo *debuginfo_open(Elf *elf)
 {
 	struct debuginfo *d = calloc(1, sizeof *d);
-	GElf_Shdr header;
-	Elf_Scn *section;
 
 	if (!d || !(d->dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL))) {
 		free(d);
@@ -348,11 +351,13 @@ struct debuginfo *debuginfo_open(Elf *elf)
 		return NULL;
 	}
 	d->elf = elf;
-	section = elf_bytes_section(elf, ".debug_line", &header);
-	if (!section)
-		section = elf_bytes_section(elf, ".zdebug_line", &header);
-	if (section && header.sh_type != SHT_NOBITS)
-		d->lines = elf_getdata(section, NULL);
+	d->info = debug_section(elf, ".debug_info", ".zdebug_info");
+	d->lines = debug_section(elf, ".debug_line", ".zdebug_line");
+	debug_end_strings(elf);
+	if (d->lines && !(d->line_bytes_copy = debug_end_lines(d->lines))) {
+		debuginfo_close(d);
+		return NULL;
+	}
 	elf_cntl(elf, ELF_C_FDDONE);
 	d->begun_ns = cpu_ns();
 	find_units(d);
@@ -376,6 +381,7 @@ void debuginfo_set_shared(struct debuginfo *d, Elf *elf)
 		return;
 	}
 	d->shared_elf = elf;
+	debug_end_strings(elf);
 	elf_cntl(elf, ELF_C_FDDONE);
 	dwarf_setalt(d->dwarf, d->shared);
 }
@@ -392,6 +398,7 @@ void debuginfo_close(struct debuginfo *d)
 		list_done(&d->units.items[i].functions.list);
 	list_done(&d->units);
 	list_done(&d->ranges.list);
+	free(d->line_bytes_copy);
 	free(d);
 }
 

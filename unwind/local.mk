@@ -1,6 +1,7 @@
 noinst_LIBRARIES += libunwinding.a
 libunwinding_a_SOURCES = \
 	unwind/cfi.c unwind/cfi.h unwind/cfi_expression.c unwind/cfi_number.c \
+	unwind/debug_sections.c unwind/debug_sections.h \
 	unwind/debugfile.c unwind/debugfile.h \
 	unwind/debuginfo.c unwind/debuginfo.h \
 	unwind/debuginfo_look.c \
