@@ -5,3 +5,4 @@ endif
 tests_unit_test_hold_SOURCES = tests/unit/test_hold.c
 tests_unit_test_hold_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_test_hold_LDADD = libinject.a libbase.a $(CRITERION_LIBS) -lpthread
+include tests/live/hold/hold.mk
