@@ -12,8 +12,6 @@ for thread in gdb.selected_inferior().threads():
         while frame is not None and len(frames) < LIMIT:
             if frame.type() not in (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME):
                 frames.append([frame.pc(), int(frame.read_register("rsp")) % 2 ** 64])
-            if frame.name() == "__start_context":
-                break  # a stack of makecontext() begins here; gdb reads on
             frame = frame.older()
     except gdb.error as error:
         frames.append([0, str(error)])
