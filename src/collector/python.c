@@ -122,14 +122,22 @@ bool python_audited(const struct python *python)
 	       at_pointer(python->interp, python->layout->interp_audit_hooks);
 }
 
+/* TSTATE or the next one that is whole: 3.11 lists a state before it has a cframe, and a native thread makes its own without the GIL. Its first frame finds it. */
+static char *whole_thread(const struct python *python, char *tstate)
+{
+	while (tstate && python->layout->tstate_cframe >= 0 && !at_pointer(tstate, python->layout->tstate_cframe))
+		tstate = python->PyThreadState_Next(tstate);
+	return tstate;
+}
+
 char *python_first_thread(const struct python *python)
 {
-	return python->PyInterpreterState_ThreadHead(python->interp);
+	return whole_thread(python, python->PyInterpreterState_ThreadHead(python->interp));
 }
 
 char *python_next_thread(const struct python *python, char *tstate)
 {
-	return python->PyThreadState_Next(tstate);
+	return whole_thread(python, python->PyThreadState_Next(tstate));
 }
 
 char *python_top_frame(const struct python *python, char *tstate)
