@@ -67,7 +67,7 @@ int measure_init(struct measure *measure, const struct invocation *invocation, p
 	session->alternate_ms = (uint32_t)(options_duration_ns(options, OPT_ALTERNATE) / 1000000);
 	session->trace_size_mb = (uint32_t)options_count(options, OPT_TRACE_SIZE_MB);
 	session->rate_hz = (uint32_t)options_count(options, OPT_RATE);
-	session->no_native = options_flag(options, OPT_NO_NATIVE);
+	session->native = options_flag(options, OPT_NATIVE_FRAMES);
 	session->debuginfod = options_flag(options, OPT_DEBUGINFOD);
 	session->gil_timeout_ms = (uint32_t)(options_duration_ns(options, OPT_GIL_TIMEOUT) / 1000000);
 	session->sync_error_margin_us = (uint32_t)options_count(options, OPT_SYNC_ERROR_MARGIN_US);

@@ -54,8 +54,8 @@ void sampled_rows(struct session *session, uint64_t ticks)
 
 	if (totals.ways.native)
 		native_rows(session, ticks, &totals);
-	else if (session->options->no_native)
-		capture_add(&session->events, ticks, "sampler", "Python frames only, read while the threads run: asked for");
+	else if (!session->options->native)
+		capture_add(&session->events, ticks, "sampler", "Python frames only, read while the threads run; native ones with --native");
 	else
 		capture_add(&session->events, ticks, "sampler", "Python frames only, read while the threads run: %s", totals.ways.why_not_native);
 	capture_add(&session->events, ticks, "rate_hz", "%.0f", 1e9 / (double)totals.every_ns);

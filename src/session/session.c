@@ -186,7 +186,7 @@ static void session_sample(struct session *session)
 	const struct sampler_settings settings = {
 		.target = session->target, .facts = session->facts, .procfs = session->procfs, .runtime = session->observe.runtime, .runtime_end = session->observe.runtime_end,
 		.clock = session->clock, .tsc = session->clock_kind == CLOCK_TSC, .rate_hz = session->options->rate_hz,
-		.native = !session->options->no_native, .debuginfod = session->options->debuginfod,
+		.native = session->options->native, .debuginfod = session->options->debuginfod,
 	};
 	struct error err = { 0 };
 

@@ -17,7 +17,7 @@ struct session_options {
 	uint32_t alternate_ms;      /* hooks are on and off by turns of this length; 0 = always on. Needs hooks */
 	uint32_t trace_size_mb;     /* pool limit; 0 = 100 */
 	uint32_t rate_hz;           /* samples of stacks from outside; 0 = none */
-	bool no_native;             /* samples of Python frames only */
+	bool native;                /* samples hold native frames too: running threads are held for them */
 	bool debuginfod;            /* names of native functions may be fetched from the network */
 	bool lines, skip_default, unverified, seed;
 	uint32_t skip_presets;
