@@ -9,7 +9,7 @@ tests_live_inject_enter_LDADD = libinject.a libbase.a
 inject_tool = $(MKDIR_P) $(inject_live) && $(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g $(WARN_CFLAGS) -Wno-missing-prototypes -o $@
 inject_shared = -fPIC -shared -Wl,--build-id
 inject_tools = $(inject_live)/payload.so $(inject_live)/payload_missing.so $(inject_live)/storm.so $(inject_live)/pretend.so \
-	$(inject_live)/single $(inject_live)/registers $(inject_live)/rseq $(inject_live)/blocked
+	$(inject_live)/single $(inject_live)/registers $(inject_live)/rseq $(inject_live)/blocked $(inject_live)/blocked.so
 $(inject_live)/payload.so: $(srcdir)/$(inject_live)/payload.c $(srcdir)/$(inject_live)/payload.h
 	$(AM_V_CCLD)$(inject_tool) $(inject_shared) $(srcdir)/$(inject_live)/payload.c
 $(inject_live)/payload_missing.so: $(srcdir)/$(inject_live)/payload.c $(srcdir)/$(inject_live)/payload.h
@@ -26,8 +26,10 @@ $(inject_live)/rseq: $(srcdir)/$(inject_live)/rseq.c
 	$(AM_V_CCLD)$(inject_tool) $(srcdir)/$(inject_live)/rseq.c
 $(inject_live)/blocked: $(srcdir)/$(inject_live)/blocked.c
 	$(AM_V_CCLD)$(inject_tool) $(srcdir)/$(inject_live)/blocked.c
+$(inject_live)/blocked.so: $(srcdir)/$(inject_live)/blocked.c
+	$(AM_V_CCLD)$(inject_tool) $(inject_shared) $(srcdir)/$(inject_live)/blocked.c
 noinst_DATA = $(inject_tools)
 CLEANFILES += $(inject_tools)
 dist_noinst_SCRIPTS += tests/live/inject/run
-EXTRA_DIST += tests/live/inject/common.py tests/live/inject/targets.py tests/live/inject/payload.c tests/live/inject/storm.c \
+EXTRA_DIST += tests/live/inject/common.py tests/live/inject/eintr.py tests/live/inject/targets.py tests/live/inject/payload.c tests/live/inject/storm.c \
 	tests/live/inject/pretend.c tests/live/inject/single.c tests/live/inject/registers.c tests/live/inject/rseq.c tests/live/inject/blocked.c
