@@ -113,7 +113,10 @@ def storm(world, python, *words, kind="all", env=None):
     with Target(python, TARGET, "--kind", kind, env=env) as target:
         signals = ask(target, "blocked", "BLOCKED")
         before = footprint(target.pid)
-        said = loop(target.pid, *words)
+        try:
+            said = loop(target.pid, *words)
+        except harness.Fail as why:
+            raise harness.Fail("%s; the target %s %s" % (why, "ended with " + harness.status_text(target.child.wait()) if state_of(target.pid) in ("gone", "Z") else "lives", target.errors()))
         if "kill=" in " ".join(words):
             time.sleep(2.2)  # the dead man's switch
         return said + " | " + unharmed(target, before, signals)

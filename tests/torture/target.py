@@ -47,9 +47,9 @@ ended = threading.Event()
 alarms = [0]
 caught = collections.Counter()
 unraisable = [0]
-# CPython 3.9, by itself: a child that is forked while a native thread makes its Python state waits for ever for a lock that this thread held
-# (_PyThreadState_DeleteExcept; seen after 25 s with nobody attached). So these two take turns there.
-fork_or_state = threading.Lock() if sys.version_info < (3, 10) else contextlib.nullcontext()
+# CPython 3.8 to 3.11, by itself (gh-112275, fixed in 3.10.15 and 3.11.7): a child that is forked while a native thread makes its Python state waits
+# for ever for a lock that this thread held (_PyThreadState_DeleteExcept; seen on 3.9.18 after 25 s with nobody attached). So these two take turns there.
+fork_or_state = threading.Lock() if sys.version_info < (3, 12) else contextlib.nullcontext()
 
 
 def check(good, what):
@@ -521,18 +521,22 @@ def alarm(*_):
     alarms[0] += 1
 
 
+def signals_read(reader):
+    select.select([reader], [], [], 0.05)
+    try:
+        for number in os.read(reader, 4096):
+            caught[number] += 1
+    except BlockingIOError:
+        pass
+
+
 def main_thread(reader, seconds):
     """Signals arrive here: an alarm every 20 ms, and those that are counted."""
     signal.signal(signal.SIGALRM, alarm)
     begun, signals = time.monotonic(), own_signals()
     signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
     while not ended.is_set() and time.monotonic() < begun + seconds:
-        select.select([reader], [], [], 0.05)
-        try:
-            for number in os.read(reader, 4096):
-                caught[number] += 1
-        except BlockingIOError:
-            pass
+        signals_read(reader)
     signal.setitimer(signal.ITIMER_REAL, 0)
     ended.set()
     check(own_signals() == signals, "signals of the main thread: %s, then %s" % (signals, own_signals()))
@@ -585,7 +589,9 @@ def main():
     print("READY", os.getpid(), flush=True)
     main_thread(reader, options.seconds)
     for thread, action in zip(threads, actions):
-        thread.join(20)
+        end = time.monotonic() + 20
+        while thread.is_alive() and time.monotonic() < end:
+            signals_read(reader)  # the last ones that were sent
         check(not thread.is_alive(), action.__name__ + " hangs")
         check(rounds[action.__name__] > 0, action.__name__ + " did nothing")
     finish()
