@@ -194,14 +194,13 @@ static uint32_t push_native(struct natives *natives, uint32_t stack, uint32_t wh
 
 /* ---- stacks ---- */
 
-/* What COPY and PYTHON (may be NULL) together are. */
+/* What the walked COPY and PYTHON (may be NULL) together are. */
 static void stack_make(struct natives *natives, const struct pystack *python, struct seen_thread *thread)
 {
 	const struct join_rules rules = { natives->settings.python_minor, rule_evaluator, rule_hidden, natives };
 	struct stacks *stacks = natives->settings.stacks;
 	uint32_t stack = 0;
 
-	walker_walk(natives->walker, &natives->copy, &natives->native);
 	join_stacks(python, &natives->native, &rules, &natives->joined);
 	natives->totals.joins[natives->joined.result]++;
 	natives->totals.ends[natives->native.end]++;
@@ -271,6 +270,7 @@ enum natives_result natives_running(struct natives *natives, struct seen_thread 
 		return NATIVES_NOT_SEEN; /* torn, and counted */
 	copy_take(natives, thread->tid, copy);
 	*at_ns = copy->at_ns;
+	walker_walk(natives->walker, &natives->copy, &natives->native);
 	stack_make(natives, python ? &natives->python : NULL, thread);
 	return NATIVES_SEEN;
 }
@@ -292,8 +292,10 @@ static void hold_blocked(struct natives *natives, const struct seen_thread *thre
 	enum hold_result result = natives->holder ? hold(natives, thread->tid, true, &copy) : HOLD_NOT_NOW;
 
 	natives->totals.prone += result == HOLD_PRONE;
-	if (result == HOLD_COPIED && copy->regs[DWARF_RSP] == thread->block.sp && copy->regs[DWARF_RIP] == thread->block.pc)
-		copy_take(natives, thread->tid, copy);
+	if (result != HOLD_COPIED || copy->regs[DWARF_RSP] != thread->block.sp || copy->regs[DWARF_RIP] != thread->block.pc)
+		return;
+	copy_take(natives, thread->tid, copy);
+	walker_walk(natives->walker, &natives->copy, &natives->native);
 }
 
 enum natives_result natives_blocked(struct natives *natives, const struct census *census, struct seen_thread *thread, bool same_block, uint64_t *at_ns)
