@@ -545,9 +545,9 @@ def main_thread(reader, seconds):
 
 
 def one_thread(actions, seconds):
-    """No thread but this one: what glibc does then without locks."""
+    """No thread but this one, until standard input ends: what glibc does then without locks."""
     end, i, begun = time.monotonic() + seconds, 0, None
-    while time.monotonic() < end:
+    while time.monotonic() < end and not select.select([sys.stdin], [], [], 0)[0]:
         i += 1
         for action in actions:
             action(i)

@@ -84,6 +84,10 @@ def storm(name):
     return run, flag
 
 
+def ready():
+    print("READY", os.getpid(), flush=True)
+
+
 def server(loop_timeout):
     import asyncio
 
@@ -112,6 +116,7 @@ def server(loop_timeout):
             asyncio.ensure_future(beat())
         else:
             rounds[0] = 1
+        ready()
         try:
             await asyncio.wait_for(stop, SECONDS) if loop_timeout else await stop
         except (asyncio.CancelledError, asyncio.TimeoutError):
@@ -185,7 +190,8 @@ if KIND in ("malloc", "dlopen"):
 threads += [threading.Thread(target=body) for body in KINDS.get(KIND, [])]
 for thread in threads:
     thread.start()
-print("READY", os.getpid(), flush=True)
+if KIND not in ("server", "beat"):  # these say so themselves, once they have their descriptors
+    ready()
 until = time.monotonic() + SECONDS
 if KIND == "server":
     server(0)
