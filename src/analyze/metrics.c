@@ -4,11 +4,9 @@
 
 #include "analyze/private.h"
 
-typedef double (*metric_function)(const struct analysis_private *p, const char **why);
-
 #define NS_PER_SECOND 1e9
 
-static double unknown(const char **why, const char *reason)
+double metric_unknown(const char **why, const char *reason)
 {
 	*why = reason;
 	return NAN;
@@ -19,14 +17,14 @@ static double duration(const struct analysis_private *p)
 	return (double)p->timeline->duration_ns;
 }
 
-static double pct_of(double part, double whole, const char **why)
+double metric_pct(double part, double whole, const char **why)
 {
-	return whole > 0 ? 100 * part / whole : unknown(why, "nothing was measured");
+	return whole > 0 ? 100 * part / whole : metric_unknown(why, "nothing was measured");
 }
 
 static double per_second(const struct analysis_private *p, double count, const char **why)
 {
-	return duration(p) > 0 ? count * NS_PER_SECOND / duration(p) : unknown(why, "nothing was measured");
+	return duration(p) > 0 ? count * NS_PER_SECOND / duration(p) : metric_unknown(why, "nothing was measured");
 }
 
 static bool saw_calls(const struct analysis_private *p)
@@ -34,76 +32,76 @@ static bool saw_calls(const struct analysis_private *p)
 	return p->timeline->window_count > 0;
 }
 
-static double metric_capture_duration(const struct analysis_private *p, const char **why)
+double metric_capture_duration(const struct analysis_private *p, const char **why)
 {
 	return duration(p);
 }
 
-static double metric_capture_coverage(const struct analysis_private *p, const char **why)
+double metric_capture_coverage(const struct analysis_private *p, const char **why)
 {
 	return 100 * p->timeline->coverage;
 }
 
-static double metric_capture_damaged(const struct analysis_private *p, const char **why)
+double metric_capture_damaged(const struct analysis_private *p, const char **why)
 {
 	return (double)p->timeline->quality.damaged_chunks;
 }
 
-static double metric_capture_events(const struct analysis_private *p, const char **why)
+double metric_capture_events(const struct analysis_private *p, const char **why)
 {
 	return (double)p->timeline->quality.events;
 }
 
-static double metric_capture_lost(const struct analysis_private *p, const char **why)
+double metric_capture_lost(const struct analysis_private *p, const char **why)
 {
 	return (double)p->timeline->quality.lost_events;
 }
 
-static double metric_capture_lost_pct(const struct analysis_private *p, const char **why)
+double metric_capture_lost_pct(const struct analysis_private *p, const char **why)
 {
 	double lost = (double)p->timeline->quality.lost_events, all = lost + (double)p->timeline->quality.events;
 
 	return all > 0 ? 100 * lost / all : 0;
 }
 
-static double metric_capture_samples(const struct analysis_private *p, const char **why)
+double metric_capture_samples(const struct analysis_private *p, const char **why)
 {
 	return (double)p->timeline->quality.samples;
 }
 
-static double metric_capture_unmatched(const struct analysis_private *p, const char **why)
+double metric_capture_unmatched(const struct analysis_private *p, const char **why)
 {
 	return (double)p->timeline->quality.unmatched;
 }
 
-static double metric_cpu_busy_cores(const struct analysis_private *p, const char **why)
+double metric_cpu_busy_cores(const struct analysis_private *p, const char **why)
 {
 	if (!p->load.read)
-		return unknown(why, "the threads' CPU clocks were not read");
-	return duration(p) > 0 ? p->load.cpu_ns / duration(p) : unknown(why, "nothing was measured");
+		return metric_unknown(why, "the threads' CPU clocks were not read");
+	return duration(p) > 0 ? p->load.cpu_ns / duration(p) : metric_unknown(why, "nothing was measured");
 }
 
-static double metric_cpu_busiest_thread(const struct analysis_private *p, const char **why)
+double metric_cpu_busiest_thread(const struct analysis_private *p, const char **why)
 {
-	return p->load.read ? pct_of(p->load.busiest_ns, duration(p), why) : unknown(why, "the threads' CPU clocks were not read");
+	return p->load.read ? metric_pct(p->load.busiest_ns, duration(p), why) : metric_unknown(why, "the threads' CPU clocks were not read");
 }
 
-static double metric_cpu_busiest_wants(const struct analysis_private *p, const char **why)
+double metric_cpu_busiest_wants(const struct analysis_private *p, const char **why)
 {
 	if (!p->load.read)
-		return unknown(why, "the threads' CPU clocks were not read");
-	return p->load.busiest == UINT32_MAX ? 0 : pct_of(p->load.busiest_ns + (double)p->timeline->threads[p->load.busiest].runnable_ns, duration(p), why);
+		return metric_unknown(why, "the threads' CPU clocks were not read");
+	return p->load.busiest == UINT32_MAX ? 0 : metric_pct(p->load.busiest_ns + (double)p->timeline->threads[p->load.busiest].runnable_ns, duration(p), why);
 }
 
-static double metric_cpu_cores(const struct analysis_private *p, const char **why)
+double metric_cpu_cores(const struct analysis_private *p, const char **why)
 {
 	const char *cpus = timeline_capture(p->timeline, "cpus");
 	double value = cpus ? strtod(cpus, NULL) : 0;
 
-	return value > 0 && value < 1e6 ? value : unknown(why, "the trace does not say how many CPUs the process may use");
+	return value > 0 && value < 1e6 ? value : metric_unknown(why, "the trace does not say how many CPUs the process may use");
 }
 
-static double metric_cpu_utilization(const struct analysis_private *p, const char **why)
+double metric_cpu_utilization(const struct analysis_private *p, const char **why)
 {
 	const char *ignored;
 	double cores = metric_cpu_cores(p, why), busy = metric_cpu_busy_cores(p, isnan(cores) ? &ignored : why);
@@ -111,39 +109,39 @@ static double metric_cpu_utilization(const struct analysis_private *p, const cha
 	return 100 * busy / cores;
 }
 
-static double metric_cpu_involuntary(const struct analysis_private *p, const char **why)
+double metric_cpu_involuntary(const struct analysis_private *p, const char **why)
 {
-	return p->load.read ? per_second(p, (double)p->load.involuntary, why) : unknown(why, "the threads' CPU clocks were not read");
+	return p->load.read ? per_second(p, (double)p->load.involuntary, why) : metric_unknown(why, "the threads' CPU clocks were not read");
 }
 
-static double metric_cpu_voluntary(const struct analysis_private *p, const char **why)
+double metric_cpu_voluntary(const struct analysis_private *p, const char **why)
 {
-	return p->load.read ? per_second(p, (double)p->load.voluntary, why) : unknown(why, "the threads' CPU clocks were not read");
+	return p->load.read ? per_second(p, (double)p->load.voluntary, why) : metric_unknown(why, "the threads' CPU clocks were not read");
 }
 
-static double metric_cpu_native(const struct analysis_private *p, const char **why)
+double metric_cpu_native(const struct analysis_private *p, const char **why)
 {
 	if (!p->timeline->native_split && p->load.state_ns[THREAD_NATIVE] <= 0 && p->load.python)
-		return unknown(why, "native code was not told from Python: neither C calls nor native samples were recorded");
-	return pct_of(p->load.state_ns[THREAD_NATIVE], duration(p), why);
+		return metric_unknown(why, "native code was not told from Python: neither C calls nor native samples were recorded");
+	return metric_pct(p->load.state_ns[THREAD_NATIVE], duration(p), why);
 }
 
-static double metric_cpu_python(const struct analysis_private *p, const char **why)
+double metric_cpu_python(const struct analysis_private *p, const char **why)
 {
-	return pct_of(p->load.state_ns[THREAD_PYTHON], duration(p), why);
+	return metric_pct(p->load.state_ns[THREAD_PYTHON], duration(p), why);
 }
 
-static double metric_cpu_runnable(const struct analysis_private *p, const char **why)
+double metric_cpu_runnable(const struct analysis_private *p, const char **why)
 {
-	return p->load.read ? pct_of(p->load.state_ns[THREAD_RUNNABLE], duration(p), why) : unknown(why, "the threads' CPU clocks were not read");
+	return p->load.read ? metric_pct(p->load.state_ns[THREAD_RUNNABLE], duration(p), why) : metric_unknown(why, "the threads' CPU clocks were not read");
 }
 
-static double metric_demand(const struct analysis_private *p, const char **why)
+double metric_demand(const struct analysis_private *p, const char **why)
 {
-	return pct_of(p->load.demand_ns, duration(p), why);
+	return metric_pct(p->load.demand_ns, duration(p), why);
 }
 
-static double metric_gil_wait(const struct analysis_private *p, const char **why)
+double metric_gil_wait(const struct analysis_private *p, const char **why)
 {
 	const double *ns = p->load.state_ns;
 	double wanted = ns[THREAD_PYTHON] + ns[THREAD_NATIVE] + ns[THREAD_GIL_WAIT] + ns[THREAD_RUNNABLE];
@@ -151,17 +149,17 @@ static double metric_gil_wait(const struct analysis_private *p, const char **why
 	return wanted > 0 ? 100 * ns[THREAD_GIL_WAIT] / wanted : 0;
 }
 
-static double metric_lock_wait(const struct analysis_private *p, const char **why)
+double metric_lock_wait(const struct analysis_private *p, const char **why)
 {
 	return p->load.wanted_ns > 0 ? 100 * p->load.state_ns[THREAD_LOCK_WAIT] / p->load.wanted_ns : 0;
 }
 
-static double metric_io_wait(const struct analysis_private *p, const char **why)
+double metric_io_wait(const struct analysis_private *p, const char **why)
 {
 	return p->load.wanted_ns > 0 ? 100 * p->load.state_ns[THREAD_IO_WAIT] / p->load.wanted_ns : 0;
 }
 
-static double metric_gpu_devices(const struct analysis_private *p, const char **why)
+double metric_gpu_devices(const struct analysis_private *p, const char **why)
 {
 	return (double)p->timeline->device_count;
 }
@@ -174,28 +172,28 @@ static double gpu_demand(const struct analysis_private *p)
 	return p->load.demand_ns > busy ? p->load.demand_ns : busy;
 }
 
-static double metric_gpu_busy(const struct analysis_private *p, const char **why)
+double metric_gpu_busy(const struct analysis_private *p, const char **why)
 {
-	return p->device ? pct_of((double)p->device->busy_ns, duration(p), why) : unknown(why, "no GPU data");
+	return p->device ? metric_pct((double)p->device->busy_ns, duration(p), why) : metric_unknown(why, "no GPU data");
 }
 
-static double metric_gpu_copy_exposed(const struct analysis_private *p, const char **why)
+double metric_gpu_copy_exposed(const struct analysis_private *p, const char **why)
 {
-	return p->device ? pct_of((double)p->device->copy_exposed_ns, gpu_demand(p), why) : unknown(why, "no GPU data");
+	return p->device ? metric_pct((double)p->device->copy_exposed_ns, gpu_demand(p), why) : metric_unknown(why, "no GPU data");
 }
 
-static double metric_gpu_idle(const struct analysis_private *p, const char **why)
+double metric_gpu_idle(const struct analysis_private *p, const char **why)
 {
-	return p->device ? pct_of(gpu_demand(p) - (double)p->device->busy_ns, gpu_demand(p), why) : unknown(why, "no GPU data");
+	return p->device ? metric_pct(gpu_demand(p) - (double)p->device->busy_ns, gpu_demand(p), why) : metric_unknown(why, "no GPU data");
 }
 
-static double metric_gpu_kernels(const struct analysis_private *p, const char **why)
+double metric_gpu_kernels(const struct analysis_private *p, const char **why)
 {
 	double kernels = 0;
 
 	for (size_t i = 0; i < p->timeline->device_count; i++)
 		kernels += (double)p->timeline->devices[i].kernels;
-	return p->device ? per_second(p, kernels, why) : unknown(why, "no GPU data");
+	return p->device ? per_second(p, kernels, why) : metric_unknown(why, "no GPU data");
 }
 
 static const struct process *first_process(const struct analysis_private *p)
@@ -203,53 +201,53 @@ static const struct process *first_process(const struct analysis_private *p)
 	return p->timeline->process_count && p->timeline->processes[0].rss_max_bytes ? p->timeline->processes : NULL;
 }
 
-static double metric_memory_major_faults(const struct analysis_private *p, const char **why)
+double metric_memory_major_faults(const struct analysis_private *p, const char **why)
 {
-	return first_process(p) ? per_second(p, (double)first_process(p)->major_faults, why) : unknown(why, "the process's counters were not read");
+	return first_process(p) ? per_second(p, (double)first_process(p)->major_faults, why) : metric_unknown(why, "the process's counters were not read");
 }
 
-static double metric_memory_minor_faults(const struct analysis_private *p, const char **why)
+double metric_memory_minor_faults(const struct analysis_private *p, const char **why)
 {
-	return first_process(p) ? per_second(p, (double)first_process(p)->minor_faults, why) : unknown(why, "the process's counters were not read");
+	return first_process(p) ? per_second(p, (double)first_process(p)->minor_faults, why) : metric_unknown(why, "the process's counters were not read");
 }
 
-static double metric_memory_rss_growth(const struct analysis_private *p, const char **why)
+double metric_memory_rss_growth(const struct analysis_private *p, const char **why)
 {
 	const struct process *process = first_process(p);
 
-	return process ? (double)process->rss_last_bytes - (double)process->rss_first_bytes : unknown(why, "the process's counters were not read");
+	return process ? (double)process->rss_last_bytes - (double)process->rss_first_bytes : metric_unknown(why, "the process's counters were not read");
 }
 
-static double metric_memory_rss_max(const struct analysis_private *p, const char **why)
+double metric_memory_rss_max(const struct analysis_private *p, const char **why)
 {
-	return first_process(p) ? (double)first_process(p)->rss_max_bytes : unknown(why, "the process's counters were not read");
+	return first_process(p) ? (double)first_process(p)->rss_max_bytes : metric_unknown(why, "the process's counters were not read");
 }
 
-static double metric_profiler_hold_max(const struct analysis_private *p, const char **why)
+double metric_profiler_hold_max(const struct analysis_private *p, const char **why)
 {
 	int64_t hold = timeline_counter(p->timeline, "hold_max_ns", -1), sampled = timeline_counter(p->timeline, "sampler_hold_max_ns", -1);
 
 	hold = sampled > hold ? sampled : hold;
-	return hold >= 0 ? (double)hold : unknown(why, "the trace does not say");
+	return hold >= 0 ? (double)hold : metric_unknown(why, "the trace does not say");
 }
 
-static double metric_profiler_overhead(const struct analysis_private *p, const char **why)
+double metric_profiler_overhead(const struct analysis_private *p, const char **why)
 {
 	int64_t ppm = timeline_counter(p->timeline, "overhead_ppm", -1);
 
-	return ppm >= 0 ? (double)ppm / 10000 : unknown(why, "the trace does not say");
+	return ppm >= 0 ? (double)ppm / 10000 : metric_unknown(why, "the trace does not say");
 }
 
-static double metric_python_calls(const struct analysis_private *p, const char **why)
+double metric_python_calls(const struct analysis_private *p, const char **why)
 {
 	double calls = 0;
 
 	for (size_t i = 0; i < p->timeline->function_count; i++)
 		calls += (double)p->timeline->functions[i].calls;
-	return saw_calls(p) ? per_second(p, calls, why) : unknown(why, "no calls were recorded");
+	return saw_calls(p) ? per_second(p, calls, why) : metric_unknown(why, "no calls were recorded");
 }
 
-static double metric_python_exceptions(const struct analysis_private *p, const char **why)
+double metric_python_exceptions(const struct analysis_private *p, const char **why)
 {
 	double exceptions = 0;
 
@@ -259,69 +257,69 @@ static double metric_python_exceptions(const struct analysis_private *p, const c
 		/* Exceptions were seen in the windows; as many calls are missing of them as of all calls. */
 		exceptions += (double)function->exceptions * (function->coverage > 0 ? 1 / function->coverage : 1);
 	}
-	return saw_calls(p) ? per_second(p, exceptions, why) : unknown(why, "no calls were recorded");
+	return saw_calls(p) ? per_second(p, exceptions, why) : metric_unknown(why, "no calls were recorded");
 }
 
-static double metric_python_gc(const struct analysis_private *p, const char **why)
+double metric_python_gc(const struct analysis_private *p, const char **why)
 {
-	return unknown(why, "runs of the garbage collector are not recorded");
+	return metric_unknown(why, "runs of the garbage collector are not recorded");
 }
 
-static double metric_python_hottest(const struct analysis_private *p, const char **why)
+double metric_python_hottest(const struct analysis_private *p, const char **why)
 {
 	const double *share = p->load.share_ns;
 	double computing = share[THREAD_PYTHON] + share[THREAD_NATIVE] + share[THREAD_GIL_WAIT] + share[THREAD_RUNNABLE];
 	uint64_t hottest = 0;
 
 	if (!p->load.read)
-		return unknown(why, "the threads' CPU clocks were not read");
+		return metric_unknown(why, "the threads' CPU clocks were not read");
 	for (size_t i = 0; i < p->timeline->function_count; i++)
 		if (p->timeline->functions[i].cpu_work_ns > hottest && !p->timeline->functions[i].waiter)
 			hottest = p->timeline->functions[i].cpu_work_ns;
-	return p->load.cpu_ns > 0 ? clamp((double)hottest / p->load.cpu_ns, 0, 1) * pct_of(computing, duration(p), why) : 0;
+	return p->load.cpu_ns > 0 ? clamp((double)hottest / p->load.cpu_ns, 0, 1) * metric_pct(computing, duration(p), why) : 0;
 }
 
-static double metric_python_import(const struct analysis_private *p, const char **why)
+double metric_python_import(const struct analysis_private *p, const char **why)
 {
-	return saw_calls(p) ? pct_of(inclusive_time(p, function_is_import, false).ns, duration(p), why) : unknown(why, "no calls were recorded");
+	return saw_calls(p) ? metric_pct(inclusive_time(p, function_is_import, false).ns, duration(p), why) : metric_unknown(why, "no calls were recorded");
 }
 
-static double metric_python_import_in_call(const struct analysis_private *p, const char **why)
+double metric_python_import_in_call(const struct analysis_private *p, const char **why)
 {
-	return saw_calls(p) ? pct_of(inclusive_time(p, function_is_import, true).ns, duration(p), why) : unknown(why, "no calls were recorded");
+	return saw_calls(p) ? metric_pct(inclusive_time(p, function_is_import, true).ns, duration(p), why) : metric_unknown(why, "no calls were recorded");
 }
 
-static double metric_python_logging(const struct analysis_private *p, const char **why)
+double metric_python_logging(const struct analysis_private *p, const char **why)
 {
 	if (!saw_calls(p))
-		return unknown(why, "no calls were recorded");
+		return metric_unknown(why, "no calls were recorded");
 	return p->load.wanted_ns > 0 ? 100 * inclusive_time(p, function_is_logging, false).ns / p->load.wanted_ns : 0;
 }
 
-static double metric_aio_callback_max(const struct analysis_private *p, const char **why)
+double metric_aio_callback_max(const struct analysis_private *p, const char **why)
 {
 	uint32_t function, thread;
 	uint64_t longest = longest_callback(p, &function, &thread);
 
-	return longest ? (double)longest : unknown(why, "no callback of an asyncio event loop was seen");
+	return longest ? (double)longest : metric_unknown(why, "no callback of an asyncio event loop was seen");
 }
 
-static double metric_threads_active(const struct analysis_private *p, const char **why)
+double metric_threads_active(const struct analysis_private *p, const char **why)
 {
 	return p->load.active;
 }
 
-static double metric_threads_all(const struct analysis_private *p, const char **why)
+double metric_threads_all(const struct analysis_private *p, const char **why)
 {
 	return p->load.threads;
 }
 
-static double metric_threads_python(const struct analysis_private *p, const char **why)
+double metric_threads_python(const struct analysis_private *p, const char **why)
 {
 	return p->load.python;
 }
 
-static double metric_threads_unhooked(const struct analysis_private *p, const char **why)
+double metric_threads_unhooked(const struct analysis_private *p, const char **why)
 {
 	return p->load.unhooked;
 }

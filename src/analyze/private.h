@@ -51,7 +51,13 @@ struct analysis_private {
 /* load.c */
 void load_build(struct analysis_private *p);
 
-/* metrics.c */
+/* metrics.c, metrics_gpu.c: one function for each row; *WHY is set where the result is NAN. */
+typedef double (*metric_function)(const struct analysis_private *p, const char **why);
+#define METRIC(id, name, unit, definition) double metric_##id(const struct analysis_private *p, const char **why);
+#include "analyze/metrics.def"
+#undef METRIC
+double metric_unknown(const char **why, const char *reason); /* NAN */
+double metric_pct(double part, double whole, const char **why);
 void metrics_build(struct analysis_private *p);
 static inline double metric_value(const struct analysis_private *p, enum metric_index index) { return p->metrics[index].value; }
 const char *metric_name(enum metric_index index);

@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "import/import.h"
 
-enum { PARAMETERS_MAX = 64, NAME_MAX_BYTES = 64 };
+enum { PARAMETERS_MAX = 64, NAME_MAX_BYTES = 64, SCOPES_MAX = 64, SCOPE_MAX_BYTES = 256 };
 
 struct parameters {
 	struct parameter list[PARAMETERS_MAX];
@@ -42,6 +42,27 @@ static int parameters_read(const struct options *options, struct parameters *out
 		memcpy(out->names[out->count], part, (size_t)(equals - part) + 1);
 		out->list[out->count] = (struct parameter){ out->names[out->count], value };
 	}
+	return 0;
+}
+
+struct scopes {
+	char texts[SCOPES_MAX][SCOPE_MAX_BYTES];
+	const char *list[SCOPES_MAX];
+	struct scope_patterns patterns;
+};
+
+static int scopes_read(const struct options *options, struct scopes *out, struct error *err)
+{
+	char part[SCOPE_MAX_BYTES];
+	size_t count = 0;
+
+	for (; options_list(options, OPT_SCOPE, count, part, sizeof part); count++) {
+		if (count == SCOPES_MAX)
+			return fail(err, ERR_OPTION_VALUE, "--scope: more than %d patterns", SCOPES_MAX);
+		memcpy(out->texts[count], part, sizeof part);
+		out->list[count] = out->texts[count];
+	}
+	out->patterns = (struct scope_patterns){ out->list, count };
 	return 0;
 }
 
@@ -218,11 +239,13 @@ int present_trace(const char *trace_path, const char *note_trace, const struct p
 	struct timeline *timeline = NULL;
 	struct analysis *analysis = NULL;
 	struct parameters parameters;
+	struct scopes scopes;
 	struct trace_info info;
 	int status = -1;
 
 	memset(result, 0, sizeof *result);
-	if (parameters_read(how->options, &parameters, err) < 0 || import_open(trace_path, &trace, err) < 0 || timeline_build(trace, &timeline, err) < 0)
+	if (parameters_read(how->options, &parameters, err) < 0 || scopes_read(how->options, &scopes, err) < 0 || import_open(trace_path, &trace, err) < 0 ||
+	    timeline_build_scoped(trace, &scopes.patterns, &timeline, err) < 0)
 		goto out;
 	info = trace_info(trace);
 	if (info.damaged_chunks && info.chunks == 0) {

@@ -118,10 +118,14 @@ static enum event_kind copy_kind(const struct event_fields *event)
 	return strstr(text, "DtoH") ? EVENT_D2H_COPY : EVENT_D2D_COPY;
 }
 
-/* "(Pageable -> Device)" as CUPTI numbers kinds of memory (CUpti_ActivityMemoryKind); ROCm's "Host" is 8. */
+/* Of "(Pageable -> Device)". */
 static uint32_t memory_kinds(const char *name)
 {
-	static const char *const kinds[] = { "Unknown", "Pageable", "Pinned", "Device", "Array", "Managed", "Device Static", "Managed Static", "Host" };
+	static const char *const kinds[] = {
+#define MEMORY(number, name) [number] = name,
+#include "abi/memory.def"
+#undef MEMORY
+	};
 	const char *open = strchr(name, '('), *arrow = open ? strstr(open, " -> ") : NULL, *close = arrow ? strchr(arrow, ')') : NULL;
 	uint32_t found = 0;
 
@@ -200,6 +204,42 @@ static bool split_python(char *name, const char **function, const char **file, u
 	return true;
 }
 
+/* "<built-in method acquire of _thread.lock object at 0x7f…>" is a C function. False when it is none. NAME is cut into its parts. */
+static bool split_builtin(char *name, const char **function, const char **module)
+{
+	static const char *const starts[] = { "<built-in method ", "<built-in function " };
+
+	for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
+		char *of, *end;
+
+		if (strncmp(name, starts[i], strlen(starts[i])) != 0)
+			continue;
+		*function = name + strlen(starts[i]);
+		*module = "";
+		of = strstr(*function, " of ");
+		end = of ? strstr(of + 4, " object at ") : strrchr(*function, '>');
+		if (of) {
+			*of = '\0';
+			*module = of + 4;
+		}
+		if (end)
+			*end = '\0';
+		return **function != '\0';
+	}
+	return false;
+}
+
+/* "ProfilerStep#12": the twelfth scope of that name. Returns the number, "" when there is none. */
+static const char *split_number(char *name)
+{
+	char *mark = strrchr(name, '#');
+
+	if (!mark || mark == name || !mark[1] || mark[1 + strspn(mark + 1, "0123456789")])
+		return "";
+	*mark = '\0';
+	return mark + 1;
+}
+
 static void take_call(struct gather *gather, char *name, const char *category, uint32_t thread, int64_t start_ns, int64_t end_ns, uint32_t correlation)
 {
 	const char *function, *file;
@@ -209,7 +249,9 @@ static void take_call(struct gather *gather, char *name, const char *category, u
 	if (api && end_ns != GATHER_OPEN)
 		gather_api(gather, thread, name, start_ns, end_ns, correlation);
 	else if (strcasecmp(category, "user_annotation") == 0)
-		gather_row(gather, thread, ROW_SCOPE, name, "", 0, start_ns, end_ns);
+		gather_row(gather, thread, ROW_SCOPE, name, split_number(name), 0, start_ns, end_ns);
+	else if (split_builtin(name, &function, &file))
+		gather_row(gather, thread, ROW_C, function, file, 0, start_ns, end_ns);
 	else if (split_python(name, &function, &file, &line))
 		gather_row(gather, thread, ROW_PYTHON, function, file, line, start_ns, end_ns);
 	else

@@ -1,124 +1,14 @@
-/*
- * The report as one JSON document: inferscope.report/1, described by docs/schema/inferscope-report-1.schema.json. cJSON holds the structure;
- * numbers and strings go in as raw tokens, because cJSON would print large integers as floating point and pass invalid UTF-8 on.
- */
-#include <cjson/cJSON.h>
+/* The report as one JSON document: inferscope.report/1, described by docs/schema/inferscope-report-1.schema.json. What devices did is write_json_gpu.c's. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "config.h"
+#include "report/document.h"
 #include "report/model.h"
 
-enum { JSON_STRING_MAX = 65536, STACKS_MAX = 2000, STACK_FRAMES_MAX = 256, WINDOWS_SHOWN = 10000 };
-
-struct json { bool failed; }; /* one failure is enough, and cJSON frees what was added */
-
-static void put(struct json *json, cJSON *object, const char *key, cJSON *value)
-{
-	if (!object || !value || !cJSON_AddItemToObject(object, key, value)) {
-		cJSON_Delete(value);
-		json->failed = true;
-	}
-}
-
-static void append(struct json *json, cJSON *array, cJSON *value)
-{
-	if (!array || !value || !cJSON_AddItemToArray(array, value)) {
-		cJSON_Delete(value);
-		json->failed = true;
-	}
-}
-
-static cJSON *string_token(const char *string)
-{
-	struct text text;
-	cJSON *token = NULL;
-	size_t length = strnlen(string, JSON_STRING_MAX);
-
-	/* Never half a character. */
-	while (length == JSON_STRING_MAX && ((unsigned char)string[length] & 0xc0) == 0x80 && length > JSON_STRING_MAX - 4)
-		length--;
-	text_init(&text);
-	text_add(&text, "\"", 1);
-	text_add_json(&text, string, length);
-	text_add(&text, "\"", 1);
-	if (!text.failed)
-		token = cJSON_CreateRaw(text.data);
-	text_done(&text);
-	return token;
-}
-
-static void put_string(struct json *json, cJSON *object, const char *key, const char *string)
-{
-	put(json, object, key, string ? string_token(string) : cJSON_CreateNull());
-}
-
-/* Unknown is null, never an empty string. */
-static void put_known(struct json *json, cJSON *object, const char *key, const char *string)
-{
-	put_string(json, object, key, string && *string ? string : NULL);
-}
-
-static void put_u64(struct json *json, cJSON *object, const char *key, uint64_t value)
-{
-	char digits[24];
-
-	snprintf(digits, sizeof digits, "%llu", (unsigned long long)value);
-	put(json, object, key, cJSON_CreateRaw(digits));
-}
-
-static void put_i64(struct json *json, cJSON *object, const char *key, int64_t value)
-{
-	char digits[24];
-
-	snprintf(digits, sizeof digits, "%lld", (long long)value);
-	put(json, object, key, cJSON_CreateRaw(digits));
-}
-
-static void put_number(struct json *json, cJSON *object, const char *key, double value, unsigned decimals)
-{
-	put(json, object, key, isfinite(value) ? cJSON_CreateRaw(quantity_plain(value, decimals).text) : cJSON_CreateNull());
-}
-
-/* Absolute times exceed 2^53: strings. */
-static void put_unix_ns(struct json *json, cJSON *object, const char *key, uint64_t value)
-{
-	char digits[24];
-
-	snprintf(digits, sizeof digits, "%llu", (unsigned long long)value);
-	put_string(json, object, key, value ? digits : NULL);
-}
-
-static void put_bool(struct json *json, cJSON *object, const char *key, bool value)
-{
-	put(json, object, key, cJSON_CreateBool(value));
-}
-
-static cJSON *put_object(struct json *json, cJSON *parent, const char *key)
-{
-	cJSON *object = cJSON_CreateObject();
-
-	put(json, parent, key, object);
-	return json->failed ? NULL : object;
-}
-
-static cJSON *put_array(struct json *json, cJSON *parent, const char *key)
-{
-	cJSON *array = cJSON_CreateArray();
-
-	put(json, parent, key, array);
-	return json->failed ? NULL : array;
-}
-
-static cJSON *append_object(struct json *json, cJSON *array)
-{
-	cJSON *object = cJSON_CreateObject();
-
-	append(json, array, object);
-	return json->failed ? NULL : object;
-}
+enum { SCOPES_SHOWN = 1000, STACKS_MAX = 2000, STACK_FRAMES_MAX = 256, WINDOWS_SHOWN = 10000 };
 
 static const char *capture_or_null(const struct report *report, const char *key)
 {
@@ -191,84 +81,11 @@ static void put_verdict(struct json *json, cJSON *root, const struct report *rep
 	}
 }
 
-static void put_us(struct json *json, cJSON *object, const char *key, uint64_t ns)
-{
-	put_number(json, object, key, (double)ns / 1e3, 3);
-}
-
-/* As torch.profiler names them: "Memcpy HtoD (Pageable -> Device)". */
-static void copies_name(const struct gpu_copies *copies, char *out, size_t size)
-{
-	static const char *const memory[] = { "Unknown", "Pageable", "Pinned", "Device", "Array", "Managed", "Device Static", "Managed Static", "Host" };
-	unsigned from = copies->memory_kinds & 255, to = copies->memory_kinds >> 8 & 255, count = sizeof memory / sizeof *memory;
-	const char *way = copies->memory_kinds >> 16 & 1 ? "PtoP" : copies->kind == EVENT_H2D_COPY ? "HtoD" : copies->kind == EVENT_D2H_COPY ? "DtoH" : "DtoD";
-
-	snprintf(out, size, "Memcpy %s (%s -> %s)", way, memory[from < count ? from : 0], memory[to < count ? to : 0]);
-}
-
-static void put_copies(struct json *json, cJSON *metrics, const struct gpu_facts *gpu)
-{
-	cJSON *all = put_object(json, metrics, "gpu.copies");
-
-	for (size_t i = 0; i < gpu->copies_count; i++) {
-		const struct gpu_copies *copies = &gpu->copies[i];
-		char name[96];
-		cJSON *object;
-
-		copies_name(copies, name, sizeof name);
-		object = put_object(json, all, name);
-		put_u64(json, object, "count", copies->count);
-		put_u64(json, object, "bytes", copies->bytes);
-		put_us(json, object, "time_us", copies->time_ns);
-		put_number(json, object, "gb_per_s", copies->time_ns ? (double)copies->bytes / (double)copies->time_ns : NAN, 3);
-	}
-}
-
-/* Sets of numbers about all devices together; docs/metrics.md defines them. */
-static void put_gpu_metrics(struct json *json, cJSON *metrics, const struct gpu_facts *gpu)
-{
-	static const char *const classes[GPU_CLASSES] = { "computation", "communication", "memory" };
-	static const char *const pairs[GPU_CLASSES] = { "communication_memory", "computation_memory", "computation_communication" };
-	cJSON *object = put_object(json, metrics, "gpu.temporal");
-
-	put_us(json, object, "kernel_time_us", gpu->span_ns);
-	put_us(json, object, "idle_time_us", gpu->span_ns - gpu->any_ns);
-	put_us(json, object, "compute_time_us", gpu->busy_ns[GPU_COMPUTATION]);
-	put_us(json, object, "non_compute_time_us", gpu->any_ns - gpu->busy_ns[GPU_COMPUTATION]);
-	object = put_object(json, metrics, "gpu.busy_us");
-	for (size_t i = 0; i < GPU_CLASSES; i++)
-		if (gpu->count[i])
-			put_us(json, object, classes[i], gpu->busy_ns[i]);
-	object = put_object(json, metrics, "gpu.count");
-	for (size_t i = 0; i < GPU_CLASSES; i++)
-		if (gpu->count[i])
-			put_u64(json, object, classes[i], gpu->count[i]);
-	object = put_object(json, metrics, "gpu.overlap_us");
-	for (size_t i = 0; i < GPU_CLASSES; i++)
-		put_us(json, object, pairs[i], gpu->overlap_ns[i]);
-	put_number(json, metrics, "gpu.comm_comp_overlap_pct",
-	           gpu->busy_ns[GPU_COMMUNICATION] ? 100 * (double)gpu->overlap_ns[GPU_MEMORY] / (double)gpu->busy_ns[GPU_COMMUNICATION] : NAN, 3);
-	object = put_object(json, metrics, "gpu.stream_busy_us");
-	for (size_t i = 0; i < gpu->stream_count; i++) {
-		char name[32];
-
-		snprintf(name, sizeof name, "%u/%u", gpu->streams[i].device, gpu->streams[i].stream);
-		put_us(json, object, name, gpu->streams[i].busy_ns);
-	}
-	put_copies(json, metrics, gpu);
-	object = put_object(json, metrics, "gpu.launch");
-	put_u64(json, object, "matched", gpu->launches);
-	put_number(json, object, "delay_us_p50", gpu->launches ? (double)gpu->launch_delay_median_ns / 1e3 : NAN, 3);
-	put_number(json, object, "delay_us_min", gpu->launches ? (double)gpu->launch_delay_min_ns / 1e3 : NAN, 3);
-}
-
 static void put_metrics(struct json *json, cJSON *root, const struct report *report)
 {
 	cJSON *metrics = put_object(json, root, "metrics");
 
-	if (report->timeline->gpu.events)
-		put_gpu_metrics(json, metrics, &report->timeline->gpu);
-
+	put_gpu_metrics(json, metrics, report->timeline);
 	for (size_t i = 0; i < report->analysis->metric_count; i++) {
 		const struct metric *metric = &report->analysis->metrics[i];
 		cJSON *object = put_object(json, metrics, metric->name);
@@ -480,23 +297,25 @@ static void put_process(struct json *json, cJSON *processes, const struct proces
 	put_u64(json, object, "threads_max_count", process->threads_max);
 }
 
-static void put_device(struct json *json, cJSON *devices, const struct device *device)
+static void put_scopes(struct json *json, cJSON *root, const struct timeline *timeline)
 {
-	cJSON *object = append_object(json, devices);
+	cJSON *scopes = put_array(json, root, "scopes");
 
-	put_u64(json, object, "device_id", device->id);
-	put_u64(json, object, "kernels_count", device->kernels);
-	put_u64(json, object, "copies_count", device->copies);
-	put_u64(json, object, "busy_ns", device->busy_ns);
-	put_u64(json, object, "kernel_ns", device->kernel_ns);
-	put_u64(json, object, "copy_ns", device->copy_ns);
-	put_u64(json, object, "copy_exposed_ns", device->copy_exposed_ns);
-	put_u64(json, object, "h2d_bytes", device->h2d_bytes);
-	put_u64(json, object, "d2h_bytes", device->d2h_bytes);
-	put_u64(json, object, "d2d_bytes", device->d2d_bytes);
-	put_u64(json, object, "first_ns", device->first_ns);
-	put_u64(json, object, "last_ns", device->last_ns);
-	put_bool(json, object, "lower_bound", device->cut);
+	for (size_t i = 0; i < timeline->scope_count && i < SCOPES_SHOWN && !json->failed; i++) {
+		const struct scope_latency *scope = &timeline->scopes[i];
+		cJSON *object = append_object(json, scopes);
+
+		put_string(json, object, "name", scope->name);
+		put_bool(json, object, "function", scope->function != UINT32_MAX);
+		put_u64(json, object, "count", scope->count);
+		put_u64(json, object, "total_ns", scope->total_ns);
+		put_u64(json, object, "open_ns", scope->open_ns);
+		put_u64(json, object, "p50_ns", scope->p50_ns);
+		put_u64(json, object, "p95_ns", scope->p95_ns);
+		put_u64(json, object, "p99_ns", scope->p99_ns);
+		put_u64(json, object, "max_ns", scope->max_ns);
+		put_u64(json, object, "max_at_ns", scope->max_at_ns);
+	}
 }
 
 static const char *throttle_name(uint32_t what)
@@ -613,9 +432,8 @@ static void put_root(struct json *json, cJSON *root, const struct report *report
 	array = put_array(json, root, "processes");
 	for (size_t i = 0; i < timeline->process_count; i++)
 		put_process(json, array, &timeline->processes[i]);
-	array = put_array(json, root, "devices");
-	for (size_t i = 0; i < timeline->device_count; i++)
-		put_device(json, array, &timeline->devices[i]);
+	put_gpu_lists(json, root, timeline);
+	put_scopes(json, root, timeline);
 	put_budget(json, root, report);
 	put_quality(json, root, report);
 	array = put_array(json, root, "warnings");
@@ -627,16 +445,7 @@ int write_json(const struct report *report, struct sink *sink, struct error *err
 {
 	struct json json = { .failed = false };
 	cJSON *root = cJSON_CreateObject();
-	char *printed = NULL;
 
 	put_root(&json, root, report);
-	if (!json.failed)
-		printed = cJSON_Print(root);
-	cJSON_Delete(root);
-	if (!printed)
-		return fail(err, ERR_MEMORY, "writing the report as JSON");
-	sink_puts(sink, printed);
-	sink_puts(sink, "\n");
-	cJSON_free(printed);
-	return 0;
+	return document_write(&json, root, sink, err);
 }

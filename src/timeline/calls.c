@@ -117,6 +117,10 @@ static void on_run(void *context, const struct replay *replay, uint64_t from_ns,
 	double weight = lane->segments.items[replay->segment].weight;
 
 	take_samples(calls, thread, node, from_ns, to_ns);
+	if (thread->drives_gpu) {
+		gpu_calls_run(calls->p, lane, node, from_ns, to_ns);
+		rests_run(calls->p, replay, from_ns, to_ns);
+	}
 	while (lane->point < thread->points.count && thread->points.items[lane->point].out.at_ns <= to_ns) {
 		struct point *point = &thread->points.items[lane->point];
 
@@ -145,8 +149,21 @@ static void on_open(void *context, const struct replay *replay, struct frame *fr
 		node->calls++;
 		node->estimated_calls += replay->lane->segments.items[replay->segment].weight;
 	}
+	if (replay->frames.count == 1)
+		rests_open(calls->p, replay);
 	if (replay->frames.count > calls->p->threads.items[thread].out.deepest)
 		calls->p->threads.items[thread].out.deepest = replay->frames.count;
+}
+
+/* One inside another of the same function is part of it; what a generator or coroutine does between two yields is no whole request. */
+static bool is_scope(const struct replay *replay, const struct frame *frame)
+{
+	if (frame->open_start || frame->suspended || frame->kind == EVENT_PY_RESUME)
+		return false;
+	for (const struct frame *outer = replay->frames.items; outer < frame; outer++)
+		if (outer->function == frame->function)
+			return false;
+	return true;
 }
 
 static void on_close(void *context, const struct replay *replay, const struct frame *frame, uint64_t at_ns, bool open_end, bool exception)
@@ -158,6 +175,11 @@ static void on_close(void *context, const struct replay *replay, const struct fr
 	if (took > node->longest_ns)
 		node->longest_ns = took;
 	node->exceptions += exception;
+	gpu_gaps_close(calls->p, calls->lane, frame->node, frame->start_ns, at_ns);
+	if (replay->frames.count == 1)
+		rests_close(calls->p, replay, at_ns, open_end);
+	if (calls->p->names.list.items[frame->function].scope && !open_end && is_scope(replay, frame))
+		scopes_call(calls->p, frame->function, frame->start_ns, at_ns);
 }
 
 static const struct replay_hooks hooks = { on_run, on_open, on_close };

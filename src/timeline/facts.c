@@ -88,6 +88,7 @@ static struct lane *lane_of(struct timeline_private *p, const struct chunk *chun
 	lane->kind = chunk->lane_kind;
 	lane->first_ns = NO_TIME;
 	lane->thread = NONE;
+	lane->emptied_ns = NO_TIME;
 	if (chunk->lane_kind == LANE_THREAD) {
 		struct thread_build *thread = thread_of(p, process, chunk->tid);
 
@@ -304,7 +305,7 @@ static void add_sample(struct timeline_private *p, uint32_t process, const struc
 	thread->samples++;
 	sample = list_add(&p->samples, SAMPLES_LIMIT);
 	if (sample)
-		*sample = (struct sample){ at_ns, (uint32_t)(thread - p->threads.items), stack, (uint32_t)weight_ns, NONE, is_running(state) };
+		*sample = (struct sample){ at_ns, (uint32_t)(thread - p->threads.items), stack, (uint32_t)weight_ns, NONE, is_running(state), (uint8_t)state };
 }
 
 static void add_counter(struct timeline_private *p, const struct event_cursor *c)
@@ -446,6 +447,12 @@ static void take_fact(struct timeline_private *p, struct lane *lane, const struc
 		if (thread)
 			gil_told(p, thread, event_u32(c, 0), at_ns);
 		break;
+	case EVENT_SCOPE_ENTER:
+		scopes_begin(p, (uint32_t)(lane - p->lanes.items), c, at_ns);
+		break;
+	case EVENT_SCOPE_EXIT:
+		scopes_end(p, (uint32_t)(lane - p->lanes.items), c, at_ns);
+		break;
 	case EVENT_GPU_KERNEL:
 	case EVENT_H2D_COPY:
 	case EVENT_D2H_COPY:
@@ -481,12 +488,7 @@ static void note_lane_event(struct timeline_private *p, struct lane *lane, uint6
 
 static void add_gap(struct lane *lane, uint64_t start_ns, uint64_t end_ns)
 {
-	struct span *gap;
-
-	if (end_ns <= start_ns || !(gap = list_add(&lane->gaps, WINDOWS_LIMIT)))
-		return;
-	gap->start_ns = start_ns;
-	gap->end_ns = end_ns;
+	pieces_add(&lane->gaps, start_ns, end_ns, WINDOWS_LIMIT);
 }
 
 /* Losses before a chunk: told by its sequence number and by the total it carries. */

@@ -1,7 +1,7 @@
 /* What devices did. Kernels of several streams overlap, so busy time is the union of intervals, per device. */
 #include "timeline/private.h"
 
-enum { GPU_SPANS_LIMIT = 1 << 23, DEVICES_LIMIT = 1024, LAUNCHES_LIMIT = 1 << 23 };
+enum { GPU_SPANS_LIMIT = 1 << 23, DEVICES_LIMIT = 1024 };
 
 static struct device_build *device_of(struct timeline_private *p, uint32_t id)
 {
@@ -14,36 +14,6 @@ static struct device_build *device_of(struct timeline_private *p, uint32_t id)
 	if (device)
 		device->out.id = id;
 	return device;
-}
-
-static bool contains(const char *text, size_t length, const char *word)
-{
-	return memmem(text, length, word, strlen(word)) != NULL;
-}
-
-/* The last call of a correlation is the one that counts. */
-static void add_launch(struct timeline_private *p, uint32_t correlation, uint64_t end_ns)
-{
-	uint64_t *end = correlation ? list_add(&p->launch_ends, LAUNCHES_LIMIT) : NULL;
-
-	if (!end)
-		return;
-	*end = end_ns;
-	p->failed |= !map_put(&p->launches, correlation, (uint32_t)p->launch_ends.count - 1);
-}
-
-static void add_api(struct timeline_private *p, const struct event_cursor *c, uint64_t at_ns)
-{
-	uint32_t thread = map_get(&p->thread_index, event_u32(c, 2));
-	size_t length;
-	const char *name = event_str(c, 3, &length);
-	uint64_t end_ns;
-
-	if (!__builtin_add_overflow(at_ns, event_u64(c, 0), &end_ns))
-		add_launch(p, event_u32(c, 1), end_ns);
-
-	if (thread != MAP_ABSENT && contains(name, length, "Synchronize"))
-		p->threads.items[thread].sync_ns += event_u64(c, 0);
 }
 
 static enum gpu_class class_of(const struct event_cursor *c)
@@ -65,7 +35,7 @@ void gpu_add(struct timeline_private *p, const struct event_cursor *c, uint64_t 
 	enum gpu_class class_;
 
 	if (c->event.kind == EVENT_GPU_API) {
-		add_api(p, c, at_ns);
+		gpu_calls_add(p, c, at_ns);
 		return;
 	}
 	if (!at_ns || __builtin_add_overflow(at_ns, duration, &end) || !(device = device_of(p, event_u32(c, 2)))) {
@@ -133,29 +103,41 @@ static void clip_spans(const struct timeline_private *p, struct device_build *de
 	}
 }
 
+void gpu_prepare(struct timeline_private *p)
+{
+	for (size_t i = 0; i < p->devices.count; i++) {
+		struct device_build *device = &p->devices.items[i];
+
+		clip_spans(p, device);
+		if (device->spans.count)
+			qsort(device->spans.items, device->spans.count, sizeof *device->spans.items, compare_spans);
+	}
+	gpu_calls_prepare(p);
+	gpu_gaps_find(p);
+}
+
 void gpu_build(struct timeline_private *p)
 {
+	uint64_t start = p->timeline.start_ns;
+
 	for (size_t i = 0; i < p->devices.count; i++) {
 		struct device_build *device = &p->devices.items[i];
 		struct device *out = &device->out;
 
-		clip_spans(p, device);
 		if (!device->spans.count)
 			continue;
-		qsort(device->spans.items, device->spans.count, sizeof *device->spans.items, compare_spans);
 		out->busy_ns = union_ns(device, ALL);
 		out->kernel_ns = union_ns(device, KERNELS);
 		out->copy_ns = union_ns(device, COPIES);
 		out->copy_exposed_ns = out->busy_ns - out->kernel_ns;
-		out->first_ns = device->spans.items[0].start_ns - p->timeline.start_ns;
-		out->last_ns = 0;
+		out->first_ns = device->spans.items[0].start_ns - start;
 		for (size_t j = 0; j < device->spans.count; j++)
-			if (device->spans.items[j].end_ns > p->timeline.start_ns + out->last_ns)
-				out->last_ns = device->spans.items[j].end_ns - p->timeline.start_ns;
+			if (device->spans.items[j].end_ns > start + out->last_ns)
+				out->last_ns = device->spans.items[j].end_ns - start;
 	}
+	gpu_idle_build(p);
 	gpu_facts_build(p);
+	gpu_streams_build(p);
 	for (size_t i = 0; i < p->devices.count; i++)
 		list_done(&p->devices.items[i].spans);
-	list_done(&p->launch_ends);
-	map_done(&p->launches);
 }

@@ -1,60 +1,5 @@
-/* All devices together: how long each class of work ran, how classes overlap, by stream, by kind of copy, and how long launches took to begin. */
+/* All devices together: how long each class of work ran, how classes overlap, by kind of copy, and how long launches took to begin. */
 #include "timeline/private.h"
-
-struct piece { uint64_t start_ns, end_ns; };
-struct pieces { struct piece *items; size_t count; };
-
-static int compare_pieces(const void *left, const void *right)
-{
-	const struct piece *a = left, *b = right;
-
-	if (a->start_ns != b->start_ns)
-		return a->start_ns < b->start_ns ? -1 : 1;
-	return a->end_ns < b->end_ns ? -1 : a->end_ns > b->end_ns;
-}
-
-/* Sorts and melts together what touches. */
-static void melt(struct pieces *pieces)
-{
-	size_t kept = 0;
-
-	if (!pieces->count)
-		return;
-	qsort(pieces->items, pieces->count, sizeof *pieces->items, compare_pieces);
-	for (size_t i = 1; i < pieces->count; i++) {
-		if (pieces->items[i].start_ns > pieces->items[kept].end_ns)
-			pieces->items[++kept] = pieces->items[i];
-		else if (pieces->items[i].end_ns > pieces->items[kept].end_ns)
-			pieces->items[kept].end_ns = pieces->items[i].end_ns;
-	}
-	pieces->count = kept + 1;
-}
-
-static uint64_t length_of(const struct pieces *pieces)
-{
-	uint64_t total = 0;
-
-	for (size_t i = 0; i < pieces->count; i++)
-		total += pieces->items[i].end_ns - pieces->items[i].start_ns;
-	return total;
-}
-
-static uint64_t overlap_of(const struct pieces *a, const struct pieces *b)
-{
-	uint64_t total = 0;
-
-	for (size_t i = 0, j = 0; i < a->count && j < b->count;) {
-		const struct piece *x = &a->items[i], *y = &b->items[j];
-		uint64_t start = x->start_ns > y->start_ns ? x->start_ns : y->start_ns, end = x->end_ns < y->end_ns ? x->end_ns : y->end_ns;
-
-		total += end > start ? end - start : 0;
-		if (x->end_ns < y->end_ns)
-			i++;
-		else
-			j++;
-	}
-	return total;
-}
 
 /* ---- one walk over the spans ---- */
 
@@ -93,75 +38,17 @@ static bool by_class(struct timeline_private *p, struct gpu_facts *facts)
 		classes.of[i].items = room + i * facts->events;
 	classes.all.items = room + GPU_CLASSES * facts->events;
 	each_span(p, take_class, &classes);
-	melt(&classes.all);
+	pieces_melt(&classes.all);
 	for (size_t i = 0; i < GPU_CLASSES; i++) {
-		melt(&classes.of[i]);
-		facts->busy_ns[i] = length_of(&classes.of[i]);
+		pieces_melt(&classes.of[i]);
+		facts->busy_ns[i] = pieces_length(&classes.of[i]);
 	}
 	for (size_t i = 0; i < GPU_CLASSES; i++)
-		facts->overlap_ns[i] = overlap_of(&classes.of[(i + 1) % GPU_CLASSES], &classes.of[(i + 2) % GPU_CLASSES]);
-	facts->any_ns = length_of(&classes.all);
+		facts->overlap_ns[i] = pieces_overlap(&classes.of[(i + 1) % GPU_CLASSES], &classes.of[(i + 2) % GPU_CLASSES]);
+	facts->any_ns = pieces_length(&classes.all);
 	facts->span_ns = classes.last_ns - classes.first_ns;
 	free(room);
 	return true;
-}
-
-/* ---- streams ---- */
-
-struct stream_piece { uint32_t device, stream; struct piece piece; };
-struct stream_pieces { struct stream_piece *items; size_t count; };
-
-static void take_stream(void *context, uint32_t device, const struct gpu_span *span)
-{
-	struct stream_pieces *all = context;
-
-	all->items[all->count++] = (struct stream_piece){ device, span->stream, { span->start_ns, span->end_ns } };
-}
-
-static int compare_streams(const void *left, const void *right)
-{
-	const struct stream_piece *a = left, *b = right;
-
-	if (a->device != b->device)
-		return a->device < b->device ? -1 : 1;
-	if (a->stream != b->stream)
-		return a->stream < b->stream ? -1 : 1;
-	return compare_pieces(&a->piece, &b->piece);
-}
-
-static bool by_stream(struct timeline_private *p, struct gpu_facts *facts)
-{
-	struct stream_pieces all = { .items = malloc(facts->events * sizeof *all.items) };
-	struct gpu_stream *streams;
-	uint64_t reached = 0;
-	size_t count = 0;
-
-	if (!all.items)
-		return false;
-	each_span(p, take_stream, &all);
-	qsort(all.items, all.count, sizeof *all.items, compare_streams);
-	for (size_t i = 0; i < all.count; i++)
-		count += i == 0 || all.items[i].device != all.items[i - 1].device || all.items[i].stream != all.items[i - 1].stream;
-	streams = arena_alloc(&p->arena, count * sizeof *streams);
-	for (size_t i = 0, at = 0; streams && i < all.count; i++) {
-		const struct stream_piece *one = &all.items[i];
-		uint64_t start = one->piece.start_ns;
-
-		if (i == 0 || one->device != all.items[i - 1].device || one->stream != all.items[i - 1].stream) {
-			at += i != 0;
-			streams[at] = (struct gpu_stream){ one->device, one->stream, 0 };
-			reached = 0;
-		}
-		start = start > reached ? start : reached;
-		if (one->piece.end_ns > start) {
-			streams[at].busy_ns += one->piece.end_ns - start;
-			reached = one->piece.end_ns;
-		}
-	}
-	free(all.items);
-	facts->streams = streams;
-	facts->stream_count = streams ? count : 0;
-	return streams != NULL;
 }
 
 /* ---- copies ---- */
@@ -216,15 +103,17 @@ static bool by_copy(struct timeline_private *p, struct gpu_facts *facts)
 
 /* ---- launches ---- */
 
-struct delays { const struct timeline_private *p; int64_t *items; size_t count; };
+struct delays { const struct timeline_private *p; int64_t *items; uint64_t short_kernels; size_t count; };
 
 static void take_delay(void *context, uint32_t device, const struct gpu_span *span)
 {
 	struct delays *delays = context;
-	uint32_t launch = span->correlation ? map_get(&delays->p->launches, span->correlation) : MAP_ABSENT;
+	const struct gpu_call *call = gpu_call_of(delays->p, span);
 
-	if (launch != MAP_ABSENT)
-		delays->items[delays->count++] = (int64_t)(span->start_ns - delays->p->launch_ends.items[launch]);
+	if (!call)
+		return;
+	delays->items[delays->count++] = (int64_t)(span->start_ns - call->end_ns);
+	delays->short_kernels += span->class_ != GPU_MEMORY && span->end_ns - span->start_ns < call->end_ns - call->start_ns;
 }
 
 static int compare_delays(const void *left, const void *right)
@@ -247,7 +136,32 @@ static bool by_launch(struct timeline_private *p, struct gpu_facts *facts)
 		facts->launch_delay_median_ns = delays.items[delays.count / 2];
 	}
 	facts->launches = delays.count;
+	facts->short_kernels = delays.short_kernels;
 	free(delays.items);
+	return true;
+}
+
+/* ---- kernels ---- */
+
+struct lengths { uint64_t *items; size_t count; };
+
+static void take_kernel(void *context, uint32_t device, const struct gpu_span *span)
+{
+	struct lengths *lengths = context;
+
+	if (span->class_ != GPU_MEMORY)
+		lengths->items[lengths->count++] = span->end_ns - span->start_ns;
+}
+
+static bool by_kernel(struct timeline_private *p, struct gpu_facts *facts)
+{
+	struct lengths lengths = { .items = malloc(facts->events * sizeof *lengths.items) };
+
+	if (!lengths.items)
+		return false;
+	each_span(p, take_kernel, &lengths);
+	facts->kernel_p50_ns = middle_of(lengths.items, lengths.count);
+	free(lengths.items);
 	return true;
 }
 
@@ -258,5 +172,5 @@ void gpu_facts_build(struct timeline_private *p)
 	for (size_t i = 0; i < p->devices.count; i++)
 		facts->events += p->devices.items[i].spans.count;
 	if (facts->events)
-		p->failed |= !by_class(p, facts) || !by_stream(p, facts) || !by_copy(p, facts) || !by_launch(p, facts);
+		p->failed |= !by_class(p, facts) || !by_copy(p, facts) || !by_launch(p, facts) || !by_kernel(p, facts);
 }

@@ -5,14 +5,21 @@ libtimeline_a_SOURCES = \
 	src/timeline/facts.c \
 	src/timeline/gil.c \
 	src/timeline/gpu.c \
+	src/timeline/gpu_calls.c \
 	src/timeline/gpu_facts.c \
+	src/timeline/gpu_idle.c \
+	src/timeline/gpu_streams.c \
 	src/timeline/intervals.c \
 	src/timeline/names.c \
 	src/timeline/natives.c \
 	src/timeline/partition.c \
+	src/timeline/percentile.c \
+	src/timeline/pieces.c src/timeline/pieces.h \
 	src/timeline/private.h \
 	src/timeline/replay.c src/timeline/replay.h \
+	src/timeline/rests.c \
 	src/timeline/samples.c \
+	src/timeline/scopes.c \
 	src/timeline/segments.c \
 	src/timeline/ticks.h \
 	src/timeline/timeline.c src/timeline/timeline.h \

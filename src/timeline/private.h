@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/list.h"
 #include "base/map.h"
+#include "timeline/pieces.h"
 #include "timeline/timeline.h"
 
 /* Limits against hostile files; a healthy trace is far from all of them. */
@@ -37,6 +38,8 @@ struct name {
 	double lock_wait;          /* ns */
 	uint64_t ran, waited;      /* samples with it as innermost Python or native function, by what the thread did */
 	uint64_t counted;          /* calls in COUNT events */
+	bool scope;                /* its calls are scopes */
+	uint8_t loader;            /* 2: it loads data for the work on a device; 1: it does not; 0: not looked at yet */
 	bool times_shared;         /* some of its time was given to functions that are only counted */
 	uint64_t counted_from_ns;  /* absolute: from when it is only counted; 0 = never */
 };
@@ -49,7 +52,6 @@ struct names {
 	struct map modules;   /* process << 32 | ref to string id of the path */
 };
 
-struct span { uint64_t start_ns, end_ns; };
 struct window_build { uint64_t start_ns, end_ns; uint32_t reason; };
 
 struct process_build {
@@ -74,11 +76,13 @@ struct lane {
 	uint64_t last_call_ns;      /* of its calls, not of stacks that were only found; absolute, 0 = none */
 	bool seeded;                /* begins in the middle of a stack */
 	uint64_t begin_ns, end_ns;  /* relative: the part of its thread's life that is this lane's */
-	LIST(struct span) gaps;     /* losses, absolute */
+	struct pieces gaps;         /* losses, absolute */
 	LIST(struct segment) segments; /* relative */
 	struct replay *replay;
 	uint32_t point;             /* next reading of the thread, as time goes by in this lane */
 	uint32_t sample;            /* and its next sample: index into sample_order */
+	uint32_t call, gap;         /* its next call of the GPU's runtime: index into gpu_order; its next gap of a device */
+	uint64_t emptied_ns;        /* since when its stack is empty below a Python function; NO_TIME = it is not */
 };
 
 struct point {
@@ -111,6 +115,10 @@ struct thread_build {
 	double leaf_ns[THREAD_STATES]; /* time by the kind of its innermost call */
 	double cpu_python, cpu_c; /* CPU time of Python functions and of C functions, where the latter were traced */
 	uint64_t sync_ns;     /* waiting for a device, by GPU_API */
+	bool drives_gpu;
+	uint32_t first_call, call_end, first_gap, gap_end; /* its parts of gpu_order, gpu_gaps */
+	struct pieces blocked; /* waiting for a device; absolute, melted */
+	struct pieces rests;   /* waiting for work, or in no call at all; absolute */
 };
 
 struct stack_entry { uint32_t parent, process, ref; uint8_t kind; bool has_python, has_native; /* it or one further out */ uint8_t state[2]; /* natives_refine()'s, + 1 */ };
@@ -119,6 +127,7 @@ struct sample {
 	uint32_t thread, stack, weight_ns;
 	uint32_t node; /* the innermost call that was open then, NONE = not known */
 	bool running;
+	uint8_t state; /* enum thread_state */
 };
 struct gil_build { uint32_t holder, waiter; /* tid, index of the thread */ uint64_t ns, samples; };
 struct counter_build { uint32_t name; struct counter out; };
@@ -139,6 +148,11 @@ struct node {
 
 struct gpu_span { uint64_t start_ns, end_ns, bytes; uint32_t stream, correlation, memory_kinds; uint8_t kind; /* enum event_kind */ uint8_t class_; /* enum gpu_class */ };
 struct device_build { struct device out; LIST(struct gpu_span) spans; };
+struct gpu_call { uint64_t start_ns, end_ns; /* absolute */ uint32_t correlation, tid, thread /* NONE */, node /* the innermost call at its start, NONE */; uint64_t bytes, gpu_ns; uint8_t class_; bool blocked; };
+/* A device does nothing; absolute. CALL: that asked for the work after it, NONE; THREAD: whose stack tells why, NONE. */
+struct gpu_gap { uint64_t start_ns, end_ns; uint32_t device, call, thread, node; bool tail; };
+struct scope_build { uint64_t start_ns, end_ns; uint32_t name, function; /* one of them is NONE */ };
+struct open_scope_build { uint64_t id, start_ns; uint32_t lane, name; };
 
 struct timeline_private {
 	struct timeline timeline;
@@ -161,8 +175,14 @@ struct timeline_private {
 	struct map counter_index, capture_index;
 	LIST(struct throttle_build) throttles;
 	LIST(struct device_build) devices;
-	LIST(uint64_t) launch_ends; /* of runtime and driver calls, absolute */
-	struct map launches; /* correlation → index in launch_ends */
+	LIST(struct gpu_call) gpu_calls;
+	struct map launches; /* correlation → index in gpu_calls */
+	uint32_t *gpu_order; /* indices into gpu_calls by thread and time */
+	LIST(struct gpu_gap) gpu_gaps; /* by thread and time */
+	LIST(struct scope_build) scopes;
+	LIST(struct open_scope_build) open_scopes;
+	struct pieces scopes_open; /* absolute, melted */
+	const struct scope_patterns *patterns;
 	LIST(struct node) nodes;
 	uint32_t *node_table; /* hash of (parent, function) to node + 1 */
 	size_t node_table_size;
@@ -170,6 +190,7 @@ struct timeline_private {
 	size_t point_count;
 	uint32_t *export_function; /* index in timeline.functions of a name, or NONE */
 	uint32_t *export_thread;
+	uint32_t *export_node;
 };
 
 /* names.c */
@@ -250,9 +271,53 @@ void partition_build(struct timeline_private *p);
 
 /* gpu.c */
 void gpu_add(struct timeline_private *p, const struct event_cursor *event, uint64_t at_ns);
+void gpu_prepare(struct timeline_private *p); /* before the calls: what they are to tell about devices */
 void gpu_build(struct timeline_private *p);
 /* From the devices' spans to timeline.gpu. */
 void gpu_facts_build(struct timeline_private *p);
+
+/* gpu_calls.c: calls of the GPU's runtime and driver, and who made them. */
+void gpu_calls_add(struct timeline_private *p, const struct event_cursor *event, uint64_t at_ns);
+void gpu_calls_prepare(struct timeline_private *p);
+/* The call that asked for this work, or NULL. */
+const struct gpu_call *gpu_call_of(const struct timeline_private *p, const struct gpu_span *span);
+/* The stack of LANE was NODE from FROM to TO, relative: calls made then were made there. */
+void gpu_calls_run(struct timeline_private *p, struct lane *lane, uint32_t node, uint64_t from_ns, uint64_t to_ns);
+void gpu_sites_build(struct timeline_private *p); /* after functions and nodes are exported */
+
+/* gpu_idle.c: why devices did nothing. */
+void gpu_gaps_find(struct timeline_private *p);
+/* A call of LANE's thread, from START to END (relative), ended; NODE. */
+void gpu_gaps_close(struct timeline_private *p, struct lane *lane, uint32_t node, uint64_t start_ns, uint64_t end_ns);
+/* The parts of [start, end) that are due to each cause, before work that CALL asked for (NULL = not known); absolute times. */
+struct idle_parts { uint64_t ns[GPU_IDLE_CAUSES]; };
+struct idle_parts gpu_idle_explain(const struct timeline_private *p, uint64_t start_ns, uint64_t end_ns, const struct gpu_call *call);
+void gpu_idle_build(struct timeline_private *p);        /* of devices */
+void gpu_idle_stacks_build(struct timeline_private *p); /* after nodes are exported */
+
+/* gpu_streams.c */
+void gpu_streams_build(struct timeline_private *p);
+
+/* rests.c: when threads that drive devices had nothing to do themselves. */
+struct replay;
+void rests_run(struct timeline_private *p, const struct replay *replay, uint64_t from_ns, uint64_t to_ns);
+void rests_open(struct timeline_private *p, const struct replay *replay);
+void rests_close(struct timeline_private *p, const struct replay *replay, uint64_t at_ns, bool open_end);
+/* Adds what samples say, and takes out the time in which scopes were open. */
+void rests_build(struct timeline_private *p);
+
+/* scopes.c */
+void scopes_begin(struct timeline_private *p, uint32_t lane, const struct event_cursor *event, uint64_t at_ns);
+void scopes_end(struct timeline_private *p, uint32_t lane, const struct event_cursor *event, uint64_t at_ns);
+void scopes_mark(struct timeline_private *p); /* names that the patterns make scopes */
+void scopes_call(struct timeline_private *p, uint32_t function, uint64_t start_ns, uint64_t end_ns); /* relative */
+void scopes_melt(struct timeline_private *p); /* what is open at the end is closed there; fills scopes_open */
+void scopes_build(struct timeline_private *p); /* after functions are exported */
+
+/* The element in the middle; COUNT elements are put into another order. 0 of none. */
+uint64_t middle_of(uint64_t *items, size_t count);
+/* Sorted: the element that PERCENT of them do not exceed. 0 of none. */
+uint64_t percentile_of(const uint64_t *sorted, size_t count, unsigned percent);
 
 /* totals.c: fills timeline's arrays from all the above. */
 void totals_build(struct timeline_private *p);

@@ -210,6 +210,7 @@ static void leave(struct replay *replay, uint32_t function, uint8_t kind, bool e
 			replay->unmatched++;
 			pop(replay, true, false);
 		}
+		frame->suspended = kind == EVENT_PY_YIELD;
 		pop(replay, false, exception);
 		return;
 	}

@@ -15,6 +15,7 @@ struct frame {
 	uint32_t omitted;  /* > 0: stands for so many unknown outer frames */
 	uint8_t kind;      /* PY_ENTER, PY_RESUME or C_ENTER */
 	bool open_start;   /* began before it was watched */
+	bool suspended;    /* it is left by a yield */
 };
 
 struct replay;

@@ -3,8 +3,11 @@
 
 static void done_building(struct timeline_private *p)
 {
-	for (size_t i = 0; i < p->threads.count; i++)
+	for (size_t i = 0; i < p->threads.count; i++) {
 		list_done(&p->threads.items[i].points);
+		list_done(&p->threads.items[i].blocked);
+		list_done(&p->threads.items[i].rests);
+	}
 	for (size_t i = 0; i < p->devices.count; i++)
 		list_done(&p->devices.items[i].spans);
 	list_done(&p->stacks);
@@ -14,6 +17,14 @@ static void done_building(struct timeline_private *p)
 	free(p->sample_order);
 	p->sample_order = NULL;
 	list_done(&p->nodes);
+	list_done(&p->gpu_calls);
+	list_done(&p->gpu_gaps);
+	list_done(&p->scopes);
+	list_done(&p->open_scopes);
+	list_done(&p->scopes_open);
+	map_done(&p->launches);
+	free(p->gpu_order);
+	p->gpu_order = NULL;
 	list_done(&p->devices);
 	list_done(&p->counters);
 	list_done(&p->throttles);
@@ -52,6 +63,11 @@ static void private_free(struct timeline_private *p)
 
 int timeline_build(struct trace *trace, struct timeline **out, struct error *err)
 {
+	return timeline_build_scoped(trace, NULL, out, err);
+}
+
+int timeline_build_scoped(struct trace *trace, const struct scope_patterns *patterns, struct timeline **out, struct error *err)
+{
 	struct timeline_private *p = calloc(1, sizeof *p);
 	struct trace_info info;
 	int result = -1;
@@ -60,6 +76,7 @@ int timeline_build(struct trace *trace, struct timeline **out, struct error *err
 		return fail(err, ERR_MEMORY, "building the timeline: out of memory");
 	arena_init(&p->arena);
 	p->timeline.private_ = p;
+	p->patterns = patterns;
 	p->strings = strings_new();
 	if (!p->strings || !names_begin(p) || !tree_begin(p)) {
 		fail(err, ERR_MEMORY, "building the timeline: out of memory");
@@ -69,6 +86,8 @@ int timeline_build(struct trace *trace, struct timeline **out, struct error *err
 		goto out;
 	info = trace_info(trace);
 	segments_build(p);
+	scopes_mark(p);
+	gpu_prepare(p);
 	samples_weigh(p);
 	samples_sort(p);
 	if (p->failed) {
@@ -77,6 +96,8 @@ int timeline_build(struct trace *trace, struct timeline **out, struct error *err
 	}
 	if (trace_rewind(trace, err) < 0 || calls_read(p, trace, err) < 0)
 		goto out;
+	scopes_melt(p);
+	rests_build(p);
 	samples_resolve(p);
 	natives_match(p);
 	counted_share(p);

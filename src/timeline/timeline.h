@@ -84,6 +84,9 @@ struct thread {
 /* What all threads together did in a stretch of time; indexed by enum thread_state. A state's time may be longer than the slot. */
 struct load_slot { uint64_t start_ns, end_ns, state_ns[THREAD_STATES]; };
 
+/* Why a device, or a stream, had nothing to do: docs/metrics.md. */
+enum gpu_idle { GPU_NO_DEMAND = 0, GPU_HOST_LATE, GPU_SYNC_CAUSED, GPU_DEVICE_DEPENDENCY, GPU_IDLE_UNKNOWN /* nobody knows who asked for the work after it */, GPU_IDLE_CAUSES };
+
 /* What one device did; busy times are unions over its streams, so that overlapping kernels count once. */
 struct device {
 	uint32_t id;
@@ -91,6 +94,7 @@ struct device {
 	uint64_t copy_exposed_ns; /* copies while no kernel ran */
 	uint64_t h2d_bytes, d2h_bytes, d2d_bytes;
 	uint64_t first_ns, last_ns;
+	uint64_t idle_ns[GPU_IDLE_CAUSES]; /* with busy_ns they add up to the duration */
 	bool cut; /* too many intervals: busy times are a lower bound */
 };
 
@@ -105,7 +109,27 @@ struct gil_wait {
 /* What a device does, as far as busy times are told apart: kernels of collective communication (NCCL, RCCL) by their names; copies and memsets. */
 enum gpu_class { GPU_COMPUTATION = 0, GPU_COMMUNICATION = 1, GPU_MEMORY = 2, GPU_CLASSES };
 
-struct gpu_stream { uint32_t device, stream; uint64_t busy_ns; };
+/* Work that was asked for and had not begun, read at each call that asks and each beginning of work. */
+struct gpu_queue { uint64_t readings; uint32_t p50, max; uint64_t full_ns; /* with GPU_QUEUE_FULL or more: a launch has to wait there */ };
+enum { GPU_QUEUE_FULL = 1024 };
+/* idle_ns: between its first work and its last. */
+struct gpu_stream { uint32_t device, stream; uint64_t busy_ns, idle_ns[GPU_IDLE_CAUSES]; struct gpu_queue queue; };
+/* What devices idled for one cause while the thread that asked for the work after it stood in one stack. */
+struct gpu_idle_stack {
+	enum gpu_idle cause;
+	uint32_t node;  /* deepest call that lasted for at least half of the host's part of the gap; UINT32_MAX = none seen */
+	uint64_t count, time_ns, p50_ns, longest_ns, longest_at_ns;
+};
+/* Calls of the runtime or driver. Of those of one class that the same Python function made: */
+enum gpu_call_class { GPU_CALL_OTHER = 0, GPU_CALL_LAUNCH, GPU_CALL_GRAPH_LAUNCH, GPU_CALL_SYNC, GPU_CALL_COPY, GPU_CALL_ALLOC, GPU_CALL_MODULE, GPU_CALL_CLASSES };
+struct gpu_site {
+	enum gpu_call_class class_;
+	uint32_t function; /* innermost Python function, else the innermost one, at the call; UINT32_MAX = none seen */
+	uint64_t count, time_ns;
+	uint64_t blocked, blocked_ns; /* of them, calls in which the host waited for the device: synchronisation, and copies that it waited for */
+	uint64_t bytes;    /* of copies */
+	uint64_t gpu_ns;   /* the device worked so long on what they asked for */
+};
 /* Copies of one kind. memory_kinds: source in the low byte, destination in the next, as CUPTI numbers them (8 = host memory of ROCm); bit 16: between devices. */
 struct gpu_copies { enum event_kind kind; uint32_t memory_kinds; uint64_t count, bytes, time_ns; };
 
@@ -121,6 +145,22 @@ struct gpu_facts {
 	const struct gpu_copies *copies;  /* by kind, then memory kinds */
 	uint64_t launches;              /* work whose launch call was recorded */
 	int64_t launch_delay_min_ns, launch_delay_median_ns; /* from the end of the call to the start of the work */
+	uint64_t short_kernels;         /* of them, kernels that ran for less time than their launch call took */
+	uint64_t kernel_p50_ns;
+	uint64_t blocked_most_ns;       /* the thread that waited most for devices waited so long */
+	size_t site_count, idle_stack_count;
+	const struct gpu_site *sites;   /* longest time first */
+	const struct gpu_idle_stack *idle_stacks; /* longest time first; at most GPU_IDLE_STACKS_MAX */
+};
+enum { GPU_IDLE_STACKS_MAX = 200 };
+
+/* A name of with scope(...), or a function that was made one. */
+struct scope_latency {
+	const char *name;
+	uint32_t function;  /* of functions, else UINT32_MAX */
+	uint64_t count, total_ns;
+	uint64_t open_ns;   /* at least one was open */
+	uint64_t p50_ns, p95_ns, p99_ns, max_ns, max_at_ns;
 };
 
 struct window { uint64_t start_ns, end_ns; uint32_t reason; /* why it ended; enum window_reason */ };
@@ -152,7 +192,7 @@ struct timeline {
 	uint64_t start_ns;     /* absolute CLOCK_MONOTONIC; 0 of all other times */
 	uint64_t duration_ns;  /* of the measurement: first WINDOW_ON or first reading to the end */
 	uint64_t start_unix_ns;
-	size_t function_count, node_count, thread_count, window_count, process_count, counter_count, capture_count, slot_count, device_count, gil_wait_count, throttle_count;
+	size_t function_count, node_count, thread_count, window_count, process_count, counter_count, capture_count, slot_count, device_count, gil_wait_count, throttle_count, scope_count;
 	const struct function *functions; /* sorted: self_ns descending, then name, file, line */
 	const struct tree_node *nodes;    /* parents before children */
 	const struct thread *threads;     /* sorted by tid */
@@ -163,6 +203,8 @@ struct timeline {
 	const struct load_slot *slots;    /* sorted, without gaps, over [0, duration_ns]; none without readings or calls */
 	const struct device *devices;     /* sorted by id */
 	struct gpu_facts gpu;
+	const struct scope_latency *scopes; /* most time first */
+	uint64_t scopes_open_ns;          /* at least one of any name was open */
 	const struct gil_wait *gil_waits; /* longest first */
 	const struct throttle_change *throttles; /* as they came */
 	bool native_split;                /* CPU time is split into Python and native; else all of a Python thread's is called Python */
@@ -172,6 +214,9 @@ struct timeline {
 };
 
 int timeline_build(struct trace *trace, struct timeline **out, struct error *err);
+/* Functions that fit one of PATTERNS are scopes as well: globs over "qualified.name", "file.qualified.name" (of "/srv/file.py") or "file.py:qualified.name". */
+struct scope_patterns { const char *const *items; size_t count; };
+int timeline_build_scoped(struct trace *trace, const struct scope_patterns *patterns, struct timeline **out, struct error *err);
 void timeline_free(struct timeline *timeline);
 const char *timeline_string(const struct timeline *timeline, uint32_t id);
 /* Value of a capture key or counter; NULL or FALLBACK when it is not there. */

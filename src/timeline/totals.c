@@ -359,6 +359,7 @@ static void export_nodes(struct totals *totals)
 {
 	struct timeline_private *p = totals->p;
 	uint32_t *moved = malloc(p->nodes.count * sizeof *moved);
+	p->export_node = keep(p, p->nodes.count, sizeof *p->export_node);
 	struct tree_node *nodes = keep(p, p->nodes.count, sizeof *nodes);
 	uint32_t count = 1;
 
@@ -376,7 +377,7 @@ static void export_nodes(struct totals *totals)
 			moved[i] = 0;
 			continue;
 		}
-		moved[i] = count;
+		moved[i] = p->export_node[i] = count;
 		nodes[count++] = (struct tree_node){ .parent = moved[node->parent], .function = p->export_function[node->function],
 			.thread = p->export_thread[node->thread], .depth = node->depth, .calls = node->calls, .self_ns = node->self_ns,
 			.total_ns = totals->nodes[i].total_ns, .samples = node->samples,
@@ -605,6 +606,11 @@ void totals_build(struct timeline_private *p)
 	export_threads(p);
 	if (!p->failed)
 		export_nodes(&totals);
+	if (!p->failed) {
+		gpu_idle_stacks_build(p);
+		gpu_sites_build(p);
+		scopes_build(p);
+	}
 	gil_build(p);
 	export_processes(p);
 	count_quality(p);

@@ -55,13 +55,13 @@ static bool ends_with(const char *text, const char *end)
 {
 	size_t length = strlen(text), end_length = strlen(end);
 
-	return length > end_length && text[length - end_length - 1] == '/' && strcmp(text + length - end_length, end) == 0;
+	return length >= end_length && (length == end_length || text[length - end_length - 1] == '/') && strcmp(text + length - end_length, end) == 0;
 }
 
-/* A user's own queue.py is not the library's. */
+/* A user's own queue.py is not the library's. torch.profiler names files from the folder in sys.path on: "threading.py". */
 static bool is_library(const char *file)
 {
-	return strstr(file, "/python3") || strstr(file, ".zip/");
+	return strstr(file, "/python3") || strstr(file, ".zip/") || *file != '/';
 }
 
 static int find_rule(const struct timeline_private *p, const struct name *frame)

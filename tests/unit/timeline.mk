@@ -4,6 +4,7 @@ TESTS += tests/unit/test_timeline
 endif
 tests_unit_test_timeline_SOURCES = \
 	tests/unit/timeline_calls.c \
+	tests/unit/timeline_gpu.c \
 	tests/unit/timeline_help.c tests/unit/timeline_help.h \
 	tests/unit/timeline_intervals.c \
 	tests/unit/timeline_limits.c \

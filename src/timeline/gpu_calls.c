@@ -1,0 +1,228 @@
+/* Calls of the GPU's runtime and driver: what they are for, when the host waited in them, and which function made them. */
+#include "timeline/private.h"
+
+enum { CALLS_LIMIT = 1 << 23, SITES_LIMIT = 1 << 16 };
+
+/* By a part of their names, first match: CUDA's runtime and driver, HIP. */
+static const struct { const char *part; enum gpu_call_class class_; } classes[] = {
+	{ "GraphLaunch", GPU_CALL_GRAPH_LAUNCH }, { "Synchronize", GPU_CALL_SYNC }, { "LaunchHostFunc", GPU_CALL_OTHER }, { "Launch", GPU_CALL_LAUNCH },
+	{ "Memcpy", GPU_CALL_COPY }, { "MallocAsync", GPU_CALL_OTHER }, { "FreeAsync", GPU_CALL_OTHER }, { "Malloc", GPU_CALL_ALLOC }, { "Free", GPU_CALL_ALLOC },
+	{ "MemAlloc", GPU_CALL_ALLOC }, { "HostAlloc", GPU_CALL_ALLOC }, { "HostRegister", GPU_CALL_ALLOC }, { "ModuleLoad", GPU_CALL_MODULE }, { "LibraryLoad", GPU_CALL_MODULE },
+	{ "LinkComplete", GPU_CALL_MODULE },
+};
+
+static enum gpu_call_class class_of(const char *name, size_t length)
+{
+	for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
+		if (memmem(name, length, classes[i].part, strlen(classes[i].part)))
+			return classes[i].class_;
+	return GPU_CALL_OTHER;
+}
+
+void gpu_calls_add(struct timeline_private *p, const struct event_cursor *c, uint64_t at_ns)
+{
+	struct gpu_call *call;
+	size_t length;
+	const char *name = event_str(c, 3, &length);
+	uint64_t end_ns;
+
+	if (__builtin_add_overflow(at_ns, event_u64(c, 0), &end_ns) || !(call = list_add(&p->gpu_calls, CALLS_LIMIT)))
+		return;
+	*call = (struct gpu_call){ .start_ns = at_ns, .end_ns = end_ns, .correlation = event_u32(c, 1), .tid = event_u32(c, 2), .thread = NONE, .node = NONE, .class_ = (uint8_t)class_of(name, length) };
+	call->blocked = call->class_ == GPU_CALL_SYNC;
+	/* The last call of a correlation is the one that counts. */
+	if (call->correlation)
+		p->failed |= !map_put(&p->launches, call->correlation, (uint32_t)p->gpu_calls.count - 1);
+}
+
+static uint32_t call_index(const struct timeline_private *p, const struct gpu_span *span)
+{
+	return span->correlation ? map_get(&p->launches, span->correlation) : MAP_ABSENT;
+}
+
+const struct gpu_call *gpu_call_of(const struct timeline_private *p, const struct gpu_span *span)
+{
+	uint32_t index = call_index(p, span);
+
+	return index == MAP_ABSENT ? NULL : &p->gpu_calls.items[index];
+}
+
+/* A call that lasted until its copy was done waited for it: copies to pageable memory, and those that say no "Async". */
+static void join_work(struct timeline_private *p)
+{
+	for (size_t i = 0; i < p->devices.count; i++) {
+		for (size_t j = 0; j < p->devices.items[i].spans.count; j++) {
+			const struct gpu_span *span = &p->devices.items[i].spans.items[j];
+			uint32_t index = call_index(p, span);
+
+			if (index == MAP_ABSENT)
+				continue;
+			p->gpu_calls.items[index].gpu_ns += span->end_ns - span->start_ns;
+			if (span->class_ != GPU_MEMORY || span->kind == EVENT_GPU_MEMSET)
+				continue;
+			p->gpu_calls.items[index].bytes += span->bytes;
+			p->gpu_calls.items[index].blocked |= p->gpu_calls.items[index].end_ns >= span->end_ns;
+		}
+	}
+}
+
+static int compare_calls(const void *left, const void *right, void *context)
+{
+	const struct gpu_call *calls = context, *a = &calls[*(const uint32_t *)left], *b = &calls[*(const uint32_t *)right];
+
+	if (a->thread != b->thread)
+		return a->thread < b->thread ? -1 : 1;
+	if (a->start_ns != b->start_ns)
+		return a->start_ns < b->start_ns ? -1 : 1;
+	return a < b ? -1 : a > b;
+}
+
+static void order_calls(struct timeline_private *p)
+{
+	uint32_t count = (uint32_t)p->gpu_calls.count;
+
+	p->gpu_order = malloc((count + (size_t)1) * sizeof *p->gpu_order);
+	if (!p->gpu_order) {
+		p->failed = true;
+		return;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		p->gpu_order[i] = i;
+	qsort_r(p->gpu_order, count, sizeof *p->gpu_order, compare_calls, p->gpu_calls.items);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct gpu_call *call = &p->gpu_calls.items[p->gpu_order[i]];
+		struct thread_build *thread = call->thread == NONE ? NULL : &p->threads.items[call->thread];
+
+		if (!thread)
+			break; /* NONE sorts last */
+		if (thread->call_end != i || !i)
+			thread->first_call = i;
+		thread->call_end = i + 1;
+		if (call->blocked)
+			p->failed |= !pieces_add(&thread->blocked, call->start_ns, call->end_ns, CALLS_LIMIT);
+	}
+}
+
+void gpu_calls_prepare(struct timeline_private *p)
+{
+	if (!p->gpu_calls.count)
+		return;
+	join_work(p);
+	for (size_t i = 0; i < p->gpu_calls.count; i++) {
+		struct gpu_call *call = &p->gpu_calls.items[i];
+		uint32_t thread = map_get(&p->thread_index, call->tid);
+
+		if (thread == MAP_ABSENT)
+			continue;
+		call->thread = thread;
+		p->threads.items[thread].drives_gpu = true;
+		if (call->class_ == GPU_CALL_SYNC)
+			p->threads.items[thread].sync_ns += call->end_ns - call->start_ns;
+	}
+	order_calls(p);
+	for (size_t i = 0; i < p->threads.count; i++) {
+		struct pieces *blocked = &p->threads.items[i].blocked;
+		uint64_t waited_ns;
+
+		pieces_melt(blocked);
+		waited_ns = pieces_length(blocked);
+		if (waited_ns > p->timeline.gpu.blocked_most_ns)
+			p->timeline.gpu.blocked_most_ns = waited_ns;
+	}
+	for (size_t i = 0; i < p->lanes.count; i++)
+		if (p->lanes.items[i].thread != NONE)
+			p->lanes.items[i].call = p->threads.items[p->lanes.items[i].thread].first_call;
+}
+
+void gpu_calls_run(struct timeline_private *p, struct lane *lane, uint32_t node, uint64_t from_ns, uint64_t to_ns)
+{
+	const struct thread_build *thread = &p->threads.items[lane->thread];
+
+	for (; lane->call < thread->call_end; lane->call++) {
+		struct gpu_call *call = &p->gpu_calls.items[p->gpu_order[lane->call]];
+
+		if (call->start_ns >= p->timeline.start_ns + to_ns)
+			return;
+		if (call->start_ns >= p->timeline.start_ns + from_ns)
+			call->node = node;
+	}
+}
+
+/* ---- sites ---- */
+
+/* The runtime's own functions say nothing about who called them. */
+static bool is_runtime(const char *name)
+{
+	return strncmp(name, "cuda", 4) == 0 || strncmp(name, "hip", 3) == 0 || (name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z');
+}
+
+static uint32_t site_function(const struct timeline_private *p, uint32_t node)
+{
+	uint32_t innermost = NONE;
+
+	for (; node != NONE && p->nodes.items[node].function != NONE; node = p->nodes.items[node].parent) {
+		uint32_t function = p->nodes.items[node].function;
+
+		if (p->names.list.items[function].kind == FUNCTION_PYTHON)
+			return function;
+		if (innermost == NONE && !is_runtime(strings_get(p->strings, p->names.list.items[function].name)))
+			innermost = function;
+	}
+	return innermost;
+}
+
+static int compare_sites(const void *left, const void *right)
+{
+	const struct gpu_site *a = left, *b = right;
+
+	if (a->time_ns != b->time_ns)
+		return a->time_ns > b->time_ns ? -1 : 1;
+	if (a->class_ != b->class_)
+		return (int)a->class_ - (int)b->class_;
+	return a->function < b->function ? -1 : a->function > b->function;
+}
+
+static void count_call(struct gpu_site *site, const struct gpu_call *call)
+{
+	site->count++;
+	site->time_ns += call->end_ns - call->start_ns;
+	site->blocked += call->blocked;
+	site->blocked_ns += call->blocked ? call->end_ns - call->start_ns : 0;
+	site->bytes += call->bytes;
+	site->gpu_ns += call->gpu_ns;
+}
+
+void gpu_sites_build(struct timeline_private *p)
+{
+	LIST(struct gpu_site) sites = { 0 };
+	struct gpu_site *kept;
+	struct map index = { 0 };
+
+	for (size_t i = 0; i < p->gpu_calls.count && !p->failed; i++) {
+		const struct gpu_call *call = &p->gpu_calls.items[i];
+		uint32_t function = site_function(p, call->node);
+		uint64_t key = (uint64_t)call->class_ << 32 | function;
+		uint32_t at = map_get(&index, key);
+		struct gpu_site *site;
+
+		if (at == MAP_ABSENT) {
+			site = list_add(&sites, SITES_LIMIT);
+			if (!site)
+				continue;
+			*site = (struct gpu_site){ .class_ = (enum gpu_call_class)call->class_, .function = function == NONE ? NONE : p->export_function[function] };
+			at = (uint32_t)sites.count - 1;
+			p->failed |= !map_put(&index, key, at);
+		}
+		count_call(&sites.items[at], call);
+	}
+	if (sites.count)
+		qsort(sites.items, sites.count, sizeof *sites.items, compare_sites);
+	kept = arena_alloc(&p->arena, sites.count * sizeof *kept + 1);
+	if (kept && sites.count)
+		memcpy(kept, sites.items, sites.count * sizeof *kept);
+	p->failed |= !kept;
+	p->timeline.gpu.sites = kept;
+	p->timeline.gpu.site_count = kept ? sites.count : 0;
+	list_done(&sites);
+	map_done(&index);
+}

@@ -1,0 +1,127 @@
+#include "timeline/pieces.h"
+
+bool pieces_add(struct pieces *pieces, uint64_t start_ns, uint64_t end_ns, size_t limit)
+{
+	struct piece *piece;
+
+	if (end_ns <= start_ns)
+		return true;
+	/* Most come in order and go on where the last one ended. */
+	if (pieces->count && pieces->items[pieces->count - 1].end_ns == start_ns) {
+		pieces->items[pieces->count - 1].end_ns = end_ns;
+		return true;
+	}
+	piece = list_add(pieces, limit);
+	if (piece)
+		*piece = (struct piece){ start_ns, end_ns };
+	return piece != NULL;
+}
+
+static int compare_pieces(const void *left, const void *right)
+{
+	const struct piece *a = left, *b = right;
+
+	if (a->start_ns != b->start_ns)
+		return a->start_ns < b->start_ns ? -1 : 1;
+	return a->end_ns < b->end_ns ? -1 : a->end_ns > b->end_ns;
+}
+
+static bool is_sorted(const struct pieces *pieces)
+{
+	for (size_t i = 1; i < pieces->count; i++)
+		if (compare_pieces(&pieces->items[i - 1], &pieces->items[i]) > 0)
+			return false;
+	return true;
+}
+
+void pieces_melt(struct pieces *pieces)
+{
+	size_t kept = 0;
+
+	if (!pieces->count)
+		return;
+	if (!is_sorted(pieces))
+		qsort(pieces->items, pieces->count, sizeof *pieces->items, compare_pieces);
+	for (size_t i = 1; i < pieces->count; i++) {
+		if (pieces->items[i].start_ns > pieces->items[kept].end_ns)
+			pieces->items[++kept] = pieces->items[i];
+		else if (pieces->items[i].end_ns > pieces->items[kept].end_ns)
+			pieces->items[kept].end_ns = pieces->items[i].end_ns;
+	}
+	pieces->count = kept + 1;
+}
+
+uint64_t pieces_length(const struct pieces *pieces)
+{
+	uint64_t total = 0;
+
+	for (size_t i = 0; i < pieces->count; i++)
+		total += pieces->items[i].end_ns - pieces->items[i].start_ns;
+	return total;
+}
+
+size_t pieces_after(const struct pieces *pieces, uint64_t at_ns)
+{
+	size_t low = 0, high = pieces->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (pieces->items[middle].end_ns > at_ns)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+static uint64_t common(const struct piece *piece, uint64_t start_ns, uint64_t end_ns)
+{
+	uint64_t start = piece->start_ns > start_ns ? piece->start_ns : start_ns, end = piece->end_ns < end_ns ? piece->end_ns : end_ns;
+
+	return end > start ? end - start : 0;
+}
+
+uint64_t pieces_within(const struct pieces *pieces, uint64_t start_ns, uint64_t end_ns)
+{
+	uint64_t total = 0;
+
+	for (size_t i = pieces_after(pieces, start_ns); i < pieces->count && pieces->items[i].start_ns < end_ns; i++)
+		total += common(&pieces->items[i], start_ns, end_ns);
+	return total;
+}
+
+uint64_t pieces_overlap(const struct pieces *a, const struct pieces *b)
+{
+	uint64_t total = 0;
+
+	for (size_t i = 0, j = 0; i < a->count && j < b->count;) {
+		const struct piece *x = &a->items[i], *y = &b->items[j];
+
+		total += common(x, y->start_ns, y->end_ns);
+		if (x->end_ns < y->end_ns)
+			i++;
+		else
+			j++;
+	}
+	return total;
+}
+
+bool pieces_subtract(const struct pieces *from, const struct pieces *less, struct pieces *out)
+{
+	size_t j = 0;
+	bool room = true;
+
+	for (size_t i = 0; i < from->count; i++) {
+		uint64_t start = from->items[i].start_ns, end = from->items[i].end_ns;
+
+		while (j < less->count && less->items[j].end_ns <= start)
+			j++;
+		for (size_t k = j; k < less->count && less->items[k].start_ns < end; k++) {
+			room &= pieces_add(out, start, less->items[k].start_ns, SIZE_MAX);
+			start = less->items[k].end_ns > start ? less->items[k].end_ns : start;
+		}
+		room &= pieces_add(out, start, end, SIZE_MAX);
+	}
+	return room;
+}

@@ -1,0 +1,164 @@
+/* Scopes: what the program called a request or a step, by with scope(...), or what the user made one: functions by name. */
+#include <fnmatch.h>
+#include <stdio.h>
+
+#include "timeline/private.h"
+
+enum { SCOPES_LIMIT = 1 << 22, OPEN_LIMIT = 65536, PATTERN_BYTES = 4096 };
+
+static void add_scope(struct timeline_private *p, uint64_t start_ns, uint64_t end_ns, uint32_t name, uint32_t function)
+{
+	struct scope_build *scope = list_add(&p->scopes, SCOPES_LIMIT);
+
+	if (scope)
+		*scope = (struct scope_build){ start_ns, end_ns > start_ns ? end_ns : start_ns, name, function };
+}
+
+void scopes_begin(struct timeline_private *p, uint32_t lane, const struct event_cursor *c, uint64_t at_ns)
+{
+	size_t length;
+	const char *bytes = event_str(c, 1, &length);
+	uint32_t name = strings_add(p->strings, bytes, length);
+	struct open_scope_build *open;
+
+	p->failed |= name == NONE;
+	open = list_add(&p->open_scopes, OPEN_LIMIT);
+	if (open)
+		*open = (struct open_scope_build){ event_u64(c, 0), at_ns, lane, name };
+}
+
+void scopes_end(struct timeline_private *p, uint32_t lane, const struct event_cursor *c, uint64_t at_ns)
+{
+	for (size_t i = p->open_scopes.count; i-- > 0;) {
+		struct open_scope_build *open = &p->open_scopes.items[i];
+
+		if (open->lane != lane || open->id != event_u64(c, 0))
+			continue;
+		add_scope(p, open->start_ns, at_ns, open->name, NONE);
+		memmove(open, open + 1, (p->open_scopes.count - i - 1) * sizeof *open);
+		p->open_scopes.count--;
+		return;
+	}
+}
+
+static bool fits(const char *pattern, const char *file, const char *name)
+{
+	const char *base = path_base(file);
+	int stem = (int)(strrchr(base, '.') ? strrchr(base, '.') - base : (long)strlen(base));
+	char text[PATTERN_BYTES];
+
+	if (fnmatch(pattern, name, 0) == 0)
+		return true;
+	snprintf(text, sizeof text, "%.*s.%s", stem, base, name);
+	if (fnmatch(pattern, text, 0) == 0)
+		return true;
+	snprintf(text, sizeof text, "%s:%s", strchr(pattern, '/') ? file : base, name);
+	return fnmatch(pattern, text, 0) == 0;
+}
+
+void scopes_mark(struct timeline_private *p)
+{
+	for (size_t i = 0; p->patterns && p->patterns->count && i < p->names.list.count; i++) {
+		struct name *name = &p->names.list.items[i];
+
+		for (size_t j = 0; j < p->patterns->count && !name->scope; j++)
+			name->scope = fits(p->patterns->items[j], strings_get(p->strings, name->file), strings_get(p->strings, name->name));
+	}
+}
+
+void scopes_call(struct timeline_private *p, uint32_t function, uint64_t start_ns, uint64_t end_ns)
+{
+	add_scope(p, p->timeline.start_ns + start_ns, p->timeline.start_ns + end_ns, NONE, function);
+}
+
+/* Scopes that are open at the end are demand, but nobody knows how long they take. */
+void scopes_melt(struct timeline_private *p)
+{
+	uint64_t end = p->timeline.start_ns + p->timeline.duration_ns;
+
+	for (size_t i = 0; i < p->scopes.count; i++)
+		p->failed |= !pieces_add(&p->scopes_open, p->scopes.items[i].start_ns, p->scopes.items[i].end_ns, SIZE_MAX);
+	for (size_t i = 0; i < p->open_scopes.count; i++)
+		p->failed |= !pieces_add(&p->scopes_open, p->open_scopes.items[i].start_ns, end, SIZE_MAX);
+	pieces_melt(&p->scopes_open);
+	p->timeline.scopes_open_ns = pieces_within(&p->scopes_open, p->timeline.start_ns, end);
+}
+
+/* ---- latencies ---- */
+
+static int compare_scopes(const void *left, const void *right)
+{
+	const struct scope_build *a = left, *b = right;
+
+	if (a->function != b->function)
+		return a->function < b->function ? -1 : 1;
+	if (a->name != b->name)
+		return a->name < b->name ? -1 : 1;
+	return a->start_ns < b->start_ns ? -1 : a->start_ns > b->start_ns;
+}
+
+static int compare_lengths(const void *left, const void *right)
+{
+	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+
+	return a < b ? -1 : a > b;
+}
+
+static int compare_latencies(const void *left, const void *right)
+{
+	const struct scope_latency *a = left, *b = right;
+
+	if (a->total_ns != b->total_ns)
+		return a->total_ns > b->total_ns ? -1 : 1;
+	return strcmp(a->name, b->name);
+}
+
+/* Scopes of one name; LENGTHS is room for as many numbers. */
+static void measure(struct timeline_private *p, const struct scope_build *scopes, size_t count, uint64_t *lengths, struct scope_latency *out)
+{
+	struct pieces open = { 0 };
+
+	*out = (struct scope_latency){ .function = scopes->function == NONE ? NONE : p->export_function[scopes->function], .count = count };
+	out->name = strings_get(p->strings, scopes->function == NONE ? scopes->name : p->names.list.items[scopes->function].name);
+	for (size_t i = 0; i < count; i++) {
+		lengths[i] = scopes[i].end_ns - scopes[i].start_ns;
+		out->total_ns += lengths[i];
+		if (lengths[i] > out->max_ns || !i) {
+			out->max_ns = lengths[i];
+			out->max_at_ns = scopes[i].start_ns > p->timeline.start_ns ? scopes[i].start_ns - p->timeline.start_ns : 0;
+		}
+		p->failed |= !pieces_add(&open, scopes[i].start_ns, scopes[i].end_ns, SIZE_MAX);
+	}
+	pieces_melt(&open);
+	out->open_ns = pieces_length(&open);
+	list_done(&open);
+	qsort(lengths, count, sizeof *lengths, compare_lengths);
+	out->p50_ns = percentile_of(lengths, count, 50);
+	out->p95_ns = percentile_of(lengths, count, 95);
+	out->p99_ns = percentile_of(lengths, count, 99);
+}
+
+void scopes_build(struct timeline_private *p)
+{
+	const struct scope_build *items = p->scopes.items;
+	size_t count = p->scopes.count, names = 0;
+	uint64_t *lengths = malloc((count + 1) * sizeof *lengths);
+	struct scope_latency *out;
+
+	if (count)
+		qsort(p->scopes.items, count, sizeof *p->scopes.items, compare_scopes);
+	for (size_t i = 0; i < count; i++)
+		names += i == 0 || items[i].name != items[i - 1].name || items[i].function != items[i - 1].function;
+	out = arena_alloc(&p->arena, names * sizeof *out + 1);
+	p->failed |= !lengths || !out;
+	for (size_t first = 0, last, at = 0; !p->failed && first < count; first = last, at++) {
+		for (last = first + 1; last < count && items[last].name == items[first].name && items[last].function == items[first].function; last++)
+			;
+		measure(p, items + first, last - first, lengths, &out[at]);
+	}
+	if (!p->failed && names)
+		qsort(out, names, sizeof *out, compare_latencies);
+	free(lengths);
+	p->timeline.scopes = out;
+	p->timeline.scope_count = p->failed ? 0 : names;
+}

@@ -1,0 +1,186 @@
+/* What devices did and why they did not: causes of gaps, stacks over them, queues, who asked; scopes and their latencies. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "timeline_help.h"
+
+#define GPU "chunk process=0 lane=9 tid=0 kind=gpu sequence=1 lost=0 depth=0 refs=" CLOCK
+
+/* main calls work, which asks; the library's queue.get waits for more. */
+#define SERVER_NAMES \
+	NAMES \
+	"0 code ref=5 line=1 name=\"get\" qualname=\"Queue.get\" file=\"/usr/lib/python3.11/queue.py\"\n" \
+	"0 code ref=6 line=1 name=\"_try_get_data\" qualname=\"_BaseDataLoaderIter._try_get_data\" file=\"/usr/lib/python3/torch/utils/data/dataloader.py\"\n"
+
+static const struct gpu_idle_stack *stack_of(const struct timeline *timeline, enum gpu_idle cause)
+{
+	for (size_t i = 0; i < timeline->gpu.idle_stack_count; i++)
+		if (timeline->gpu.idle_stacks[i].cause == cause)
+			return &timeline->gpu.idle_stacks[i];
+	return NULL;
+}
+
+static const char *innermost(const struct timeline *timeline, const struct gpu_idle_stack *stack)
+{
+	return stack && stack->node != UINT32_MAX ? timeline->functions[timeline->nodes[stack->node].function].name : "";
+}
+
+static void expect_idle(const struct timeline *timeline, uint64_t no_demand, uint64_t host_late, uint64_t sync_caused, uint64_t dependency, uint64_t unknown)
+{
+	const uint64_t *idle = timeline->devices[0].idle_ns;
+
+	cr_assert_eq(idle[GPU_NO_DEMAND], no_demand, "no demand for %lu", (unsigned long)idle[GPU_NO_DEMAND]);
+	cr_assert_eq(idle[GPU_HOST_LATE], host_late, "host late for %lu", (unsigned long)idle[GPU_HOST_LATE]);
+	cr_assert_eq(idle[GPU_SYNC_CAUSED], sync_caused, "caused by synchronisation: %lu", (unsigned long)idle[GPU_SYNC_CAUSED]);
+	cr_assert_eq(idle[GPU_DEVICE_DEPENDENCY], dependency, "dependency: %lu", (unsigned long)idle[GPU_DEVICE_DEPENDENCY]);
+	cr_assert_eq(idle[GPU_IDLE_UNKNOWN], unknown, "unknown: %lu", (unsigned long)idle[GPU_IDLE_UNKNOWN]);
+	cr_assert_eq(timeline->devices[0].busy_ns + no_demand + host_late + sync_caused + dependency + unknown, timeline->duration_ns);
+}
+
+Test(timeline_gpu, a_gap_before_work_that_was_asked_for_late_is_the_hosts)
+{
+	struct timeline *timeline = timeline_from_text(META ON(1) SERVER_NAMES OFF(1000000)
+		THREAD(3, 7) "0 enter ref=1\n" "300000 enter ref=2\n" "590000 leave ref=2\n" "1000000 leave ref=1\n"
+		GPU "0 gpu_api duration_ns=10 correlation=1 tid=7 name=\"cudaLaunchKernel\"\n" "1 gpu_kernel duration_ns=199999 correlation=1 device=0 stream=7 name=\"a\"\n"
+		"590000 gpu_api duration_ns=5000 correlation=2 tid=7 name=\"cudaLaunchKernel\"\n" "600000 gpu_kernel duration_ns=400000 correlation=2 device=0 stream=7 name=\"b\"\n");
+	const struct gpu_idle_stack *stack = stack_of(timeline, GPU_HOST_LATE);
+
+	expect_idle(timeline, 0, 400000, 0, 0, 0);
+	cr_assert_str_eq(innermost(timeline, stack), "work", "290 of the 390 us before the call");
+	cr_assert_eq(stack->count, 1);
+	cr_assert_eq(stack->longest_at_ns, 199999);
+	cr_assert_eq(timeline->gpu.streams[0].idle_ns[GPU_HOST_LATE], 400000);
+}
+
+Test(timeline_gpu, a_thread_that_waits_for_work_has_no_demand)
+{
+	struct timeline *timeline = timeline_from_text(META ON(1) SERVER_NAMES OFF(1000000)
+		THREAD(3, 7) "0 enter ref=1\n" "200000 enter ref=5\n" "500000 leave ref=5\n" "1000000 leave ref=1\n"
+		GPU "0 gpu_api duration_ns=10 correlation=1 tid=7 name=\"cudaLaunchKernel\"\n" "1 gpu_kernel duration_ns=199999 correlation=1 device=0 stream=7 name=\"a\"\n"
+		"590000 gpu_api duration_ns=5000 correlation=2 tid=7 name=\"cudaLaunchKernel\"\n" "600000 gpu_kernel duration_ns=400000 correlation=2 device=0 stream=7 name=\"b\"\n");
+
+	expect_idle(timeline, 300000, 100000, 0, 0, 0);
+}
+
+Test(timeline_gpu, with_a_scope_open_somewhere_there_is_demand)
+{
+	struct timeline *timeline = timeline_from_text(META ON(1) SERVER_NAMES OFF(1000000)
+		THREAD(3, 7) "0 enter ref=1\n" "200000 enter ref=5\n" "500000 leave ref=5\n" "1000000 leave ref=1\n"
+		THREAD(4, 8) "0 enter ref=1\n" "250000 scope_enter scope=1 name=\"request\" metadata=\"\"\n" "900000 scope_exit scope=1\n"
+		GPU "0 gpu_api duration_ns=10 correlation=1 tid=7 name=\"cudaLaunchKernel\"\n" "1 gpu_kernel duration_ns=199999 correlation=1 device=0 stream=7 name=\"a\"\n"
+		"590000 gpu_api duration_ns=5000 correlation=2 tid=7 name=\"cudaLaunchKernel\"\n" "600000 gpu_kernel duration_ns=400000 correlation=2 device=0 stream=7 name=\"b\"\n");
+
+	expect_idle(timeline, 50000, 350000, 0, 0, 0);
+	cr_assert_eq(timeline->scopes_open_ns, 650000);
+}
+
+Test(timeline_gpu, a_data_loader_that_waits_is_late)
+{
+	struct timeline *timeline = timeline_from_text(META ON(1) SERVER_NAMES OFF(1000000)
+		THREAD(3, 7) "0 enter ref=1\n" "200000 enter ref=6\n" "200000 enter ref=5\n" "500000 leave ref=5\n" "500000 leave ref=6\n" "1000000 leave ref=1\n"
+		GPU "0 gpu_api duration_ns=10 correlation=1 tid=7 name=\"cudaLaunchKernel\"\n" "1 gpu_kernel duration_ns=199999 correlation=1 device=0 stream=7 name=\"a\"\n"
+		"590000 gpu_api duration_ns=5000 correlation=2 tid=7 name=\"cudaLaunchKernel\"\n" "600000 gpu_kernel duration_ns=400000 correlation=2 device=0 stream=7 name=\"b\"\n");
+
+	expect_idle(timeline, 0, 400000, 0, 0, 0);
+}
+
+/* The host waited for 150 us, so 150 us earlier it would have asked; it was busy for the other 250. */
+Test(timeline_gpu, waiting_for_the_device_costs_what_it_lasted)
+{
+	struct timeline *timeline = timeline_from_text(META ON(1) SERVER_NAMES OFF(1000000)
+		THREAD(3, 7) "0 enter ref=1\n" "1000000 leave ref=1\n"
+		GPU "0 gpu_api duration_ns=10 correlation=1 tid=7 name=\"cudaLaunchKernel\"\n" "1 gpu_kernel duration_ns=199999 correlation=1 device=0 stream=7 name=\"a\"\n"
+		"60000 gpu_api duration_ns=150000 correlation=3 tid=7 name=\"cudaStreamSynchronize\"\n"
+		"590000 gpu_api duration_ns=5000 correlation=2 tid=7 name=\"cudaLaunchKernel\"\n" "600000 gpu_kernel duration_ns=400000 correlation=2 device=0 stream=7 name=\"b\"\n");
+
+	expect_idle(timeline, 0, 250000, 150000, 0, 0);
+	cr_assert_eq(timeline->gpu.blocked_most_ns, 150000);
+}
+
+Test(timeline_gpu, a_copy_whose_call_lasts_until_it_is_done_is_a_wait)
+{
+	struct timeline *timeline = timeline_from_text(META ON(1) SERVER_NAMES OFF(1000000)
+		THREAD(3, 7) "0 enter ref=1\n" "1000000 leave ref=1\n"
+		GPU "1 gpu_api duration_ns=210000 correlation=1 tid=7 name=\"cudaMemcpyAsync\"\n" "1 d2h_copy duration_ns=199999 correlation=1 device=0 stream=7 bytes=64 memory_kinds=259\n"
+		"290000 gpu_api duration_ns=5000 correlation=2 tid=7 name=\"cudaLaunchKernel\"\n" "300000 gpu_kernel duration_ns=700000 correlation=2 device=0 stream=7 name=\"b\"\n");
+	const struct gpu_site *site = &timeline->gpu.sites[0];
+
+	expect_idle(timeline, 0, 0, 100000, 0, 0);
+	cr_assert(site->class_ == GPU_CALL_COPY && site->blocked == 1 && site->blocked_ns == 210000 && site->bytes == 64 && site->gpu_ns == 199999);
+	cr_assert_str_eq(timeline->functions[site->function].name, "main");
+}
+
+Test(timeline_gpu, a_gap_before_work_that_was_asked_for_early_is_the_devices)
+{
+	struct timeline *timeline = timeline_from_text(META ON(1) SERVER_NAMES OFF(1000000)
+		THREAD(3, 7) "0 enter ref=1\n" "1000000 leave ref=1\n"
+		GPU "0 gpu_api duration_ns=10 correlation=1 tid=7 name=\"cudaLaunchKernel\"\n" "1 gpu_kernel duration_ns=199999 correlation=1 device=0 stream=7 name=\"a\"\n"
+		"100000 gpu_api duration_ns=5000 correlation=2 tid=7 name=\"cudaLaunchKernel\"\n" "600000 gpu_kernel duration_ns=400000 correlation=2 device=0 stream=8 name=\"b\"\n");
+
+	expect_idle(timeline, 0, 0, 0, 400000, 0);
+}
+
+Test(timeline_gpu, a_gap_before_work_that_nobody_is_known_to_have_asked_for_is_unknown)
+{
+	struct timeline *timeline = timeline_from_text(META ON(1) SERVER_NAMES OFF(1000000)
+		GPU "1 gpu_kernel duration_ns=199999 correlation=1 device=0 stream=7 name=\"a\"\n" "600000 gpu_kernel duration_ns=200000 correlation=2 device=0 stream=7 name=\"b\"\n");
+
+	expect_idle(timeline, 0, 0, 0, 0, 600000);
+	cr_assert_eq(timeline->gpu.streams[0].queue.readings, 0);
+}
+
+Test(timeline_gpu, the_queue_holds_what_was_asked_for_and_has_not_begun)
+{
+	struct timeline *timeline = timeline_from_text(META ON(1) SERVER_NAMES OFF(1000000)
+		THREAD(3, 7) "0 enter ref=1\n" "1000000 leave ref=1\n"
+		GPU "0 gpu_api duration_ns=10 correlation=1 tid=7 name=\"cudaLaunchKernel\"\n" "100 gpu_api duration_ns=10 correlation=2 tid=7 name=\"cudaLaunchKernel\"\n"
+		"200 gpu_api duration_ns=10 correlation=3 tid=7 name=\"cudaLaunchKernel\"\n" "1000 gpu_kernel duration_ns=1000 correlation=1 device=0 stream=7 name=\"a\"\n"
+		"2000 gpu_kernel duration_ns=1000 correlation=2 device=0 stream=7 name=\"a\"\n" "3000 gpu_kernel duration_ns=5 correlation=3 device=0 stream=7 name=\"a\"\n");
+	const struct gpu_queue *queue = &timeline->gpu.streams[0].queue;
+
+	cr_assert(queue->readings == 6 && queue->max == 3 && queue->p50 == 2, "readings 1 2 3 2 1 0: p50 %u, max %u", queue->p50, queue->max);
+	cr_assert_eq(timeline->gpu.short_kernels, 1);
+	cr_assert_eq(timeline->gpu.kernel_p50_ns, 1000);
+}
+
+Test(timeline_gpu, scopes_have_latencies_by_name)
+{
+	struct timeline *timeline = timeline_from_text(META ON(0) NAMES OFF(1000)
+		THREAD(3, 7) "0 scope_enter scope=1 name=\"request\" metadata=\"\"\n" "100 scope_exit scope=1\n" "100 scope_enter scope=2 name=\"request\" metadata=\"\"\n"
+		"150 scope_enter scope=3 name=\"part\" metadata=\"\"\n" "160 scope_exit scope=3\n" "400 scope_exit scope=2\n" "900 scope_enter scope=4 name=\"request\" metadata=\"\"\n");
+	const struct scope_latency *request = &timeline->scopes[0];
+
+	cr_assert_eq(timeline->scope_count, 2);
+	cr_assert_str_eq(request->name, "request");
+	cr_assert(request->count == 2 && request->total_ns == 400 && request->p50_ns == 100 && request->p99_ns == 300 && request->max_ns == 300 && request->max_at_ns == 100);
+	cr_assert_eq(timeline->scopes_open_ns, 500, "the one that is still open is demand");
+}
+
+static struct timeline *scoped(const char *pattern, const char *text)
+{
+	const struct scope_patterns patterns = { &pattern, 1 };
+	struct error err = { 0 };
+	struct timeline *timeline;
+
+	cr_assert_eq(timeline_build_scoped(trace_from_text(text), &patterns, &timeline, &err), 0, "%s", err.text);
+	keep_until_end(timeline, (void (*)(void *))timeline_free);
+	return timeline;
+}
+
+static const char recursive[] = META ON(0) NAMES OFF(1000)
+	THREAD(3, 7) "0 enter ref=1\n" "100 enter ref=3\n" "150 enter ref=3\n" "160 leave ref=3\n" "200 leave ref=3\n" "300 enter ref=3\n" "310 yield ref=3\n" "400 resume ref=3\n" "500 leave ref=3\n" "900 enter ref=3\n";
+
+Test(timeline_gpu, functions_by_name_are_scopes)
+{
+	static const char *const patterns[] = { "App.step", "app.App.step", "app.py:App.step", "*.step", "/srv/*:App.step" };
+
+	for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+		struct timeline *timeline = scoped(patterns[i], recursive);
+
+		cr_assert_eq(timeline->scope_count, 1, "%s", patterns[i]);
+		cr_assert_str_eq(timeline->functions[timeline->scopes[0].function].name, "App.step");
+		cr_assert(timeline->scopes[0].count == 1 && timeline->scopes[0].max_ns == 100, "neither the inner call, nor the one that suspends, nor the one that is open");
+	}
+	cr_assert_eq(scoped("step", recursive)->scope_count, 0);
+	cr_assert_eq(scoped("other.App.step", recursive)->scope_count, 0);
+}
