@@ -19,6 +19,7 @@ include tests/unit/analyze.mk
 include tests/unit/report.mk
 include tests/unit/cli.mk
 include tests/live/local.mk
+include tests/fakecuda/fakecuda.mk
 include tests/fuzz/local.mk
 include tests/golden/local.mk
 include tests/torture/local.mk

@@ -1,0 +1,12 @@
+# Doubles of CUDA for machines without a GPU: tests/fakecuda/README.md. The last library built stands for all.
+fakecuda = tests/fakecuda
+fakecuda_sources = $(fakecuda)/buffer.c $(fakecuda)/cbid.def $(fakecuda)/cuda.c $(fakecuda)/cudart.c $(fakecuda)/cupti.c $(fakecuda)/cupti_api.h $(fakecuda)/cupti_v2.c \
+	$(fakecuda)/driver.h $(fakecuda)/engine.c $(fakecuda)/engine.h $(fakecuda)/exports.map $(fakecuda)/layout.def $(fakecuda)/profiler.h $(fakecuda)/record.c \
+	$(fakecuda)/settings.c $(fakecuda)/settings.def $(fakecuda)/settings.h
+$(fakecuda)/libcupti.so.13: $(fakecuda_sources) $(fakecuda)/build
+	$(AM_V_GEN)CC="$(CC)" $(srcdir)/$(fakecuda)/build $(fakecuda)
+noinst_DATA += $(fakecuda)/libcupti.so.13
+CLEANFILES += $(fakecuda)/libcuda.so.1 $(fakecuda)/libcudart.so.11.0 $(fakecuda)/libcudart.so.12 $(fakecuda)/libcudart.so.13 \
+	$(fakecuda)/libcupti.so.11.8 $(fakecuda)/libcupti.so.12 $(fakecuda)/libcupti.so.13
+EXTRA_DIST += $(fakecuda_sources) $(fakecuda)/README.md $(fakecuda)/fakecuda.py
+dist_noinst_SCRIPTS += $(fakecuda)/build
