@@ -19,11 +19,16 @@ const struct command_row command_rows[] = {
 	{ "dump", STACKS, "PID", 0, 1, false, "print what every thread of a process is doing now",
 	  "Stacks of all threads, with the line each call is at, what a thread waits for, and who holds the GIL. Nothing is put into the process and nothing is stopped (but with --native each "
 	  "running thread, for microseconds), so that it works on processes that are stuck, stopped, or never give up the GIL.", dump_process_command },
+	{ "top", LIVE, "PID", 0, 1, false, "watch what a process does, live",
+	  "A table of functions or threads, anew every second, out of samples from outside: nothing is put into the process. On a terminal ? lists the keys; elsewhere one table is printed, or "
+	  "with --json a line per refresh. Ends with q, Ctrl-C, or the process.", top_command },
 	{ "dump-trace", DUMP, "TRACE", 1, 1, false, "print a trace as text", "The text can be read, edited, and assembled back.", dump_command },
 	{ "assemble", ASSEMBLE, "TEXT", 1, 1, false, "make a trace from the text that dump-trace prints", "TEXT is a file, or - for stdin.", assemble_command },
 	{ "detach", DETACH, "PID", 0, 1, false, "free a process whose InferScope died", "Takes off hooks that are left. They take themselves off within 2 s of their attacher's death; "
 	  "this also frees the memory.", detach_command },
 	{ "doctor", DOCTOR, "[PID]", 0, 1, false, "say whether a process can be measured, and why not", "Reads only. Without PID it looks at this machine and user.", doctor_command },
+	{ "schema", SCHEMA, "NAME", 1, 1, false, "print the JSON Schema of what InferScope writes",
+	  "NAME is report (-f json), trace (-f events), error (--error-format json), dump or top (--json of these). Schemas grow, and never change what they said: a break is a new number.", schema_command },
 	{ "config show", CONFIG, "", 0, 0, false, "print every setting, its value and where it comes from",
 	  "Command line goes before environment, environment before .inferscope.yaml (of the current folder, else of the home folder), that before the defaults.", config_command },
 };

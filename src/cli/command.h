@@ -34,10 +34,12 @@ int attach_command(struct invocation *invocation, struct error *err);
 int run_command(struct invocation *invocation, struct error *err);
 int analyze_command(struct invocation *invocation, struct error *err);
 int dump_process_command(struct invocation *invocation, struct error *err);
+int top_command(struct invocation *invocation, struct error *err);
 int dump_command(struct invocation *invocation, struct error *err);
 int assemble_command(struct invocation *invocation, struct error *err);
 int detach_command(struct invocation *invocation, struct error *err);
 int doctor_command(struct invocation *invocation, struct error *err);
+int schema_command(struct invocation *invocation, struct error *err);
 int config_command(struct invocation *invocation, struct error *err);
 
 #endif

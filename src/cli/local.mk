@@ -16,15 +16,21 @@ libcli_a_SOURCES = \
 	src/cli/present.c src/cli/present.h \
 	src/cli/process.c src/cli/process.h \
 	src/cli/run.c \
+	src/cli/schema.c src/cli/schema_files.S \
 	src/cli/settings.c src/cli/settings.h \
 	src/cli/signals.c src/cli/signals.h \
+	src/cli/top.c src/cli/top.h src/cli/top_json.c src/cli/top_page.c src/cli/top_rows.c \
+	src/cli/top_screen.c src/cli/top_screen.h \
 	src/cli/trace_commands.c \
 	src/cli/value.c src/cli/value.h
+
+libcli_a_CCASFLAGS = -Wa,-I$(srcdir)/docs/schema
+src/cli/libcli_a-schema_files.$(OBJEXT): $(dist_schema_DATA)
 
 bin_PROGRAMS += inferscope
 inferscope_SOURCES = src/cli/main.c
 inferscope_LDADD = libcli.a libsession.a libinject.a libunwinding.a libreport.a libanalyze.a libtimeline.a libimport.a libtrace.a libbase.a \
-	$(CJSON_LIBS) $(YAML_LIBS) $(ZSTD_LIBS) $(ZLIB_LIBS) $(NATIVE_LIBS) -lm
+	$(CJSON_LIBS) $(YAML_LIBS) $(ZSTD_LIBS) $(ZLIB_LIBS) $(NATIVE_LIBS) $(CURSES_LIBS) -lm
 
 # Made by `inferscope help --man` and `--completion=SHELL`; tests/live/cli/run says when they are stale.
 dist_man_MANS += docs/man/inferscope.1

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 static volatile int stop_count;
+static volatile sig_atomic_t suspends, continues;
 static volatile sig_atomic_t child_pid;
 static volatile sig_atomic_t waiting_signal; /* came before there was a child */
 
@@ -18,6 +19,14 @@ static void stop_handle(int number)
 	/* One to stop, one to write nothing, and one more for those who cannot wait for the end of that. */
 	if (++stop_count >= 3)
 		signal(number, SIG_DFL);
+}
+
+static void job_handle(int number)
+{
+	if (number == SIGTSTP)
+		suspends = 1;
+	else
+		continues = 1;
 }
 
 static void forward_handle(int number, siginfo_t *info, void *context)
@@ -44,6 +53,31 @@ void signals_catch(void)
 const volatile int *signals_stop(void)
 {
 	return &stop_count;
+}
+
+void signals_catch_suspend(void)
+{
+	struct sigaction action = { .sa_handler = job_handle };
+
+	sigemptyset(&action.sa_mask);
+	sigaction(SIGTSTP, &action, NULL);
+	sigaction(SIGCONT, &action, NULL);
+}
+
+bool signals_suspended(void)
+{
+	bool was = suspends;
+
+	suspends = 0;
+	return was;
+}
+
+bool signals_continued(void)
+{
+	bool was = continues;
+
+	continues = 0;
+	return was;
 }
 
 void signals_forward(void)

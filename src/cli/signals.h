@@ -2,11 +2,17 @@
 #ifndef INFERSCOPE_CLI_SIGNALS_H
 #define INFERSCOPE_CLI_SIGNALS_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 /* From now on SIGINT, SIGTERM and SIGHUP count in *signals_stop() instead of ending us; a SIGHUP that is ignored stays so. */
 void signals_catch(void);
 const volatile int *signals_stop(void);
+/* From now on SIGTSTP and SIGCONT only count, for a command that gives the terminal back before it stops. */
+void signals_catch_suspend(void);
+/* SIGTSTP, or SIGCONT, came since the last question. */
+bool signals_suspended(void);
+bool signals_continued(void);
 /* From now on signals that somebody sends us go on to signals_child(); what the terminal sends, it gets by itself. */
 void signals_forward(void);
 /* The process they go to; 0 = none yet: they wait for it. */

@@ -9,5 +9,6 @@ libreport_a_SOURCES = src/report/report.h src/report/formats.c src/report/model.
 	src/report/write_pprof.c src/report/write_csv.c
 # Programs that read the reports find their schemas beside the tool.
 schemadir = $(pkgdatadir)/schema
-dist_schema_DATA = docs/schema/inferscope-dump-1.schema.json docs/schema/inferscope-report-1.schema.json docs/schema/inferscope-events-1.schema.json
+dist_schema_DATA = docs/schema/inferscope-dump-1.schema.json docs/schema/inferscope-error-1.schema.json docs/schema/inferscope-events-1.schema.json \
+	docs/schema/inferscope-report-1.schema.json docs/schema/inferscope-top-1.schema.json
 EXTRA_DIST += docs/report.md docs/exports.md

@@ -5,7 +5,9 @@ libsession_a_SOURCES = \
 	src/session/counters.c src/session/state.h \
 	src/session/drain.c src/session/drain.h \
 	src/session/handshake.c src/session/handshake.h \
+	src/session/live.c src/session/live.h \
 	src/session/natives.c src/session/natives.h \
+	src/session/nvml.c src/session/nvml.h \
 	src/session/observe.c src/session/observe.h \
 	src/session/pool.c src/session/pool.h \
 	src/session/record.c \
@@ -19,6 +21,7 @@ libsession_a_SOURCES = \
 	src/session/spool.c src/session/spool.h \
 	src/session/stacks.c src/session/stacks.h \
 	src/session/syscalls.c src/session/syscalls.h \
+	src/session/tally.c src/session/tally.h \
 	src/session/watch.c src/session/watch.h
 
 # The collector goes into the attacher as bytes, without the debug information that the target has no use for.

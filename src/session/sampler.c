@@ -32,7 +32,7 @@ struct sampler {
 	bool joined;
 	pthread_mutex_t lock;          /* of all below */
 	pthread_cond_t changed;
-	bool stop, ended;
+	bool stop, ended, paused, looking;
 	struct event_builder ready;
 	struct sampler_totals totals;
 };
@@ -74,6 +74,8 @@ static void hand_over(struct sampler *sampler, uint64_t every_ns)
 	pthread_mutex_lock(&sampler->lock);
 	sampler->totals.ways = sampler->ways;
 	event_builder_move(&sampler->ready, &sampler->building);
+	sampler->totals.looks++;
+	sampler->totals.failed = sampler->watch.failed;
 	sampler->totals.samples = sampler->watch.samples;
 	sampler->totals.torn = pyreader_torn(sampler->reader);
 	sampler->totals.every_ns = every_ns;
@@ -83,17 +85,23 @@ static void hand_over(struct sampler *sampler, uint64_t every_ns)
 	pthread_mutex_unlock(&sampler->lock);
 }
 
-/* Sleeps until DUE. False: told to stop. */
+/* Sleeps until DUE, or as long as it is paused. False: told to stop. */
 static bool sleep_until(struct sampler *sampler, uint64_t due_ns)
 {
 	struct timespec due = { (time_t)(due_ns / 1000000000), (long)(due_ns % 1000000000) };
-	bool stop;
+	bool stop, paused = false;
 
 	pthread_mutex_lock(&sampler->lock);
-	while (!sampler->stop && pthread_cond_timedwait(&sampler->changed, &sampler->lock, &due) == 0)
-		;
+	sampler->looking = false;
+	pthread_cond_broadcast(&sampler->changed);
+	while (!sampler->stop && (sampler->paused ? pthread_cond_wait(&sampler->changed, &sampler->lock) : pthread_cond_timedwait(&sampler->changed, &sampler->lock, &due)) == 0)
+		paused = paused || sampler->paused;
 	stop = sampler->stop;
+	sampler->looking = !stop;
 	pthread_mutex_unlock(&sampler->lock);
+	/* What happened meanwhile nobody knows. */
+	for (size_t i = 0; paused && i < sampler->census.count; i++)
+		sampler->census.threads[i].looked_ns = 0;
 	return !stop;
 }
 
@@ -202,6 +210,7 @@ int sampler_open(const struct sampler_settings *settings, struct sampler **out, 
 		goto out;
 	sampler->watch = (struct watch){ .census = &sampler->census, .reader = sampler->reader, .stacks = sampler->stacks, .builder = &sampler->building, .clock = settings->clock, .tsc = settings->tsc };
 	sampler->totals.every_ns = interval(sampler);
+	sampler->looking = true;
 	if (start(sampler, err) < 0)
 		goto out;
 	*out = sampler;
@@ -233,10 +242,28 @@ struct sampler_totals sampler_totals(struct sampler *sampler)
 	return totals;
 }
 
-static bool end_within(struct sampler *sampler, uint64_t wait_ms)
+static struct timespec time_after(uint64_t wait_ms)
 {
 	uint64_t due_ns = clock_monotonic_ns() + wait_ms * MS;
-	struct timespec due = { (time_t)(due_ns / 1000000000), (long)(due_ns % 1000000000) };
+
+	return (struct timespec){ (time_t)(due_ns / 1000000000), (long)(due_ns % 1000000000) };
+}
+
+void sampler_pause(struct sampler *sampler, bool paused)
+{
+	struct timespec due = time_after(STOP_WAIT_MS);
+
+	pthread_mutex_lock(&sampler->lock);
+	sampler->paused = paused;
+	pthread_cond_broadcast(&sampler->changed);
+	while (paused && sampler->looking && !sampler->ended && pthread_cond_timedwait(&sampler->changed, &sampler->lock, &due) == 0)
+		;
+	pthread_mutex_unlock(&sampler->lock);
+}
+
+static bool end_within(struct sampler *sampler, uint64_t wait_ms)
+{
+	struct timespec due = time_after(wait_ms);
 	bool ended;
 
 	if (sampler->joined)

@@ -30,7 +30,7 @@ struct sampler_ways {
 struct sampler_totals {
 	struct sampler_ways ways;
 	struct natives_totals natives;
-	uint64_t samples, torn;
+	uint64_t looks, failed, samples, torn; /* failed: the interpreter could not be read */
 	uint64_t cost_ns;  /* CPU time of all looks, names included */
 	uint64_t every_ns; /* between two looks at present: the sampler lowers its rate where a look takes long */
 };
@@ -40,6 +40,8 @@ int sampler_open(const struct sampler_settings *settings, struct sampler **out, 
 /* Moves the events of all looks so far to the end of BUILDER. */
 void sampler_take(struct sampler *sampler, struct event_builder *builder);
 struct sampler_totals sampler_totals(struct sampler *sampler);
+/* While PAUSED no look begins; waits for the one in progress, but not for long. */
+void sampler_pause(struct sampler *sampler, bool paused);
 /* No look begins after this; waits for the one in progress, but not for long. False: it still goes on. Accepts NULL. */
 bool sampler_stop(struct sampler *sampler);
 /* Stops, and waits longer. What a look that does not end still uses is left to it, for ever. */

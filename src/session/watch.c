@@ -96,8 +96,8 @@ static void look_at_python(struct watch *watch)
 		thread->python = thread->stack = 0;
 		thread->holds_gil = false;
 	}
-	if (wanted)
-		pyreader_stacks(watch->reader, take_python, watch);
+	if (wanted && pyreader_stacks(watch->reader, take_python, watch) < 0)
+		watch->failed++;
 }
 
 /* tid of the thread that holds the GIL, 0 = not seen. */

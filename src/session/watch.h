@@ -22,7 +22,7 @@ struct watch {
 	uint64_t weight_max_ns;     /* a longer time nobody knows */
 	struct seen_thread **due;   /* of this look; room for CAPACITY */
 	size_t due_count, capacity;
-	uint64_t samples;
+	uint64_t samples, failed;   /* failed: looks that could not read the interpreter */
 };
 
 void watch_done(struct watch *watch);

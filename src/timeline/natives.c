@@ -8,14 +8,15 @@ enum { REFINE_FRAMES = 24, MATCH_SAMPLES = 3 };
 #define MATCH_SHARE 0.8
 
 /* Files, by the beginning of their names, whose functions are the interpreter's own machinery. */
-static const char *const runtime_modules[] = { "python", "libpython", "libc.so", "libc-2.", "libpthread", "ld-linux", "ld-2.", "[vdso]", "libinferscope-collector" };
+static const char *const runtime_modules[] = {
+#define NATIVE_MODULE(begin) begin,
+#include "abi/native.def"
+};
 
-/* Functions of the interpreter, by the beginning of their names, that mean more than that. CPython 3.8 to 3.15. */
+/* Functions of the interpreter, by the beginning of their names, that mean more than that. */
 static const struct { const char *name; enum native_role role; } runtime_functions[] = {
-	{ "cfunction_vectorcall_", NATIVE_DISPATCH }, { "cfunction_call", NATIVE_DISPATCH }, { "method_vectorcall_", NATIVE_DISPATCH }, { "PyCFunction_Call", NATIVE_DISPATCH },
-	{ "_PyCFunction_FastCall", NATIVE_DISPATCH }, { "_PyMethodDef_RawFastCall", NATIVE_DISPATCH }, { "_PyMethodDescr_FastCallKeywords", NATIVE_DISPATCH },
-	{ "gc_collect", NATIVE_FOREIGN },
-	{ "take_gil", NATIVE_WAITING }, { "PyEval_RestoreThread", NATIVE_WAITING }, { "PyEval_AcquireThread", NATIVE_WAITING },
+#define NATIVE_FUNCTION(begin, role) { begin, NATIVE_##role },
+#include "abi/native.def"
 };
 
 /* What a thread does in a function, wherever that lies; BLOCKED: only when it does not run. */
