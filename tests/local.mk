@@ -4,6 +4,7 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 AM_TESTS_ENVIRONMENT = SRCDIR="$(abs_top_srcdir)" BUILD="$(abs_top_builddir)" CC="$(CC)"; export SRCDIR BUILD CC;
 dist_noinst_SCRIPTS += tests/coverage
 include tests/lint/local.mk
+include tests/simulator/local.mk
 include tests/unit/base.mk
 include tests/unit/trace.mk
 include tests/unit/inject.mk
