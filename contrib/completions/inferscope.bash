@@ -15,9 +15,9 @@ _inferscope()
 	-f|--format) COMPREPLY=($(compgen -W "text md html json events perfetto chrome speedscope collapsed pprof csv " -- "$word")); return ;;
 	esac
 	case "$command" in
-	attach) COMPREPLY=($(compgen -W "$(pgrep python 2>/dev/null) --pid --duration --output --format --trace --force --max-overhead --alternate --hook --c-calls --skip --rate --native --debuginfod --trace-size-mb --gil-timeout --sync-error-margin-us --scope --top --parameter --fail-on --strict --unverified --dry-run --log-level --error-format --color --help " -- "$word")) ;;
-	run) COMPREPLY=($(compgen -f -W "--output --format --trace --force --max-overhead --hook --c-calls --skip --rate --native --debuginfod --trace-size-mb --gil-timeout --sync-error-margin-us --scope --top --parameter --fail-on --strict --unverified --python --module --code --enabled --log-level --error-format --color --help " -- "$word")) ;;
-	analyze) COMPREPLY=($(compgen -f -W "--output --format --force --scope --top --parameter --fail-on --strict --list-metrics --explain --log-level --error-format --color --help " -- "$word")) ;;
+	attach) COMPREPLY=($(compgen -W "$(pgrep python 2>/dev/null) --pid --duration --output --format --trace --force --max-overhead --alternate --hook --c-calls --skip --rate --native --debuginfod --trace-size-mb --gil-timeout --sync-error-margin-us --scope --top --max-report-mb --parameter --fail-on --strict --unverified --dry-run --log-level --error-format --color --help " -- "$word")) ;;
+	run) COMPREPLY=($(compgen -f -W "--output --format --trace --force --max-overhead --hook --c-calls --skip --rate --native --debuginfod --trace-size-mb --gil-timeout --sync-error-margin-us --scope --top --max-report-mb --parameter --fail-on --strict --unverified --python --module --code --enabled --log-level --error-format --color --help " -- "$word")) ;;
+	analyze) COMPREPLY=($(compgen -f -W "--output --format --force --scope --top --max-report-mb --parameter --fail-on --strict --list-metrics --explain --log-level --error-format --color --help " -- "$word")) ;;
 	dump) COMPREPLY=($(compgen -W "--pid --native --unverified --locals --json --log-level --error-format --help " -- "$word")) ;;
 	top) COMPREPLY=($(compgen -W "--pid --duration --rate --native --top --unverified --json --once --refresh --log-level --error-format --help " -- "$word")) ;;
 	dump-trace) COMPREPLY=($(compgen -f -W "--output --force --log-level --error-format --help " -- "$word")) ;;

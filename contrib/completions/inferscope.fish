@@ -31,6 +31,7 @@ complete -c inferscope -n '__fish_seen_subcommand_from attach run' -l gil-timeou
 complete -c inferscope -n '__fish_seen_subcommand_from attach run' -l sync-error-margin-us -r -d 'clock error to assume, and note in the trace, where two clocks cannot be compared'
 complete -c inferscope -n '__fish_seen_subcommand_from attach run analyze' -l scope -r -d 'calls of these functions are requests, with latencies: a qualified name, file.qualified.name or file.py:qualified.name; * fits anything (server.handle)'
 complete -c inferscope -n '__fish_seen_subcommand_from attach run analyze top' -l top -r -d 'rows of the functions table; 0 = as the format likes'
+complete -c inferscope -n '__fish_seen_subcommand_from attach run analyze' -l max-report-mb -r -d 'what an HTML report may have; of more calls than fit, the shortest are left out of its time line, and it says so'
 complete -c inferscope -n '__fish_seen_subcommand_from attach run analyze' -l parameter -r -d 'change a threshold of the analysis'
 complete -c inferscope -n '__fish_seen_subcommand_from attach run analyze' -l fail-on -r -d 'end with status 1 when the verdict is this class (cpu_bound, gpu_bound, memory_bound, balanced, unknown) or a finding has this severity or more (info, low, medium, high)'
 complete -c inferscope -n '__fish_seen_subcommand_from attach run analyze' -l strict -d 'end with status 10 when data are partial'

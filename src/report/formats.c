@@ -7,7 +7,7 @@
 static const struct report_format FORMATS[] = {
 	{ "text", "txt", "for a terminal or a log", write_text },
 	{ "md", "md", "Markdown, small enough for a comment on a pull request", write_md },
-	{ "html", "html", "one self-contained page, no network, no script", write_html },
+	{ "html", "html", "one self-contained page with time line and flame graph, no network", write_html },
 	{ "json", "json", "everything, for programs: docs/schema/inferscope-report-1.schema.json", write_json },
 	{ "events", "events.json", "every call and event with its times, as JSON", write_events },
 	{ "perfetto", "pftrace", "every call on a time line, for ui.perfetto.dev", write_perfetto },

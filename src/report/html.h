@@ -1,9 +1,13 @@
-/* What the parts of the HTML writer share. Everything foreign goes through html_add(). */
+/* What the parts of the HTML writer share. Everything foreign goes through html_add(), or as JSON through text_add_json(). */
 #ifndef INFERSCOPE_REPORT_HTML_H
 #define INFERSCOPE_REPORT_HTML_H
 
+#include "report/html_pack.h"
 #include "report/model.h"
 #include "report/name.h"
+
+/* The page's style and script: src/report/html/, embedded when the program is built. */
+extern const char HTML_CSS[], HTML_JS[];
 
 /* BYTES cut to COLUMNS and escaped, for text or a quoted attribute. */
 void html_add(struct text *out, const char *bytes, size_t columns, unsigned flags);
@@ -11,7 +15,40 @@ void html_add(struct text *out, const char *bytes, size_t columns, unsigned flag
 void html_add_name(struct text *out, const char *name, size_t columns);
 /* file:line, small; nothing when it is not known. */
 void html_add_place(struct text *out, const char *file, uint32_t line, size_t columns);
-/* Flame graphs of the busiest threads and the call tree: html_tree.c. */
-void html_add_stacks(struct text *out, const struct report *report);
+/* A bar of all parts; its label says the same to those who cannot see it. */
+void html_add_stack(struct text *out, const double pct[PART_COUNT], bool thin);
+
+/* Sections, each a file of its own. */
+void html_add_findings(struct text *out, const struct report *report);
+void html_add_functions(struct text *out, const struct report *report);
+void html_add_threads(struct text *out, const struct report *report);
+void html_add_gil(struct text *out, const struct report *report);
+void html_add_stacks(struct text *out, const struct report *report); /* flame graphs of the busiest threads and the call tree */
+void html_add_environment(struct text *out, const struct report *report);
+void html_add_glossary(struct text *out);
+
+/*
+ * The slices of the time line: one pass over the trace, two when it has so many that short ones must go. What lies on one line (the calls of a
+ * thread at one depth, the kernels of a stream) is a row; rows and the names of their slices are told by the model, after them.
+ */
+enum slice_group { SLICES_CALLS = 0, SLICES_SCOPES, SLICES_SYSCALLS, SLICES_API, SLICES_STREAM, SLICES_COPIES, SLICES_SYNC, SLICES_STATES, SLICES_GIL, SLICES_MARKS };
+struct slice_row { enum slice_group group; uint32_t a, b, depth; /* thread and lane of the trace; or device and stream, or direction of copies */ };
+struct slices_said {
+	const struct slice_row *rows;
+	size_t row_count, label_count;
+	const struct strings *labels;      /* of everything that is no call; ids */
+	uint64_t calls, calls_left_out, others, others_left_out;
+	uint64_t least_ns;                 /* shorter calls were left out; 0 = none */
+	uint32_t depth_max;                /* deeper ones too */
+};
+struct slices;
+/* Writes all into PACK; LIMIT is in bytes before compression. NULL with err on failure; SLICES owns what *said points at. */
+struct slices *slices_write(const struct report *report, struct pack *pack, uint64_t limit, struct slices_said *said, struct error *err);
+void slices_free(struct slices *slices);
+
+/* The call tree, as columns in PACK. Returns how many nodes were left out. */
+size_t html_pack_tree(const struct report *report, struct pack *pack);
+/* Everything else the page's script needs, as JSON. */
+void html_add_model(struct text *out, const struct report *report, const struct slices_said *said, size_t nodes_left_out);
 
 #endif

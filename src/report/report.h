@@ -10,6 +10,7 @@ struct report_options {
 	bool colour;           /* text only */
 	uint32_t width;        /* text only; 0 = 80 */
 	bool unicode;          /* text only: bars of block characters */
+	uint32_t max_report_mb; /* html only: what the file may have; 0 = 25 */
 	const char *const *files; /* summary only: files that were written, NULL-terminated, or NULL */
 };
 

@@ -10,6 +10,7 @@ libtimeline_a_SOURCES = \
 	src/timeline/gpu_idle.c \
 	src/timeline/gpu_streams.c \
 	src/timeline/intervals.c \
+	src/timeline/moments.c \
 	src/timeline/names.c \
 	src/timeline/natives.c \
 	src/timeline/partition.c \

@@ -128,6 +128,7 @@ struct sample {
 	uint32_t node; /* the innermost call that was open then, NONE = not known */
 	bool running;
 	uint8_t state; /* enum thread_state */
+	uint32_t holder; /* of the GIL while this one waited for it: tid, 0 = not known */
 };
 struct gil_build { uint32_t holder, waiter; /* tid, index of the thread */ uint64_t ns, samples; };
 struct counter_build { uint32_t name; struct counter out; };
@@ -318,6 +319,8 @@ void scopes_build(struct timeline_private *p); /* after functions are exported *
 uint64_t middle_of(uint64_t *items, size_t count);
 /* Sorted: the element that PERCENT of them do not exceed. 0 of none. */
 uint64_t percentile_of(const uint64_t *sorted, size_t count, unsigned percent);
+/* moments.c: what samples saw each thread do. After totals_build(). */
+void moments_build(struct timeline_private *p);
 
 /* totals.c: fills timeline's arrays from all the above. */
 void totals_build(struct timeline_private *p);

@@ -103,6 +103,7 @@ int timeline_build_scoped(struct trace *trace, const struct scope_patterns *patt
 	counted_share(p);
 	natives_split(p);
 	totals_build(p);
+	moments_build(p);
 	if (p->failed) {
 		fail(err, ERR_MEMORY, "building the timeline: out of memory");
 		goto out;

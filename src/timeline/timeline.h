@@ -163,6 +163,9 @@ struct scope_latency {
 	uint64_t p50_ns, p95_ns, p99_ns, max_ns, max_at_ns;
 };
 
+/* A stretch in which samples saw THREAD in one state. HOLDER: index of the thread that held the GIL meanwhile, where it waited for it. */
+struct moment { uint64_t start_ns, end_ns; uint32_t thread, holder; /* UINT32_MAX = not known */ enum thread_state state; };
+
 struct window { uint64_t start_ns, end_ns; uint32_t reason; /* why it ended; enum window_reason */ };
 
 struct process {
@@ -192,7 +195,7 @@ struct timeline {
 	uint64_t start_ns;     /* absolute CLOCK_MONOTONIC; 0 of all other times */
 	uint64_t duration_ns;  /* of the measurement: first WINDOW_ON or first reading to the end */
 	uint64_t start_unix_ns;
-	size_t function_count, node_count, thread_count, window_count, process_count, counter_count, capture_count, slot_count, device_count, gil_wait_count, throttle_count, scope_count;
+	size_t function_count, node_count, thread_count, window_count, process_count, counter_count, capture_count, slot_count, device_count, gil_wait_count, throttle_count, scope_count, moment_count;
 	const struct function *functions; /* sorted: self_ns descending, then name, file, line */
 	const struct tree_node *nodes;    /* parents before children */
 	const struct thread *threads;     /* sorted by tid */
@@ -207,6 +210,7 @@ struct timeline {
 	uint64_t scopes_open_ns;          /* at least one of any name was open */
 	const struct gil_wait *gil_waits; /* longest first */
 	const struct throttle_change *throttles; /* as they came */
+	const struct moment *moments;     /* by thread, then time; they do not overlap; none without samples */
 	bool native_split;                /* CPU time is split into Python and native; else all of a Python thread's is called Python */
 	double coverage;                  /* hooks on / duration */
 	struct timeline_quality quality;

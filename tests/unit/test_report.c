@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/html_pack.h"
 #include "report/model.h"
 #include "report/name.h"
 #include "report/quantity.h"
@@ -108,6 +109,25 @@ static void expect_golden(const struct text *out, const char *name)
 	free(golden);
 }
 
+/* Style, script and packed columns have tests of their own; the golden page has what the writer says. */
+static void cut_between(struct text *out, const char *from, const char *to)
+{
+	char *at = out->data, *begin, *end;
+
+	while ((begin = strstr(at, from)) && (end = strstr(begin, to))) {
+		at = begin + strlen(from);
+		memmove(at, end, out->length - (size_t)(end - out->data) + 1);
+		out->length -= (size_t)(end - at);
+	}
+}
+
+static void cut_page(struct text *out)
+{
+	cut_between(out, "<style>", "</style>");
+	cut_between(out, "<script>", "</script>");
+	cut_between(out, "id=\"slices\">", "</script>");
+}
+
 static void expect_format_golden(bool hostile, const char *format, const char *name)
 {
 	struct fixture fixture;
@@ -117,6 +137,8 @@ static void expect_format_golden(bool hostile, const char *format, const char *n
 	if (hostile)
 		fixture_make_hostile(&fixture);
 	out = written(&fixture, format);
+	if (!strcmp(format, "html"))
+		cut_page(&out);
 	expect_golden(&out, name);
 	text_done(&out);
 }
@@ -265,7 +287,7 @@ static void make_huge(struct fixture *fixture, char *megabyte)
 
 Test(report_bounds, ten_thousand_functions_with_megabyte_names)
 {
-	static const struct { char format[8]; size_t bytes_max, lines_max; } limits[] = { { "text", 60000, 300 }, { "md", 65000, 140 }, { "html", 900000, SIZE_MAX }, { "json", 24000000, SIZE_MAX } };
+	static const struct { char format[8]; size_t bytes_max, lines_max; } limits[] = { { "text", 60000, 300 }, { "md", 65000, 140 }, { "html", 4600000, SIZE_MAX }, { "json", 24000000, SIZE_MAX } };
 	static char megabyte[(1 << 20) + 1];
 	struct fixture fixture;
 
@@ -301,17 +323,135 @@ Test(report_bounds, markdown_of_an_ordinary_capture_is_short)
 
 Test(report_html, holds_no_live_markup_of_a_name_and_no_reference)
 {
-	static const char *const forbidden[] = { "<script", "<img", "onerror=alert(1)>", "http://", "https://", "src=\"", "url(", "@import", "\xe2\x80\xae", "<link" };
+	static const char *const forbidden[] = { "<script src", "<img", "onerror=alert(1)>", "http://", "https://", "src=\"", "url(", "@import", "\xe2\x80\xae", "<link" };
+	static const char *const once[] = { "<script>", "<script type=\"application/json\"", "<script type=\"application/octet-stream", "<!--" };
 	struct fixture fixture;
 	struct text out;
+	size_t ends = 0;
 
 	fixture_init(&fixture);
 	fixture_make_hostile(&fixture);
 	out = written(&fixture, "html");
 	for (size_t i = 0; i < sizeof forbidden / sizeof *forbidden; i++)
 		cr_assert_null(strstr(out.data, forbidden[i]), "%s", forbidden[i]);
+	for (size_t i = 0; i < sizeof once / sizeof *once; i++)
+		cr_assert(strstr(out.data, once[i]) && !strstr(strstr(out.data, once[i]) + 1, once[i]), "%s", once[i]);
+	for (const char *at = out.data; (at = strstr(at, "</script")); at++)
+		ends++;
+	cr_assert_eq(ends, 3);
 	cr_assert_eq(strncmp(out.data, "<!DOCTYPE html><!-- InferScope report -->", 41), 0);
-	cr_assert_not_null(strstr(out.data, "content=\"default-src 'none'; style-src 'unsafe-inline'\""));
+	cr_assert_not_null(strstr(out.data, "content=\"default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:\""));
+	text_done(&out);
+}
+
+/* The columns of a page, unpacked. */
+static struct text columns_of(const struct text *page)
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	const char *at = strstr(page->data, "id=\"slices\">") + 12;
+	struct text packed, plain;
+	z_stream stream = { 0 };
+	uint32_t bits = 0;
+
+	text_init(&packed);
+	text_init(&plain);
+	for (unsigned count = 1; *at != '<' && *at != '='; at++, count++) {
+		bits = bits << 6 | (uint32_t)(strchr(digits, *at) - digits);
+		if (count % 4 != 1) {
+			char byte = (char)(bits >> (count % 4 == 2 ? 4 : count % 4 == 3 ? 2 : 0));
+
+			text_add(&packed, &byte, 1);
+		}
+	}
+	cr_assert_eq(inflateInit2(&stream, 15 + 16), Z_OK);
+	stream.next_in = (unsigned char *)packed.data;
+	stream.avail_in = (unsigned)packed.length;
+	for (int status = Z_OK; status == Z_OK;) {
+		unsigned char part[4096];
+
+		stream.next_out = part;
+		stream.avail_out = sizeof part;
+		status = inflate(&stream, Z_NO_FLUSH);
+		cr_assert(status == Z_OK || status == Z_STREAM_END, "%d", status);
+		text_add(&plain, part, sizeof part - stream.avail_out);
+	}
+	inflateEnd(&stream);
+	text_done(&packed);
+	return plain;
+}
+
+static uint64_t column_number(const struct text *columns, size_t *at)
+{
+	uint64_t number = 0;
+	unsigned shift = 0;
+
+	do {
+		cr_assert_lt(*at, columns->length);
+		number |= (uint64_t)(columns->data[*at] & 127) << shift;
+		shift += 7;
+	} while (columns->data[(*at)++] & 128);
+	return number;
+}
+
+/* How many slices the records hold, and the sum of their lengths. */
+static size_t count_slices(const struct text *columns, uint64_t *length_ns)
+{
+	size_t at = 0, slices = 0;
+	uint64_t record;
+
+	*length_ns = 0;
+	while ((record = column_number(columns, &at)) != PACK_END) {
+		uint64_t row = record == PACK_SLICES ? column_number(columns, &at) : 0, count = column_number(columns, &at);
+		uint64_t mask = record == PACK_SLICES ? column_number(columns, &at) : 0, fields = record == PACK_TREE ? 6 : 3 + (mask & 1) + (mask >> 1);
+
+		cr_assert_lt(row, 64);
+		for (uint64_t field = 0; field < fields; field++)
+			for (uint64_t i = 0; i < count; i++) {
+				uint64_t number = column_number(columns, &at);
+
+				if (record == PACK_SLICES && field == 1)
+					*length_ns += number;
+			}
+		slices += record == PACK_SLICES ? count : 0;
+	}
+	cr_assert_eq(at, columns->length);
+	return slices;
+}
+
+Test(report_html, has_every_slice_with_its_length)
+{
+	struct fixture fixture;
+	struct text out, columns;
+	uint64_t length_ns;
+
+	fixture_init(&fixture);
+	out = written(&fixture, "html");
+	columns = columns_of(&out);
+	cr_assert_eq(count_slices(&columns, &length_ns), 8); /* all of INTERVALS but the end of a scope */
+	cr_assert_eq(length_ns, 1000333 + 3999001 + 5999500 + (30000000000 - 7000000) + 0 + 100001 + 50000 + 3999001);
+	text_done(&columns);
+	text_done(&out);
+}
+
+Test(report_html, is_no_larger_than_it_may_be_and_says_what_it_left_out)
+{
+	struct fixture fixture;
+	struct text out, columns;
+	uint64_t length_ns;
+	char *said;
+
+	fixture_init(&fixture);
+	fixture.options.max_report_mb = 5;
+	interval_passes = 200000;
+	fixture.timeline.quality.events = interval_passes * 9;
+	out = written(&fixture, "html");
+	columns = columns_of(&out);
+	cr_assert_leq(out.length, 5000000);
+	cr_assert_lt(count_slices(&columns, &length_ns), 200000);
+	said = strstr(out.data, "\"thinned\":{\"calls\":600000,\"calls_left_out\":");
+	cr_assert_not_null(said);
+	cr_assert_gt(atoi(strstr(said, "left_out") + 10), 400000);
+	text_done(&columns);
 	text_done(&out);
 }
 

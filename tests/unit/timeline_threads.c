@@ -148,3 +148,20 @@ Test(timeline_threads, call_a_read_that_lasts_all_of_a_short_capture_idle)
 
 	cr_assert_eq(t->threads[0].idle_ns, 1500000000);
 }
+
+Test(timeline_threads, moments_are_what_samples_saw_and_end_where_the_next_begins)
+{
+	struct timeline *timeline = timeline_from_text(META ON(0) NAMES "90 window_off reason=3\n" SESSION
+		"0 thread ref=7 start_ticks=0 name=\"main\"\n0 thread ref=8 start_ticks=0 name=\"pool\"\n"
+		"10 sample ref=0 tid=7 state=1 weight_ns=10\n20 sample ref=0 tid=7 state=1 weight_ns=10\n30 sample ref=0 tid=7 state=5 weight_ns=20\n"
+		"40 gil ref=8 holder=7\n40 sample ref=0 tid=8 state=3 weight_ns=10\n");
+
+	cr_assert_eq(timeline->moment_count, 3);
+	cr_assert_eq(timeline->moments[0].start_ns, 10);
+	cr_assert_eq(timeline->moments[0].end_ns, 30);
+	cr_assert_eq(timeline->moments[0].state, THREAD_PYTHON);
+	cr_assert_eq(timeline->moments[1].end_ns, 50);
+	cr_assert_eq(timeline->moments[2].thread, 1);
+	cr_assert_eq(timeline->moments[2].holder, 0);
+	cr_assert_eq(timeline->moments[0].holder, UINT32_MAX);
+}

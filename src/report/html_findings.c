@@ -1,0 +1,79 @@
+/* The section of findings: one card each, those of weight open, with evidence, places and advice. */
+#include <math.h>
+
+#include "report/html.h"
+
+enum { FINDINGS_MAX = 50, FINDING_NAME = 64 };
+
+static void add_evidence(struct text *out, const struct finding_report *finding)
+{
+	if (!finding->evidence_count)
+		return;
+	text_add_string(out, "<div><h4>Evidence</h4><table><tbody>");
+	for (size_t i = 0; i < finding->evidence_count && i < 8; i++) {
+		const struct evidence *evidence = &finding->evidence[i];
+
+		text_add_string(out, "<tr><td>");
+		html_add(out, evidence->metric, 60, 0);
+		text_printf(out, "</td><td class=\"n\"><b>%s</b></td><td class=\"n soft\">", quantity_of(evidence->value, evidence->unit, 0).text);
+		if (*evidence->op && isfinite(evidence->threshold)) {
+			html_add(out, evidence->op, 4, NAME_HEAD);
+			text_printf(out, " %s", quantity_of(evidence->threshold, evidence->unit, 0).text);
+		}
+		text_add_string(out, "</td></tr>");
+	}
+	text_add_string(out, "</tbody></table></div>");
+}
+
+static void add_finding(struct text *out, const struct finding_report *finding, bool open)
+{
+	const char *severity = severity_name(finding->severity);
+
+	text_printf(out, "<details class=\"finding\"%s><summary><span class=\"chip s-%s\">%s</span><strong class=\"title\">", open ? " open" : "", severity, severity);
+	html_add(out, finding->title, 200, NAME_HEAD);
+	text_add_string(out, "</strong><span class=\"win\">");
+	if (finding->recoverable_ns)
+		text_printf(out, "<b>%s</b><small>%s recoverable</small>", quantity_pct(finding->recoverable_pct, QUANTITY_ABOUT).text, quantity_ns(finding->recoverable_ns, QUANTITY_ABOUT).text);
+	text_add_string(out, "</span></summary><div class=\"body\">");
+	if (finding->location_count) {
+		text_add_string(out, "<div><h4>Where</h4><ul class=\"places\">");
+		for (size_t i = 0; i < finding->location_count && i < 5; i++) {
+			text_add_string(out, "<li class=\"fn\">");
+			html_add_name(out, finding->locations[i].function, FINDING_NAME);
+			html_add_place(out, finding->locations[i].file, finding->locations[i].line, FINDING_NAME);
+			text_add_string(out, "</li>");
+		}
+		text_add_string(out, "</ul></div>");
+	}
+	add_evidence(out, finding);
+	text_add_string(out, "<div class=\"do\"><h4>What to do</h4><p>");
+	html_add(out, finding->suggestion, 1000, NAME_HEAD);
+	text_add_string(out, "</p></div><p class=\"soft small\">Rule <code>");
+	html_add(out, finding->rule, 80, 0);
+	text_printf(out, "</code>, version %u, confidence %s</p></div></details>\n", finding->rule_version, quantity_confidence(finding->confidence).text);
+}
+
+void html_add_findings(struct text *out, const struct report *report)
+{
+	const struct analysis *analysis = report->analysis;
+
+	text_printf(out, "<section id=\"findings\"><h2>Findings<small>%zu, most severe first</small></h2>", analysis->finding_count);
+	if (!analysis->finding_count)
+		text_add_string(out, "<p class=\"soft\">None: no rule found anything above its threshold.</p>");
+	for (size_t i = 0; i < analysis->finding_count && i < FINDINGS_MAX; i++)
+		add_finding(out, &analysis->findings[i], i < 3);
+	if (analysis->finding_count > FINDINGS_MAX)
+		text_printf(out, "<p class=\"soft\">And %zu more in the JSON report.</p>", analysis->finding_count - FINDINGS_MAX);
+	if (analysis->not_evaluated_count) {
+		text_printf(out, "<details class=\"more\"><summary>%zu rule%s could not be evaluated</summary><table><tbody>", analysis->not_evaluated_count, analysis->not_evaluated_count == 1 ? "" : "s");
+		for (size_t i = 0; i < analysis->not_evaluated_count && i < 200; i++) {
+			text_add_string(out, "<tr><td><code>");
+			html_add(out, analysis->not_evaluated[i].rule, 80, 0);
+			text_add_string(out, "</code></td><td>");
+			html_add(out, analysis->not_evaluated[i].reason, 300, NAME_HEAD);
+			text_add_string(out, "</td></tr>");
+		}
+		text_add_string(out, "</tbody></table></details>");
+	}
+	text_add_string(out, "</section>\n");
+}
