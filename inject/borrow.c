@@ -29,6 +29,7 @@ static void fill_window(struct attempt *attempt, const struct candidate *thread)
 	window->inner_tid = thread->inner_tid;
 	window->tid_offset = target->facts.tid_offset;
 	window->memory_fd = attempt->memory_fd;
+	snprintf(window->fd_folder, sizeof window->fd_folder, "%.40s/%d/fd/", target->procfs.root, (int)target->pid);
 	window->slot_entry = attempt->slot.addr + STUB_ENTRY_OFFSET;
 	window->slot_saved = attempt->slot.addr + STUB_DATA_OFFSET;
 	window->single_thread_flag = target->single_thread_flag;
@@ -148,7 +149,7 @@ static void describe_thread(const struct attempt *attempt, const struct candidat
 		snprintf(receipt->thread_state, sizeof receipt->thread_state, "running");
 	else
 		snprintf(receipt->thread_state, sizeof receipt->thread_state, "%s%s",
-		         resume_call_name((long)window->regs.orig_rax, name, sizeof name), window->repaired ? " restarted" : "");
+		         resume_call_name((long)window->regs.orig_rax, name, sizeof name), window->repaired ? " restarted" : window->part ? " continued" : "");
 }
 
 static int run_window(struct attempt *attempt, const struct candidate *thread, struct error *err)

@@ -17,6 +17,7 @@
 #include "inject/resume.h"
 #include "inject/seccomp.h"
 #include "inject/steps.h"
+#include "inject/threads.h"
 #include "inject/tracee.h"
 
 /* Newer than some build machines' headers. */
@@ -72,7 +73,7 @@ static bool in_rseq(struct window *window)
  * While malloc believes in one thread it takes no locks, and part of its work is not even atomic. The stub tells it otherwise, which
  * only helps from its next call on: so not from within this one.
  */
-static bool in_lockless_libc(struct window *window)
+static bool in_lockless_libc(struct window *window, const struct resume *resume)
 {
 	unsigned char single = 0;
 	uint32_t multiple;
@@ -82,7 +83,7 @@ static bool in_lockless_libc(struct window *window)
 		return true;
 	if (!single && multiple)
 		return false;
-	if (tracee_was_waiting(&window->regs))
+	if (resume->restarts)
 		return false;
 	for (int i = 0; i < 4; i++)
 		if (window->regs.rip >= window->libc_text[i][0] && window->regs.rip < window->libc_text[i][1])
@@ -141,6 +142,29 @@ static int64_t watched_ms(const struct window *window)
 	return (int64_t)((window->interrupted_ns - window->watched_since_ns) / NS_PER_MS);
 }
 
+/* Is the descriptor of the call no file proper? */
+static bool on_stream(const struct window *window)
+{
+	char path[sizeof window->fd_folder + 12], digits[12], name[16];
+	unsigned fd = (unsigned)window->regs.rdi;
+	size_t length = 0, count = 0;
+	long got;
+
+	for (; window->fd_folder[length]; length++)
+		path[length] = window->fd_folder[length];
+	do
+		digits[count++] = (char)('0' + fd % 10);
+	while ((fd /= 10) != 0);
+	while (count > 0)
+		path[length++] = digits[--count];
+	path[length] = '\0';
+	got = raw_call(SYS_readlink, (long)path, (long)name, sizeof name - 1, 0, 0, 0);
+	if (got <= 0)
+		return false;
+	name[got] = '\0';
+	return descriptor_is_stream(name);
+}
+
 static enum outcome judge_seccomp(struct window *window)
 {
 	for (long i = 0; ; i++) {
@@ -190,7 +214,10 @@ static enum outcome check(struct window *window, uint64_t *blocked, struct resum
 	step(window, STEP_REGISTERS);
 	window->watched_ms = tracee_was_waiting(&window->regs) ? watched_ms(window) : 0;
 	resume_plan(&window->regs, window->watched_ms, resume);
+	if (resume->part_done && !on_stream(window))
+		resume->part_done = resume->heeds_signals = resume->restarts = 0;
 	window->repaired = resume->repaired;
+	window->part = resume->part_done != 0;
 	error = raw_ptrace(PTRACE_GETSIGMASK, window->tid, 8, blocked);
 	if (error < 0)
 		return end_with(window, WINDOW_FAILED, (int)-error);
@@ -201,7 +228,7 @@ static enum outcome check(struct window *window, uint64_t *blocked, struct resum
 		return end_with(window, WINDOW_ODD_THREAD, 0);
 	if (in_rseq(window))
 		return retry(window, REASON_RSEQ);
-	if (in_lockless_libc(window))
+	if (in_lockless_libc(window, resume))
 		return retry(window, REASON_LIBC);
 	return window->seccomp ? judge_seccomp(window) : GO_ON;
 }
@@ -226,7 +253,8 @@ static enum outcome hand_over(struct window *window, uint64_t blocked, const str
 	uint64_t all = UINT64_MAX;
 	struct stub_saved saved = {
 		r->r15, r->r14, r->r13, r->r12, r->rbp, r->rbx, r->r11, resume->r10, r->r9, r->r8, resume->rax, r->rcx, r->rdx, r->rsi, r->rdi,
-		resume->rip, resume->interrupted_rip, blocked,
+		resume->rip, resume->interrupted_rip, resume->interrupted_rax,
+		resume->part_done, r->orig_rax, r->rsi + resume->part_done, r->rdx - resume->part_done, blocked,
 		resume->heeds_signals ? window->signals_caught & ~blocked : 0, resume->ask_restart, (uint64_t)window->tid
 	};
 	struct user_regs_struct entry = *r;

@@ -46,6 +46,7 @@ struct window {
 	pid_t inner_tid;
 	uint32_t tid_offset;
 	int memory_fd;  /* /proc/PID/mem */
+	char fd_folder[64]; /* /proc/PID/fd/ */
 	int status_fd;  /* /proc/PID/task/TID/status, or -1: nothing is known of how long it waits */
 	uint64_t slot_entry, slot_saved;
 	uint64_t single_thread_flag;
@@ -73,6 +74,7 @@ struct window {
 	uint64_t interrupted_ns;         /* CLOCK_MONOTONIC, for the last try */
 	struct user_regs_struct regs;
 	bool repaired;
+	bool part; /* the stub makes the rest of its call */
 	int64_t watched_ms;
 	uint64_t rseq_offset; /* of its rseq area from fs base; valid if rseq_known */
 	bool rseq_known;

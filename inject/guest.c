@@ -28,10 +28,12 @@ static int wait_for_raw_thread(struct attempt *attempt, struct control *control,
 
 	for (;; nap = nap < 500 ? nap + 10 : nap) {
 		bool mapped = read_control(attempt, control) == 0 && control->attach_id == attempt->attach_id;
+		/* The rest of its call may last for ever; it will not touch what the raw thread gives back. */
+		bool passed = mapped && (control->done || (attempt->window->part && control->clone_result));
 
-		if (mapped && control->done && control->clone_result < 0)
+		if (passed && control->clone_result < 0)
 			return fail(err, ERR_INJECT, "cannot attach to %d: no thread could be made in it: %s", pid, strerror((int)-control->clone_result));
-		if (mapped && control->done && control->state == RAW_WAITS)
+		if (passed && control->state == RAW_WAITS)
 			return 0;
 		if (!mapped && !target_alive(attempt->target))
 			return attempt_gone(attempt->target, err);

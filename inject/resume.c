@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 
 /* Kernel-internal results that a tracer sees at a stop. */
@@ -17,61 +18,63 @@
 #ifndef SYS_futex_waitv
 #define SYS_futex_waitv 449
 #endif
-#ifndef SYS_io_uring_enter
-#define SYS_io_uring_enter 426
-#endif
 #ifndef SYS_io_pgetevents
 #define SYS_io_pgetevents 333
 #endif
 
 enum limit { LIMIT_NONE, LIMIT_MS_ARG4, LIMIT_SPEC_ARG3, LIMIT_SPEC_ARG4, LIMIT_SPEC_ARG5, LIMIT_SOCKET };
 
-/* Calls a thread may be stopped in. `prone`: the kernel answers EINTR after a ptrace stop without any handler (signal(7); each
- * row with a test in tests/live/inject was seen on 6.18). Socket calls do so only with SO_RCVTIMEO or SO_SNDTIMEO. */
+/*
+ * How a call takes a ptrace stop without any handler (signal(7); each row with a test in tests/live/inject was seen on 6.18).
+ * EXACT: the kernel restarts it. PRONE: it says EINTR; socket calls only with SO_RCVTIMEO or SO_SNDTIMEO. PARTLY: it says how much it
+ * did so far; LOSSY: the same, and nobody can go on with it. poll's kin with a time limit in read-only memory, and read() of a socket with a limit, say EINTR, too, though they are EXACT.
+ */
+enum manner { EXACT, PRONE, PARTLY, LOSSY };
+
 static const struct call {
 	long nr;
 	const char *name;
-	bool prone;
+	enum manner manner;
 	enum limit limit;
 } calls[] = {
-	{ SYS_futex, "futex", false, LIMIT_NONE },
-	{ SYS_futex_waitv, "futex_waitv", false, LIMIT_NONE },
-	{ SYS_nanosleep, "nanosleep", false, LIMIT_NONE },
-	{ SYS_clock_nanosleep, "clock_nanosleep", false, LIMIT_NONE },
-	{ SYS_restart_syscall, "restart_syscall", false, LIMIT_NONE },
-	{ SYS_poll, "poll", false, LIMIT_NONE },
-	{ SYS_ppoll, "ppoll", false, LIMIT_NONE },
-	{ SYS_select, "select", false, LIMIT_NONE },
-	{ SYS_pselect6, "pselect6", false, LIMIT_NONE },
-	{ SYS_wait4, "wait4", false, LIMIT_NONE },
-	{ SYS_waitid, "waitid", false, LIMIT_NONE },
-	{ SYS_read, "read", false, LIMIT_NONE },
-	{ SYS_readv, "readv", false, LIMIT_NONE },
-	{ SYS_pread64, "pread64", false, LIMIT_NONE },
-	{ SYS_write, "write", false, LIMIT_NONE },
-	{ SYS_writev, "writev", false, LIMIT_NONE },
-	{ SYS_pause, "pause", false, LIMIT_NONE },
-	{ SYS_rt_sigsuspend, "rt_sigsuspend", false, LIMIT_NONE },
-	{ SYS_flock, "flock", false, LIMIT_NONE },
-	{ SYS_fcntl, "fcntl", false, LIMIT_NONE },
-	{ SYS_fsync, "fsync", false, LIMIT_NONE },
-	{ SYS_epoll_wait, "epoll_wait", true, LIMIT_MS_ARG4 },
-	{ SYS_epoll_pwait, "epoll_pwait", true, LIMIT_MS_ARG4 },
-	{ SYS_epoll_pwait2, "epoll_pwait2", true, LIMIT_SPEC_ARG4 },
-	{ SYS_rt_sigtimedwait, "rt_sigtimedwait", true, LIMIT_SPEC_ARG3 },
-	{ SYS_semop, "semop", true, LIMIT_NONE },
-	{ SYS_semtimedop, "semtimedop", true, LIMIT_SPEC_ARG4 },
-	{ SYS_msgsnd, "msgsnd", true, LIMIT_NONE },
-	{ SYS_msgrcv, "msgrcv", true, LIMIT_NONE },
-	{ SYS_io_getevents, "io_getevents", true, LIMIT_SPEC_ARG5 },
-	{ SYS_io_pgetevents, "io_pgetevents", true, LIMIT_SPEC_ARG5 },
-	{ SYS_recvfrom, "recvfrom", true, LIMIT_SOCKET },
-	{ SYS_recvmsg, "recvmsg", true, LIMIT_SOCKET },
-	{ SYS_recvmmsg, "recvmmsg", true, LIMIT_SOCKET },
-	{ SYS_sendto, "sendto", true, LIMIT_SOCKET },
-	{ SYS_sendmsg, "sendmsg", true, LIMIT_SOCKET },
-	{ SYS_accept, "accept", true, LIMIT_SOCKET },
-	{ SYS_accept4, "accept4", true, LIMIT_SOCKET },
+	{ SYS_futex, "futex", EXACT, LIMIT_NONE },
+	{ SYS_futex_waitv, "futex_waitv", EXACT, LIMIT_NONE },
+	{ SYS_nanosleep, "nanosleep", EXACT, LIMIT_NONE },
+	{ SYS_clock_nanosleep, "clock_nanosleep", EXACT, LIMIT_NONE },
+	{ SYS_restart_syscall, "restart_syscall", EXACT, LIMIT_NONE },
+	{ SYS_poll, "poll", EXACT, LIMIT_NONE },
+	{ SYS_ppoll, "ppoll", EXACT, LIMIT_NONE },
+	{ SYS_select, "select", EXACT, LIMIT_NONE },
+	{ SYS_pselect6, "pselect6", EXACT, LIMIT_NONE },
+	{ SYS_wait4, "wait4", EXACT, LIMIT_NONE },
+	{ SYS_waitid, "waitid", EXACT, LIMIT_NONE },
+	{ SYS_read, "read", EXACT, LIMIT_NONE },
+	{ SYS_readv, "readv", EXACT, LIMIT_NONE },
+	{ SYS_pread64, "pread64", EXACT, LIMIT_NONE },
+	{ SYS_write, "write", PARTLY, LIMIT_NONE },
+	{ SYS_writev, "writev", LOSSY, LIMIT_NONE },
+	{ SYS_pause, "pause", EXACT, LIMIT_NONE },
+	{ SYS_rt_sigsuspend, "rt_sigsuspend", EXACT, LIMIT_NONE },
+	{ SYS_flock, "flock", EXACT, LIMIT_NONE },
+	{ SYS_fcntl, "fcntl", EXACT, LIMIT_NONE },
+	{ SYS_epoll_wait, "epoll_wait", PRONE, LIMIT_MS_ARG4 },
+	{ SYS_epoll_pwait, "epoll_pwait", PRONE, LIMIT_MS_ARG4 },
+	{ SYS_epoll_pwait2, "epoll_pwait2", PRONE, LIMIT_SPEC_ARG4 },
+	{ SYS_rt_sigtimedwait, "rt_sigtimedwait", PRONE, LIMIT_SPEC_ARG3 },
+	{ SYS_semop, "semop", PRONE, LIMIT_NONE },
+	{ SYS_semtimedop, "semtimedop", PRONE, LIMIT_SPEC_ARG4 },
+	{ SYS_msgsnd, "msgsnd", PRONE, LIMIT_NONE },
+	{ SYS_msgrcv, "msgrcv", PRONE, LIMIT_NONE },
+	{ SYS_io_getevents, "io_getevents", PRONE, LIMIT_SPEC_ARG5 },
+	{ SYS_io_pgetevents, "io_pgetevents", PRONE, LIMIT_SPEC_ARG5 },
+	{ SYS_recvfrom, "recvfrom", PRONE, LIMIT_SOCKET },
+	{ SYS_recvmsg, "recvmsg", PRONE, LIMIT_SOCKET },
+	{ SYS_recvmmsg, "recvmmsg", PRONE, LIMIT_SOCKET },
+	{ SYS_sendto, "sendto", PARTLY, LIMIT_SOCKET },
+	{ SYS_sendmsg, "sendmsg", LOSSY, LIMIT_SOCKET },
+	{ SYS_sendmmsg, "sendmmsg", LOSSY, LIMIT_SOCKET },
+	{ SYS_accept, "accept", PRONE, LIMIT_SOCKET },
+	{ SYS_accept4, "accept4", PRONE, LIMIT_SOCKET },
 };
 
 static const struct call *call_find(long nr)
@@ -92,6 +95,19 @@ const char *resume_call_name(long nr, char *buffer, unsigned size)
 	return buffer;
 }
 
+/* Has perhaps received a part by now, and nobody can go on with it. */
+static bool waits_for_all(long nr, const uint64_t args[6])
+{
+	switch (nr) {
+	case SYS_recvmsg:
+		return args[2] & MSG_WAITALL;
+	case SYS_recvmmsg:
+		return (args[3] & MSG_WAITALL) || (args[2] > 1 && !(args[3] & MSG_WAITFORONE));
+	default:
+		return false;
+	}
+}
+
 enum thread_kind resume_kind(long nr, const uint64_t args[6], int64_t *timeout_ms)
 {
 	const struct call *call = call_find(nr);
@@ -100,9 +116,9 @@ enum thread_kind resume_kind(long nr, const uint64_t args[6], int64_t *timeout_m
 	/* Stopped in it, connect() says EINTR to a socket with SO_SNDTIMEO and cannot be made again (EALREADY): never. */
 	if (nr == SYS_connect || nr == SYS_vfork)
 		return THREAD_UNFIT;
-	if (!call)
+	if (!call || call->manner == LOSSY || waits_for_all(nr, args))
 		return THREAD_UNKNOWN;
-	if (!call->prone)
+	if (call->manner == EXACT)
 		return THREAD_BLOCKED;
 	switch (call->limit) {
 	case LIMIT_NONE:
@@ -124,12 +140,18 @@ enum thread_kind resume_kind(long nr, const uint64_t args[6], int64_t *timeout_m
 	return THREAD_UNKNOWN;
 }
 
-bool resume_is_prone(long nr)
+bool resume_repeats(long nr)
 {
-	const struct call *call = call_find(nr);
-
 	/* connect() cannot be made again quite as it was (EALREADY for EINPROGRESS), but that is for the case that it times out. */
-	return nr == SYS_connect || (call && call->prone);
+	return nr == SYS_connect || call_find(nr);
+}
+
+bool resume_is_part(const struct user_regs_struct *regs)
+{
+	long nr = (long)regs->orig_rax, result = (long)regs->rax;
+	bool all = nr == SYS_write || nr == SYS_sendto || (nr == SYS_recvfrom && (regs->r10 & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL);
+
+	return all && result > 0 && (uint64_t)result < regs->rdx;
 }
 
 /* What is left of epoll_wait's milliseconds; rounded up, so that it never ends early, and never turned into "at once". */
@@ -146,9 +168,14 @@ void resume_plan(const struct user_regs_struct *regs, int64_t watched_ms, struct
 {
 	long nr = (long)regs->orig_rax, result = (long)regs->rax;
 
-	*out = (struct resume){ .rip = regs->rip, .rax = regs->rax, .r10 = regs->r10, .interrupted_rip = regs->rip };
+	*out = (struct resume){ .rip = regs->rip, .rax = regs->rax, .r10 = regs->r10, .interrupted_rip = regs->rip, .interrupted_rax = (uint64_t)-EINTR };
 	if (nr < 0)
 		return;
+	if (resume_is_part(regs)) {
+		out->part_done = out->interrupted_rax = regs->rax;
+		out->heeds_signals = out->restarts = true;
+		return;
+	}
 	switch (result) {
 	case RESTART_SYS:
 		out->ask_restart = true;
@@ -168,7 +195,7 @@ void resume_plan(const struct user_regs_struct *regs, int64_t watched_ms, struct
 		out->restarts = true;
 		break;
 	case -EINTR:
-		if (!resume_is_prone(nr))
+		if (!resume_repeats(nr))
 			break;
 		out->rip = regs->rip - 2;
 		out->rax = regs->orig_rax;

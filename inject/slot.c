@@ -111,7 +111,7 @@ static enum slot_state state_of_used(const struct target *target, struct slot *s
 	if (slot_thread_lives(target, (pid_t)(uint32_t)control.child) || slot_thread_lives(target, (pid_t)(uint32_t)control.thread))
 		return SLOT_BUSY;
 	slot->scratch = page;
-	/* Never said to be done: in a forked child, whose borrowed thread stayed with its parent. */
+	/* Not said to be done: in the rest of its call for as long as that takes; or in a forked child, whose borrowed thread stayed with its parent. */
 	if (control.done != 1)
 		return is_recent(data) ? SLOT_RESTING : borrowed_is_gone(target, data->saved.borrowed_tid) ? SLOT_FINISHED : SLOT_BUSY;
 	/* Its attacher may still read there; if it was killed, a second of waiting is enough. */

@@ -107,11 +107,16 @@ leave_scratch:
 	mov	edx, 0
 	mov	r10d, 8
 	syscall
+	mov	rcx, [rip + part_done]
+	jrcxz	6f
+	mov	rcx, rbp
+	jrcxz	restore_registers		/* not done: the rest of its call comes, here */
+6:
 	mov	rcx, [rip + scratch]
 	mov	qword ptr [rcx + CONTROL_DONE - BIAS], 1
 	jmp	restore_registers
 restore_mask:
-	mov	ebp, 0
+	mov	rbp, [rip + part_done]		/* no page to say that we are done: without the rest */
 	mov	eax, 14
 	mov	edi, 2
 	lea	rsi, [rip + mask]
@@ -134,11 +139,39 @@ restore_registers:
 	mov	rsi, [rip + saved + 104]
 	mov	rdi, [rip + saved + 112]
 	jrcxz	6f
-	mov	rax, -4				/* -EINTR */
+	mov	rax, [rip + interrupted_rax]
 	mov	rcx, [rip + saved + 88]
 	.byte	0x3e				/* notrack: the place we return to has no endbr */
 	jmp	qword ptr [rip + interrupted_rip]
 6:
+	mov	rcx, [rip + part_done]
+	jrcxz	7f
+	mov	rax, [rip + rest_call]		/* our stop cut the call short: here is its rest, however long it takes */
+	mov	rsi, [rip + rest_address]
+	mov	rdx, [rip + rest_count]
+	syscall
+	mov	rcx, rax
+	lahf
+	seto	al
+	mov	r11, rax
+	test	rcx, rcx
+	jns	8f
+	xor	ecx, ecx			/* an error after a part was done is said by the next call */
+8:
+	add	rcx, [rip + part_done]
+	mov	rax, r11
+	add	al, 0x7f
+	sahf
+	mov	rax, rcx
+	mov	rcx, [rip + scratch]
+	mov	qword ptr [rcx + CONTROL_DONE - BIAS], 1
+	mov	rcx, [rip + saved + 88]
+	mov	r11, [rip + saved + 48]
+	mov	rdx, [rip + saved + 96]
+	mov	rsi, [rip + saved + 104]
+	.byte	0x3e
+	jmp	qword ptr [rip + saved + 120]
+7:
 	mov	rax, [rip + saved + 80]
 	mov	rcx, [rip + saved + 88]
 	.byte	0x3e
@@ -331,6 +364,11 @@ message:
 stub_data:
 saved:			.fill 16, 8, 0
 interrupted_rip:	.quad 0
+interrupted_rax:	.quad 0
+part_done:		.quad 0
+rest_call:		.quad 0
+rest_address:		.quad 0
+rest_count:		.quad 0
 mask:			.quad 0
 caught:			.quad 0
 ask_restart:		.quad 0

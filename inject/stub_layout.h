@@ -6,7 +6,7 @@
 #define INFERSCOPE_INJECT_STUB_LAYOUT_H
 
 /* Changes with every change of the slot's layout: another version's slot is left alone. */
-#define STUB_MAGIC "INFSTUB4"
+#define STUB_MAGIC "INFSTUB5"
 
 /* The control page: first page of the scratch, the only one that stays after a good attach. */
 #define CONTROL_ATTACH_ID 0x000
@@ -70,7 +70,9 @@
 struct stub_saved {
 	uint64_t r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi;
 	uint64_t rip;
-	uint64_t interrupted_rip; /* taken, with rax = -EINTR, when a caught signal came meanwhile */
+	uint64_t interrupted_rip, interrupted_rax; /* taken instead when a caught signal came meanwhile */
+	uint64_t part_done; /* bytes; != 0: the stub makes REST_CALL, and the thread goes on with the sum */
+	uint64_t rest_call, rest_address, rest_count; /* system call, its second and third argument */
 	uint64_t mask;
 	uint64_t caught; /* signals whose coming means interrupted_rip; 0 = none does */
 	uint64_t ask_restart; /* only if the handler has no SA_RESTART */

@@ -2,10 +2,13 @@
 #include "inject/threads.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,7 +20,7 @@
 
 void thread_classify(const char *line, struct candidate *out)
 {
-	uint64_t args[6];
+	uint64_t *args = out->args;
 	const char *at;
 	char *end;
 
@@ -44,7 +47,6 @@ void thread_classify(const char *line, struct candidate *out)
 	}
 	out->sp = strtoull(at, &end, 16);
 	out->pc = strtoull(end, NULL, 16);
-	out->first_argument = args[0];
 	out->kind = resume_kind(out->nr, args, &out->timeout_ms);
 }
 
@@ -55,23 +57,59 @@ static uint64_t switches_of(const char *status)
 	return line ? strtoull(line + 25, NULL, 10) : 0;
 }
 
-/*
- * Reading or writing a file proper: on FUSE and some network file systems a stop is answered with EINTR. What has no path of its own
- * (pipes, sockets, eventfds) and terminals restart.
- */
-static bool is_file_io(const struct target *target, const struct candidate *thread)
+static bool socket_has_limit(const struct target *target, int fd, int option)
 {
+	struct timeval limit = { 1, 0 };
+	socklen_t size = sizeof limit;
+	int process = (int)syscall(SYS_pidfd_open, target->pid, 0), copy = -1;
+	bool known = false;
+
+	if (process >= 0) {
+		copy = (int)syscall(SYS_pidfd_getfd, process, fd, 0);
+		close(process);
+	}
+	if (copy >= 0) {
+		known = getsockopt(copy, SOL_SOCKET, option, &limit, &size) == 0;
+		close(copy);
+	}
+	return !known || limit.tv_sec || limit.tv_usec;
+}
+
+static bool is_io(long nr)
+{
+	return nr == SYS_read || nr == SYS_readv || nr == SYS_pread64 || nr == SYS_write;
+}
+
+static bool is_socket_io(long nr)
+{
+	return nr == SYS_recvfrom || nr == SYS_recvmsg || nr == SYS_recvmmsg || nr == SYS_accept || nr == SYS_accept4 || nr == SYS_sendto;
+}
+
+/*
+ * What the descriptor tells of a call that waits for it. On FUSE and some network file systems a stop is answered with EINTR, so: no files
+ * proper. A socket says EINTR if it has a time limit. (The thread is in a call on it, so that the kernel holds on to it: our copy changes nothing.)
+ */
+static void judge_descriptor(const struct target *target, struct candidate *thread)
+{
+	bool writes = thread->nr == SYS_write || thread->nr == SYS_sendto;
+	bool wants_all = writes || (thread->nr == SYS_recvfrom && (thread->args[3] & MSG_WAITALL));
 	char path[512], name[64];
 	ssize_t length;
 
-	if (thread->nr != SYS_read && thread->nr != SYS_readv && thread->nr != SYS_pread64 && thread->nr != SYS_write && thread->nr != SYS_writev)
-		return false;
-	snprintf(path, sizeof path, "%s/%d/fd/%d", target->procfs.root, (int)target->pid, (int)thread->first_argument);
+	if (thread->kind == THREAD_UNKNOWN || (!is_io(thread->nr) && !is_socket_io(thread->nr)))
+		return;
+	snprintf(path, sizeof path, "%s/%d/fd/%d", target->procfs.root, (int)target->pid, (int)thread->args[0]);
 	length = readlink(path, name, sizeof name - 1);
-	if (length <= 0)
-		return true;
-	name[length] = '\0';
-	return name[0] == '/' && strncmp(name, "/dev/pts/", 9) != 0 && strncmp(name, "/dev/tty", 8) != 0;
+	name[length > 0 ? length : 0] = '\0';
+	if (length <= 0 || !descriptor_is_stream(name))
+		thread->kind = THREAD_UNKNOWN;
+	else if (strncmp(name, "socket:", 7) == 0)
+		thread->kind = socket_has_limit(target, (int)thread->args[0], writes ? SO_SNDTIMEO : SO_RCVTIMEO) ? THREAD_PRONE_FINITE
+		               : wants_all ? THREAD_PRONE_INFINITE : THREAD_BLOCKED;
+	else if (thread->nr == SYS_write && strncmp(name, "pipe:", 5) == 0 && thread->args[2] <= PIPE_BUF)
+		thread->kind = THREAD_BLOCKED; /* all or nothing */
+	else if (thread->nr != SYS_write && name[0] == '/')
+		thread->kind = THREAD_PRONE_INFINITE; /* a terminal in raw mode may have given a part */
 }
 
 bool thread_look(const struct target *target, pid_t tid, struct candidate *out)
@@ -97,8 +135,7 @@ bool thread_look(const struct target *target, pid_t tid, struct candidate *out)
 		return errno != ESRCH;
 	}
 	thread_classify(text, out);
-	if (out->kind == THREAD_BLOCKED && is_file_io(target, out))
-		out->kind = THREAD_UNKNOWN;
+	judge_descriptor(target, out);
 	snprintf(name, sizeof name, "task/%d/status", (int)tid);
 	if (procfs_read(&target->procfs, target->pid, name, text, sizeof text) <= 0)
 		return false;

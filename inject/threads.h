@@ -14,7 +14,7 @@ struct candidate {
 	pid_t tid, inner_tid;
 	enum thread_kind kind;
 	long nr; /* of its system call, -1 = none */
-	uint64_t first_argument, sp, pc;
+	uint64_t args[6], sp, pc;
 	uint64_t switches;      /* voluntary context switches: unchanged = still in the same block */
 	uint64_t first_seen_ns; /* in this very call */
 	int64_t timeout_ms;
@@ -35,6 +35,22 @@ void choice_again(struct choice *choice);
 
 /* From one line of /proc/PID/task/TID/syscall. */
 void thread_classify(const char *line, struct candidate *out);
+
+/* What has no path of its own (pipes, sockets, eventfds), and terminals. NAME: its link in /proc/PID/fd. */
+static inline bool descriptor_is_stream(const char *name)
+{
+	static const char *const terminals[] = { "/dev/pts/", "/dev/tty" };
+
+	for (unsigned i = 0; i < 2; i++) {
+		unsigned same = 0;
+
+		while (terminals[i][same] && name[same] == terminals[i][same])
+			same++;
+		if (!terminals[i][same])
+			return true;
+	}
+	return name[0] != '/';
+}
 
 /* What TID does now. False when it cannot be borrowed at all: it has ended, is stopped or traced, or waits without being interruptible. */
 bool thread_look(const struct target *target, pid_t tid, struct candidate *out);

@@ -136,7 +136,7 @@ bool tracee_disturbed(pid_t tid, const struct user_regs_struct *regs)
 {
 	struct ptrace_syscall_info info;
 
-	if ((long)regs->rax != -EINTR || (long)regs->orig_rax < 0 || regs->cs != FLAT_CODE_SEGMENT || !resume_is_prone((long)regs->orig_rax))
+	if ((long)regs->rax != -EINTR || (long)regs->orig_rax < 0 || regs->cs != FLAT_CODE_SEGMENT || !resume_repeats((long)regs->orig_rax))
 		return false;
 	/* 64-bit code may make 32-bit calls (int 0x80), whose numbers mean others. Kernels before 5.3 do not tell. */
 	if (raw_ptrace(PTRACE_GET_SYSCALL_INFO, tid, sizeof info, &info) <= 0)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -271,7 +272,31 @@ Test(resume, makes_a_call_again_that_says_eintr_to_a_stop)
 
 	cr_assert(resume.rip == 0x1000 && resume.rax == SYS_epoll_wait && resume.repaired && resume.heeds_signals && (int32_t)resume.r10 == -1);
 	cr_assert(plan(SYS_rt_sigtimedwait, -EINTR, 0, 0).repaired);
-	cr_assert(!plan(SYS_read, -EINTR, 0, 0).repaired, "an interrupted read is the program's own affair");
+	cr_assert(plan(SYS_ppoll, -EINTR, 0, 0).repaired, "its limit could not be written back");
+	cr_assert(plan(SYS_read, -EINTR, 0, 0).repaired, "a socket with SO_RCVTIMEO");
+	cr_assert(!plan(SYS_close, -EINTR, 0, 0).repaired);
+}
+
+Test(resume, goes_on_behind_the_part_that_was_done)
+{
+	struct user_regs_struct regs = { .rip = 0x1002, .orig_rax = SYS_write, .rax = 4096, .rdi = 1, .rsi = 0x2000, .rdx = 10000 };
+	struct resume resume;
+
+	resume_plan(&regs, 0, &resume);
+	cr_assert(resume.part_done == 4096 && resume.interrupted_rax == 4096 && resume.rip == 0x1002 && resume.heeds_signals);
+	regs.rax = 10000;
+	cr_assert(!resume_is_part(&regs), "all of it");
+	regs.rax = (unsigned long long)-EPIPE;
+	cr_assert(!resume_is_part(&regs));
+	regs.rax = 4096;
+	regs.orig_rax = SYS_read;
+	cr_assert(!resume_is_part(&regs), "a short read is a whole one");
+	regs.orig_rax = SYS_recvfrom;
+	cr_assert(!resume_is_part(&regs));
+	regs.r10 = MSG_WAITALL;
+	cr_assert(resume_is_part(&regs));
+	regs.r10 = MSG_WAITALL | MSG_PEEK;
+	cr_assert(!resume_is_part(&regs), "it would be given the same bytes again");
 }
 
 Test(resume, takes_what_was_watched_off_a_time_limit_and_never_all_of_it)
@@ -302,6 +327,10 @@ Test(threads, are_told_apart_by_their_system_call)
 		{ "42 0x5 0x0 0x0 0x0 0x0 0x0 0x7ffd 0x7f00", THREAD_UNFIT, -1 },
 		{ "999 0x5 0x0 0x0 0x0 0x0 0x0 0x7ffd 0x7f00", THREAD_UNKNOWN, -1 },
 		{ "232 0x5", THREAD_UNKNOWN, -1 },
+		{ "1 0x1 0x7ff0 0x100000 0x0 0x0 0x0 0x7ffd 0x7f00", THREAD_PRONE_INFINITE, -1 },
+		{ "20 0x1 0x7ff0 0x2 0x0 0x0 0x0 0x7ffd 0x7f00", THREAD_UNKNOWN, -1 },
+		{ "47 0x5 0x7ff0 0x100 0x0 0x0 0x0 0x7ffd 0x7f00", THREAD_UNKNOWN, -1 },
+		{ "47 0x5 0x7ff0 0x0 0x0 0x0 0x0 0x7ffd 0x7f00", THREAD_PRONE_FINITE, -1 },
 	};
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

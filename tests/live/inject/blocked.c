@@ -40,12 +40,16 @@ struct shared {
 struct blocked {
 	struct shared *shared;
 	struct timespec limit, *limit_or_null;
+	const struct timespec *constant;
 	long limit_ms;
-	int epoll_fd, semaphore, sockets[2];
+	int epoll_fd, semaphore, sockets[2], pipes[2];
+	bool byte_read;
+	unsigned char *block;
+	uint64_t at, drained; /* bytes so far: of the caller, of the child */
 	pid_t caller; /* thread */
 };
 
-enum { LOST_MS = 10000 };
+enum { LOST_MS = 10000, BLOCK_BYTES = 1000000 };
 
 static long call_nanosleep(struct blocked *blocked) { return nanosleep(&blocked->limit, NULL); }
 static long call_clock(struct blocked *blocked) { return clock_nanosleep(CLOCK_MONOTONIC, 0, &blocked->limit, NULL) == 0 ? 0 : -1; }
@@ -118,6 +122,71 @@ static long call_recv(struct blocked *blocked) /* with SO_RCVTIMEO */
 	return result < 0 && errno == EAGAIN ? 0 : result;
 }
 
+/* With a limit in memory that the kernel cannot write to, so that it cannot restart the call. */
+static long call_ppoll(struct blocked *blocked)
+{
+	struct pollfd wanted = { blocked->sockets[0], POLLIN, 0 };
+
+	return syscall(SYS_ppoll, &wanted, 1, blocked->limit_or_null ? blocked->constant : NULL, NULL, 8);
+}
+
+static long call_pselect(struct blocked *blocked)
+{
+	fd_set wanted;
+
+	FD_ZERO(&wanted);
+	FD_SET(blocked->sockets[0], &wanted);
+	return syscall(SYS_pselect6, blocked->sockets[0] + 1, &wanted, NULL, NULL, blocked->limit_or_null ? blocked->constant : NULL, NULL);
+}
+
+static long call_read(struct blocked *blocked) /* of a socket with SO_RCVTIMEO */
+{
+	char byte;
+	long result = read(blocked->sockets[0], &byte, 1);
+
+	if (result > 0)
+		blocked->byte_read = true;
+	return result < 0 && errno == EAGAIN ? 0 : result;
+}
+
+/* All of it, or it is an error, as for most programs. */
+static long all(long result)
+{
+	if (result >= 0 && result != BLOCK_BYTES)
+		errno = EMSGSIZE;
+	return result == BLOCK_BYTES ? 1 : -1;
+}
+
+static unsigned char pattern(uint64_t at) { return (unsigned char)(at * 131 + (at >> 12)); }
+
+static void block_fill(struct blocked *blocked)
+{
+	for (long i = 0; i < BLOCK_BYTES; i++)
+		blocked->block[i] = pattern(blocked->at + (uint64_t)i);
+	blocked->at += BLOCK_BYTES;
+}
+
+static long call_write(struct blocked *blocked)
+{
+	block_fill(blocked);
+	return all(write(blocked->pipes[1], blocked->block, BLOCK_BYTES));
+}
+
+static long call_send(struct blocked *blocked)
+{
+	block_fill(blocked);
+	return all(send(blocked->sockets[0], blocked->block, BLOCK_BYTES, 0));
+}
+
+static long call_recv_all(struct blocked *blocked)
+{
+	long result = recv(blocked->sockets[0], blocked->block, BLOCK_BYTES, MSG_WAITALL);
+
+	for (long i = 0; i < result; i++)
+		blocked->shared->lost += blocked->block[i] != pattern(blocked->at++);
+	return all(result);
+}
+
 static long call_open(struct blocked *blocked) /* of a FIFO that nobody writes to: a call that is in no table of ours */
 {
 	(void)blocked;
@@ -145,22 +214,52 @@ static void wake_semaphore(struct blocked *blocked)
 	semop(blocked->semaphore, &operation, 1);
 }
 
+/* Reads some of it: what was written must come, each byte once. */
+static void drain(struct blocked *blocked, int fd)
+{
+	unsigned char bytes[20000];
+	long got = read(fd, bytes, sizeof bytes);
+
+	for (long i = 0; i < got; i++)
+		blocked->shared->lost += bytes[i] != pattern(blocked->drained++);
+}
+
+static void drain_pipe(struct blocked *blocked) { drain(blocked, blocked->pipes[0]); }
+static void drain_socket(struct blocked *blocked) { drain(blocked, blocked->sockets[1]); }
+
+static void feed_socket(struct blocked *blocked)
+{
+	unsigned char bytes[20000];
+
+	for (size_t i = 0; i < sizeof bytes; i++)
+		bytes[i] = pattern(blocked->drained++);
+	if (write(blocked->sockets[1], bytes, sizeof bytes) != sizeof bytes)
+		_exit(1);
+}
+
 static const struct kind {
 	const char *name;
 	long (*call)(struct blocked *blocked); /* > 0 woken, 0 its time was over, < 0 errno */
 	void (*wake)(struct blocked *blocked);
+	bool parts; /* many wake-ups for one call, which has no limit */
 } kinds[] = {
-	{ "nanosleep", call_nanosleep, NULL },
-	{ "clock_nanosleep", call_clock, NULL },
-	{ "poll", call_poll, wake_socket },
-	{ "select", call_select, wake_socket },
-	{ "futex", call_futex, wake_futex },
-	{ "epoll_wait", call_epoll, wake_socket },
-	{ "epoll_pwait", call_epoll_pwait, wake_socket },
-	{ "rt_sigtimedwait", call_sigtimedwait, wake_signal },
-	{ "semtimedop", call_semtimedop, wake_semaphore },
-	{ "recv", call_recv, wake_socket },
-	{ "open", call_open, NULL },
+	{ "write", call_write, drain_pipe, true },
+	{ "send", call_send, drain_socket, true },
+	{ "recv_all", call_recv_all, feed_socket, true },
+	{ "ppoll", call_ppoll, wake_socket, false },
+	{ "pselect6", call_pselect, wake_socket, false },
+	{ "read", call_read, wake_socket, false },
+	{ "nanosleep", call_nanosleep, NULL, false },
+	{ "clock_nanosleep", call_clock, NULL, false },
+	{ "poll", call_poll, wake_socket, false },
+	{ "select", call_select, wake_socket, false },
+	{ "futex", call_futex, wake_futex, false },
+	{ "epoll_wait", call_epoll, wake_socket, false },
+	{ "epoll_pwait", call_epoll_pwait, wake_socket, false },
+	{ "rt_sigtimedwait", call_sigtimedwait, wake_signal, false },
+	{ "semtimedop", call_semtimedop, wake_semaphore, false },
+	{ "recv", call_recv, wake_socket, false },
+	{ "open", call_open, NULL, false },
 };
 
 static double now(void)
@@ -177,6 +276,12 @@ static bool make_things(struct blocked *blocked)
 	sigset_t set;
 
 	blocked->shared = mmap(NULL, sizeof *blocked->shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	blocked->constant = mmap(NULL, sizeof blocked->limit, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	blocked->block = malloc(BLOCK_BYTES);
+	if (blocked->constant == MAP_FAILED || !blocked->block || pipe2(blocked->pipes, O_CLOEXEC) < 0)
+		return false;
+	memcpy((void *)(uintptr_t)blocked->constant, &blocked->limit, sizeof blocked->limit);
+	mprotect((void *)(uintptr_t)blocked->constant, sizeof blocked->limit, PROT_READ);
 	blocked->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	blocked->semaphore = semget(IPC_PRIVATE, 1, 0600);
 	if (blocked->shared == MAP_FAILED || blocked->semaphore < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, blocked->sockets) < 0)
@@ -200,6 +305,8 @@ static void wake_again_and_again(struct blocked *blocked, const struct kind *kin
 	unsigned seed = (unsigned)getpid();
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (; kind->parts; usleep((useconds_t)rand_r(&seed) % 20000))
+		kind->wake(blocked);
 	for (;;) {
 		usleep(100000 + (useconds_t)rand_r(&seed) % 300000);
 		__atomic_add_fetch(&blocked->shared->sent, 1, __ATOMIC_SEQ_CST);
@@ -216,7 +323,7 @@ static void take(struct blocked *blocked, const struct kind *kind)
 {
 	char byte;
 
-	if (kind->wake == wake_socket)
+	if (kind->wake == wake_socket && !blocked->byte_read)
 		(void)!recv(blocked->sockets[0], &byte, 1, MSG_DONTWAIT);
 	__atomic_add_fetch(&blocked->shared->taken, 1, __ATOMIC_SEQ_CST);
 }

@@ -9,9 +9,10 @@ import tempfile
 import common
 from common import BUILD, QUICK, Target, enter, last_line, number, require
 
-KINDS = ("nanosleep", "clock_nanosleep", "poll", "select", "futex", "epoll_wait", "epoll_pwait", "rt_sigtimedwait", "semtimedop", "recv")
+KINDS = ("nanosleep", "clock_nanosleep", "poll", "select", "futex", "epoll_wait", "epoll_pwait", "rt_sigtimedwait", "semtimedop", "recv", "read", "ppoll", "pselect6", "write", "send", "recv_all")
 LIMITS = (200, -1, 30000)  # ms
 UNWOKEN = ("nanosleep", "clock_nanosleep")
+PARTLY = ("write", "send", "recv_all")  # all of a large buffer, part by part
 PROGRAM = ("import ctypes, os, sys\nblocked = ctypes.CDLL(sys.argv[1])\nprint('READY', os.getpid(), flush=True)\n"
            "sys.exit(getattr(blocked, sys.argv[2])(sys.argv[3].encode(), ctypes.c_double(float(sys.argv[4])), ctypes.c_long(int(sys.argv[5]))))\n")
 
@@ -45,7 +46,7 @@ def one(host, python, kind, limit):
 
 
 def start(pool, kind, python):
-    limits = [limit for limit in LIMITS if kind not in UNWOKEN or limit == 200 or limit > 0 and not QUICK]
+    limits = [-1] if kind in PARTLY else [limit for limit in LIMITS if kind not in UNWOKEN or limit == 200 or limit > 0 and not QUICK]
     return limits, [pool.submit(one, host, python, kind, limit) for host in ("C", "Python", "thread") for limit in limits]
 
 
