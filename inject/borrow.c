@@ -9,7 +9,7 @@
 #include "inject/attempt.h"
 
 #define HOLD_MS 50
-#define PRONE_THREAD_MS 1000
+#define RUNNABLE_MS 10000
 #define MAX_PATIENCE_MS 800
 #define SEIZE_TRIES 20
 #define SEIZE_NAP_US 2000
@@ -30,6 +30,7 @@ static void fill_window(struct attempt *attempt, const struct candidate *thread)
 	window->tid_offset = target->facts.tid_offset;
 	window->memory_fd = attempt->memory_fd;
 	snprintf(window->fd_folder, sizeof window->fd_folder, "%.40s/%d/fd/", target->procfs.root, (int)target->pid);
+	snprintf(window->stat_path, sizeof window->stat_path, "%.40s/%d/task/%d/stat", target->procfs.root, (int)target->pid, (int)thread->tid);
 	window->slot_entry = attempt->slot.addr + STUB_ENTRY_OFFSET;
 	window->slot_saved = attempt->slot.addr + STUB_DATA_OFFSET;
 	window->single_thread_flag = target->single_thread_flag;
@@ -46,10 +47,9 @@ static void fill_window(struct attempt *attempt, const struct candidate *thread)
 	window->clone_flags = attempt->data.clone_flags;
 	window->max_tries = TRIES_PER_WINDOW;
 	window->stop_timeout_ms = attempt->patience_ms;
-	window->hold_timeout_ms = HOLD_MS;
-	/* Woken by us it will say EINTR to its program unless it is repaired: wait until it gets to a CPU. It runs; it is not held. */
-	if ((thread->kind == THREAD_PRONE_INFINITE || thread->kind == THREAD_PRONE_FINITE) && window->stop_timeout_ms < PRONE_THREAD_MS)
-		window->stop_timeout_ms = PRONE_THREAD_MS;
+	/* Woken by us, or about to wait, it may say EINTR to its program unless it is repaired: wait until it gets to a CPU. It is not held meanwhile. */
+	window->runnable_timeout_ms = RUNNABLE_MS;
+	window->hold_timeout_ms = thread->kind > THREAD_RUNNING ? ALARM_MS : HOLD_MS;
 	window->step = attempt->options ? attempt->options->step : NULL;
 	window->step_context = attempt->options ? attempt->options->step_context : NULL;
 	window->status_fd = -1;

@@ -182,13 +182,13 @@ static enum outcome judge_seccomp(struct window *window)
 	}
 }
 
-/* Waits for the stop. The alarm is its time limit. */
 static enum outcome wait_for_stop(struct window *window, bool *stopped)
 {
+	const struct patience patience = { &window->alarm, window->stop_timeout_ms, window->runnable_timeout_ms, window->stat_path };
 	int signal;
 
 	*stopped = false;
-	switch (tracee_wait(window->tid, 0, &signal)) {
+	switch (tracee_wait(window->tid, 0, &patience, &signal)) {
 	case TRACEE_STOPPED:
 		*stopped = true;
 		return GO_ON;
@@ -198,6 +198,8 @@ static enum outcome wait_for_stop(struct window *window, bool *stopped)
 	case TRACEE_SIGNAL:
 		tracee_pass_signal(window->tid, signal);
 		return retry(window, REASON_SIGNAL);
+	case TRACEE_NOT_YET:
+		return end_with(window, WINDOW_NO_STOP, 0);
 	case TRACEE_GONE:
 		break;
 	}
@@ -218,6 +220,8 @@ static enum outcome check(struct window *window, uint64_t *blocked, struct resum
 		resume->part_done = resume->heeds_signals = resume->restarts = 0;
 	window->repaired = resume->repaired;
 	window->part = resume->part_done != 0;
+	if (window->repaired || window->part)
+		raw_alarm(&window->alarm, ALARM_MS); /* our death would harm it; being held does not */
 	error = raw_ptrace(PTRACE_GETSIGMASK, window->tid, 8, blocked);
 	if (error < 0)
 		return end_with(window, WINDOW_FAILED, (int)-error);
@@ -293,7 +297,7 @@ static enum outcome try_once(struct window *window)
 	uint64_t blocked = 0, held_ns;
 	long error;
 
-	raw_alarm(window->alarm, window->stop_timeout_ms);
+	raw_alarm(&window->alarm, ALARM_MS);
 	error = raw_ptrace(PTRACE_SEIZE, window->tid, 0, NULL);
 	if (error < 0)
 		return error == -ESRCH ? end_with(window, WINDOW_GONE, 0) : end_with(window, WINDOW_NO_SEIZE, (int)-error);
@@ -303,7 +307,7 @@ static enum outcome try_once(struct window *window)
 	step(window, STEP_INTERRUPTED);
 	outcome = wait_for_stop(window, &stopped);
 	window->held = stopped;
-	raw_alarm(window->alarm, window->hold_timeout_ms);
+	raw_alarm(&window->alarm, window->hold_timeout_ms);
 	step(window, STEP_STOPPED);
 	if (outcome == GO_ON)
 		outcome = check(window, &blocked, &resume);
@@ -315,7 +319,7 @@ static enum outcome try_once(struct window *window)
 		let_go(window, &resume);
 	held_ns = raw_now_ns() - window->interrupted_ns;
 	window->held = false;
-	raw_alarm(window->alarm, 0);
+	raw_alarm(&window->alarm, 0);
 	if (held_ns > window->hold_ns)
 		window->hold_ns = held_ns;
 	window->hold_total_ns += held_ns;

@@ -12,6 +12,7 @@
 #include <sys/user.h>
 
 #include "inject/stub_layout.h"
+#include "inject/tracee.h"
 
 #define WINDOW_FILTER_MAX 4096 /* BPF_MAXINSNS */
 #define WINDOW_TCB_BYTES 0x100
@@ -21,7 +22,7 @@ enum window_result {
 	WINDOW_ENTERED,       /* the stub has the thread now */
 	WINDOW_GONE,          /* the thread ended */
 	WINDOW_NO_SEIZE,      /* error: errno */
-	WINDOW_NO_STOP,       /* not within the time limit; the window process was ended */
+	WINDOW_NO_STOP,       /* not within the time limit */
 	WINDOW_STOPPED,       /* group stop: job control */
 	WINDOW_NO_MOMENT,     /* never at a good moment: see `reason` */
 	WINDOW_ODD_THREAD,    /* not a 64-bit thread of this glibc */
@@ -47,6 +48,7 @@ struct window {
 	uint32_t tid_offset;
 	int memory_fd;  /* /proc/PID/mem */
 	char fd_folder[64]; /* /proc/PID/fd/ */
+	char stat_path[96]; /* /proc/PID/task/TID/stat */
 	int status_fd;  /* /proc/PID/task/TID/status, or -1: nothing is known of how long it waits */
 	uint64_t slot_entry, slot_saved;
 	uint64_t single_thread_flag;
@@ -58,12 +60,13 @@ struct window {
 	uint64_t switches;
 	uint32_t max_tries;
 	uint32_t stop_timeout_ms; /* to come to a stop; it is not held before */
+	uint32_t runnable_timeout_ms; /* … if it only lacks a CPU */
 	uint32_t hold_timeout_ms; /* once it has stopped */
 	void (*step)(void *context, int step);
 	void *step_context;
 
 	/* What came of it: the window's. */
-	long alarm;
+	struct alarm alarm;
 	volatile int result; /* enum window_result */
 	volatile int error;
 	volatile uint32_t tries;

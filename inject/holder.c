@@ -24,6 +24,7 @@
 #define FLAT_CODE_SEGMENT 0x33
 #define RESTART_BLOCK (-516) /* kernel: go on by restart_syscall() */
 #define PAGE 4096u
+#define RUNNABLE_MS 1000 /* for a thread that only lacks a CPU to stop in */
 #define SPIN_NS 20000 /* a running thread stops within 5 us: not worth a sleep */
 #define TERM_BIT (1ull << (SIGTERM - 1))
 #ifndef SYS_close_range
@@ -32,9 +33,9 @@
 
 struct holding {
 	const struct hold_work *work;
-	long alarm;
+	struct alarm alarm;
 	pid_t tid;
-	char status_path[PATH_MAX];
+	char status_path[PATH_MAX], stat_path[PATH_MAX];
 	struct user_regs_struct regs;
 };
 
@@ -166,6 +167,7 @@ static enum hold_result copy_held(struct holding *holding, struct hold_copy *cop
 	if (raw_ptrace(PTRACE_GETREGS, holding->tid, 0, &holding->regs) < 0)
 		return HOLD_GONE;
 	mend(holding, copy);
+	raw_alarm(&holding->alarm, work->page->timeout_ms);
 	if (holding->regs.cs != FLAT_CODE_SEGMENT) {
 		copy->error = ENOEXEC;
 		return HOLD_REFUSED;
@@ -182,10 +184,11 @@ static enum hold_result copy_held(struct holding *holding, struct hold_copy *cop
 
 static enum hold_result hold_stopped(struct holding *holding, struct hold_copy *copy)
 {
+	const struct patience patience = { &holding->alarm, holding->work->page->timeout_ms, RUNNABLE_MS, holding->stat_path };
 	enum hold_result result = HOLD_NOT_NOW;
 	int signal;
 
-	switch (tracee_wait(holding->tid, SPIN_NS, &signal)) {
+	switch (tracee_wait(holding->tid, SPIN_NS, &patience, &signal)) {
 	case TRACEE_STOPPED:
 		result = copy_held(holding, copy);
 		tracee_detach(holding->tid, 0);
@@ -195,6 +198,9 @@ static enum hold_result hold_stopped(struct holding *holding, struct hold_copy *
 		break;
 	case TRACEE_SIGNAL:
 		tracee_pass_signal(holding->tid, signal);
+		break;
+	case TRACEE_NOT_YET:
+		holding->work->page->leaving = true;
 		break;
 	case TRACEE_GONE:
 		result = HOLD_GONE;
@@ -210,10 +216,10 @@ static enum hold_result hold(struct holding *holding, struct hold_copy *copy)
 	uint64_t now_ns;
 	long error;
 
-	raw_alarm(holding->alarm, page->timeout_ms);
+	raw_alarm(&holding->alarm, ALARM_MS);
 	error = raw_ptrace(PTRACE_SEIZE, holding->tid, 0, NULL);
 	if (error < 0) {
-		raw_alarm(holding->alarm, 0);
+		raw_alarm(&holding->alarm, 0);
 		copy->error = (int)-error;
 		return error == -ESRCH ? HOLD_GONE : HOLD_REFUSED;
 	}
@@ -225,7 +231,7 @@ static enum hold_result hold(struct holding *holding, struct hold_copy *copy)
 	copy->hold_ns = now_ns - page->interrupted_ns;
 	copy->stood_ns = copy->at_ns ? now_ns - copy->at_ns : 0;
 	page->held = false;
-	raw_alarm(holding->alarm, 0);
+	raw_alarm(&holding->alarm, 0);
 	return result;
 }
 
@@ -251,10 +257,11 @@ static void answer(const struct hold_work *work, struct holding *holding)
 	result = look_freshly(work, holding->tid, page->force, copy);
 	if (result == HOLD_COPIED) {
 		snprintf(holding->status_path, sizeof holding->status_path, "%s/%d/task/%d/status", work->target->procfs.root, (int)work->target->pid, (int)holding->tid);
+		snprintf(holding->stat_path, sizeof holding->stat_path, "%s/%d/task/%d/stat", work->target->procfs.root, (int)work->target->pid, (int)holding->tid);
 		result = hold(holding, copy);
 		if (result == HOLD_REFUSED && copy->error == EPERM && has_ended(work, holding->tid))
 			result = HOLD_GONE;
-		page->leaving = result == HOLD_GONE && still_ours(holding->tid);
+		page->leaving |= result == HOLD_GONE && still_ours(holding->tid);
 	}
 	page->result = (int)result;
 }

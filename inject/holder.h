@@ -10,12 +10,12 @@ struct hold_page {
 	uint32_t asked; /* futex: counts questions */
 	pid_t tid;
 	bool force;
-	uint32_t timeout_ms; /* for one hold, waiting for the stop included */
+	uint32_t timeout_ms; /* for a thread to stop; and for one that has, to be let go */
 
 	/* The holder's. */
 	uint32_t answered; /* futex: the question that was answered last */
 	int result;        /* enum hold_result */
-	volatile bool leaving; /* ends after this answer: only its death lets go of what it has */
+	bool leaving; /* ends after this answer: only its death lets go of what it has */
 	volatile bool held;
 	volatile uint64_t interrupted_ns;
 	struct hold_copy copy;

@@ -2,6 +2,7 @@
 #include "inject/tracee.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/ptrace.h>
 #include <sched.h>
@@ -15,6 +16,9 @@
 #include "inject/resume.h"
 
 #define FLAT_CODE_SEGMENT 0x33 /* __USER_CS of a 64-bit task */
+#define RESUME_MS 20
+#define NAP_NS 10000000
+#define NS_PER_MS 1000000ull
 #define RESTART_NOHAND (-514)  /* kernel: make the call again, or EINTR if a handler runs */
 
 long raw_call(long nr, long a, long b, long c, long d, long e, long f)
@@ -41,21 +45,30 @@ uint64_t raw_now_ns(void)
 	return (uint64_t)time.tv_sec * 1000000000ull + (uint64_t)time.tv_nsec;
 }
 
-void raw_alarm(long alarm, uint32_t ms)
+static void set_timer(long timer, uint32_t ms, uint32_t again_ms)
 {
-	struct itimerspec when = { { 0, 0 }, { ms / 1000, (ms % 1000) * 1000000l } };
-	struct itimerval plain = { { 0, 0 }, { ms / 1000, (ms % 1000) * 1000l } };
+	struct itimerspec when = { { 0, again_ms * 1000000l }, { ms / 1000, (ms % 1000) * 1000000l } };
 
-	if (alarm >= 0)
-		raw_call(SYS_timer_settime, alarm, 0, (long)&when, 0, 0, 0);
+	raw_call(SYS_timer_settime, timer, 0, (long)&when, 0, 0, 0);
+}
+
+void raw_alarm(const struct alarm *alarm, uint32_t ms)
+{
+	struct itimerval plain = { { 0, 0 }, { ms / 1000, (ms % 1000) * 1000l } };
+	uint32_t resume_ms = ms ? RESUME_MS : 0;
+
+	if (alarm->resume >= 0)
+		set_timer(alarm->resume, resume_ms, resume_ms);
+	if (alarm->kill >= 0)
+		set_timer(alarm->kill, ms, 0);
 	else
 		raw_call(SYS_setitimer, ITIMER_REAL, (long)&plain, 0, 0, 0, 0);
 }
 
-/* SIGKILL ends a process that was stopped by SIGSTOP, too. */
-static long make_timer(void)
+/* SIGKILL and SIGCONT act on a process that was stopped by SIGSTOP, too. */
+static long make_timer(int number)
 {
-	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL };
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = number };
 	int timer = -1;
 
 	return raw_call(SYS_timer_create, CLOCK_MONOTONIC, (long)&event, (long)&timer, 0, 0, 0) == 0 ? timer : -1;
@@ -77,7 +90,7 @@ static void lock_code(uintptr_t around)
 		raw_call(SYS_mlock, ((long)around & ~0xfffl) + page * 4096, 4096, 0, 0, 0, 0);
 }
 
-long raw_process(void *shared, size_t size, uintptr_t code, uint64_t keep)
+struct alarm raw_process(void *shared, size_t size, uintptr_t code, uint64_t keep)
 {
 	struct { void (*handler)(int); unsigned long flags; void (*restorer)(void); uint64_t mask; } action = { 0 };
 	uint64_t blocked = ~(1ull << (SIGALRM - 1) | keep);
@@ -89,27 +102,56 @@ long raw_process(void *shared, size_t size, uintptr_t code, uint64_t keep)
 	lock_code(code);
 	lock_code((uintptr_t)&tracee_pass_signal);
 	for (int number = 1; number < 32; number++)
-		if (number == SIGALRM || keep >> (number - 1) & 1)
+		if (number == SIGALRM || number == SIGCHLD || keep >> (number - 1) & 1)
 			raw_call(SYS_rt_sigaction, number, (long)&action, 0, 8, 0, 0);
 	raw_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&blocked, 0, 8, 0, 0);
 	raw_call(SYS_setpgid, 0, 0, 0, 0, 0, 0); /* a Ctrl-Z or SIGSTOP for the attacher's group is not for us */
 	/* On busy machines the hold is mostly us waiting for a CPU (malloc storm, 12 runnable on 2 CPUs: p95 22 to 7 ms). May be refused. */
 	raw_call(SYS_sched_setscheduler, 0, SCHED_FIFO, (long)&real_time, 0, 0, 0);
-	return make_timer();
+	return (struct alarm){ make_timer(SIGKILL), make_timer(SIGCONT) };
 }
 
-enum tracee_stop tracee_wait(pid_t tid, uint64_t spin_ns, int *signal)
+/* Its state as /proc has it: the letter behind the name, which may hold anything. */
+static bool could_run(const char *stat_path)
 {
-	uint64_t since_ns = spin_ns ? raw_now_ns() : 0;
+	char text[256];
+	long fd = raw_call(SYS_open, (long)stat_path, O_RDONLY | O_CLOEXEC, 0, 0, 0, 0), got;
+
+	if (fd < 0)
+		return false;
+	got = raw_call(SYS_read, fd, (long)text, sizeof text, 0, 0, 0);
+	raw_call(SYS_close, fd, 0, 0, 0, 0, 0);
+	for (long i = got - 3; i >= 0; i--)
+		if (text[i] == ')')
+			return text[i + 2] == 'R' || text[i + 2] == 't';
+	return false;
+}
+
+/* Until the kernel says that a thread of ours has stopped, or for a while. */
+static void nap_for_child(void)
+{
+	const uint64_t child = 1ull << (SIGCHLD - 1);
+	const struct timespec nap = { 0, NAP_NS };
+
+	raw_call(SYS_rt_sigtimedwait, (long)&child, 0, (long)&nap, 8, 0, 0);
+}
+
+enum tracee_stop tracee_wait(pid_t tid, uint64_t spin_ns, const struct patience *patience, int *signal)
+{
+	uint64_t since_ns = raw_now_ns(), waited_ns;
 	int status = 0;
 	long got;
 
-	do {
-		bool spin = spin_ns && raw_now_ns() - since_ns < spin_ns;
-
-		got = raw_call(SYS_wait4, tid, (long)&status, __WALL | (spin ? WNOHANG : 0), 0, 0, 0);
-	} while (got == -EINTR || got == 0);
 	*signal = 0;
+	while ((got = raw_call(SYS_wait4, tid, (long)&status, __WALL | WNOHANG, 0, 0, 0)) == 0 || got == -EINTR) {
+		waited_ns = raw_now_ns() - since_ns;
+		if (waited_ns < spin_ns)
+			continue;
+		if (waited_ns > patience->ms * NS_PER_MS && (waited_ns > patience->runnable_ms * NS_PER_MS || !could_run(patience->stat_path)))
+			return TRACEE_NOT_YET;
+		raw_alarm(patience->alarm, ALARM_MS);
+		nap_for_child();
+	}
 	if (got != tid || !WIFSTOPPED(status))
 		return TRACEE_GONE;
 	if (status >> 16 == PTRACE_EVENT_STOP)

@@ -11,6 +11,19 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
+#define ALARM_MS 1000 /* the last resort */
+
+struct alarm {
+	long kill, resume; /* timers, -1 = the interval timer, none */
+};
+
+/* How long to wait for a stop. A thread that was woken by us and waits for a CPU may find EINTR there if it is let go before it has stopped. */
+struct patience {
+	const struct alarm *alarm; /* pushed ahead all the time */
+	uint32_t ms, runnable_ms;  /* whatever it does; while it could run */
+	const char *stat_path;     /* /proc/PID/task/TID/stat */
+};
+
 /* The kernel's own results: -errno. */
 long raw_call(long nr, long a, long b, long c, long d, long e, long f);
 long raw_ptrace(long request, pid_t tid, long addr, const volatile void *data);
@@ -18,19 +31,21 @@ uint64_t raw_now_ns(void); /* CLOCK_MONOTONIC */
 
 /* Makes this process one of those: signals blocked (but SIGALRM, and KEEP, a mask), the SIZE bytes at SHARED, its stack and the code
  * at and before CODE and of this file locked in memory, a process group of its own, and before others for the CPU where that is permitted. Returns its alarm. */
-long raw_process(void *shared, size_t size, uintptr_t code, uint64_t keep);
-/* Ends this process after MS (0: never), even one that was stopped meanwhile; whatever it holds is free again by its death. */
-void raw_alarm(long alarm, uint32_t ms);
+struct alarm raw_process(void *shared, size_t size, uintptr_t code, uint64_t keep);
+/* Ends this process after MS (0: never); whatever it holds is free again by its death. Stopped meanwhile, it is continued after 20 ms, so that it
+ * need not be ended with a thread in its hands whose call would say EINTR. */
+void raw_alarm(const struct alarm *alarm, uint32_t ms);
 
 enum tracee_stop {
 	TRACEE_STOPPED, /* as PTRACE_INTERRUPT asked for */
 	TRACEE_SIGNAL,  /* a signal is being delivered to it */
 	TRACEE_JOB,     /* stopped by job control */
 	TRACEE_GONE,
+	TRACEE_NOT_YET, /* it did not stop: only our death lets go of it */
 };
 
-/* Waits for a thread that was seized and interrupted; polls for SPIN_NS before it sleeps. The alarm is its time limit. *SIGNAL: what to detach with. */
-enum tracee_stop tracee_wait(pid_t tid, uint64_t spin_ns, int *signal);
+/* Waits for a thread that was seized and interrupted; polls for SPIN_NS before it sleeps. *SIGNAL: what to detach with. */
+enum tracee_stop tracee_wait(pid_t tid, uint64_t spin_ns, const struct patience *patience, int *signal);
 /* All SIZE bytes, or -1. */
 int tracee_read(pid_t tid, uint64_t addr, void *out, size_t size);
 

@@ -15,7 +15,8 @@
 /* Waits for CHILD's end, TIMEOUT_MS at most without progress; kills it then, which frees whatever it holds. */
 static void watch_child(const struct window *window, pid_t child)
 {
-	uint64_t limit_ns = (window->stop_timeout_ms + window->hold_timeout_ms + EXTRA_MS) * NS_PER_MS, since_ns = clock_monotonic_ns();
+	uint32_t stop_ms = window->stop_timeout_ms > window->runnable_timeout_ms ? window->stop_timeout_ms : window->runnable_timeout_ms;
+	uint64_t limit_ns = (stop_ms + ALARM_MS + EXTRA_MS) * NS_PER_MS, since_ns = clock_monotonic_ns();
 	uint32_t tries = window->tries;
 	long nap_ns = 20000;
 	int status;

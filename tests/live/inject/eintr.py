@@ -4,7 +4,10 @@ import concurrent.futures
 import os
 import re
 import shutil
+import subprocess
+import sys
 import tempfile
+import time
 
 import common
 from common import BUILD, QUICK, Target, enter, last_line, number, require
@@ -55,6 +58,34 @@ def outcome(limits, jobs):
     return "%d attaches, %d calls; limits %s ms" % (sum(d[0] for d in done), sum(d[1] for d in done), " ".join(map(str, limits)))
 
 
+def starved(kind, limit):
+    """Its thread gets a CPU only when two busy ones leave it some: it stops long after it was woken by us. Such an attach may fail; its call may not."""
+    cpu = min(os.sched_getaffinity(0))
+    with tempfile.TemporaryDirectory() as folder:
+        words, env = command("C", None, folder, kind, "6", str(limit))
+        with Target(*words, env=env) as target:
+            time.sleep(0.5)  # it calls by now
+            os.sched_setscheduler(target.pid, os.SCHED_IDLE, os.sched_param(0))
+            os.sched_setaffinity(target.pid, {cpu})
+            hogs = [subprocess.Popen(["taskset", "-c", str(cpu), sys.executable, "-c", "while True: pass"]) for _ in range(2)]
+            try:
+                _, said = enter(target.pid, "rounds=8", "gap_us=100000", "timeout_ms=3000", ok=(0, 1, 3, 4))
+            finally:
+                for hog in hogs:
+                    hog.kill()
+                    hog.wait()
+            return int(number(last_line(said), "ok")), int(re.search(r"calls (\d+)", target.end(stop=False, timeout=120))[1])
+
+
+STARVED = (("epoll_wait", -1), ("semtimedop", -1), ("epoll_wait", 200), ("pselect6", 200))
+
+
+def all_starved():
+    with concurrent.futures.ThreadPoolExecutor(len(STARVED)) as pool:
+        done = list(pool.map(lambda row: starved(*row), STARVED))
+    return "%d attaches worked, %d calls" % (sum(d[0] for d in done), sum(d[1] for d in done))
+
+
 def run_tests(python):
     """They sleep nearly all the time: many at once."""
     kinds = [kind for kind in KINDS if not common.ONLY or any(word in "blocked in " + kind for word in common.ONLY)]
@@ -62,3 +93,4 @@ def run_tests(python):
         started = [(kind, start(pool, kind, python)) for kind in kinds]
         for kind, jobs in started:
             common.run_test("blocked in " + kind, outcome, *jobs)
+    common.run_test("blocked in calls, starved", all_starved)
