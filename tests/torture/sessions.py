@@ -169,7 +169,7 @@ def killed_footprint(world, python):
 def single_once(python, cpu):
     """One process with one thread, entered once."""
     env = {"MALLOC_ARENA_MAX": "1", "PYTHONMALLOC": "malloc", "MALLOC_PERTURB_": "165"}
-    with Target(harness.Python(python.name, ["taskset", "-c", str(cpu)] + python.argv, python.version, python.view), TARGET, "--kind", "single", env=env) as target:
+    with Target(harness.Python(python.name, ["taskset", "-c", str(cpu)] + python.argv, python.version, python.view), TARGET, "--kind", "single", env=env, ready=120) as target:
         time.sleep(0.02)
         status, said, complaints = driver(target.pid, "rounds=1", "record_ms=100")
         require(status in (0, 3), "driver: " + harness.tail(complaints))

@@ -36,7 +36,7 @@ def each_step(world, python, program, test, entries=(1, 2), several=SEVERAL):
         with tempfile.TemporaryDirectory(dir=world.folder) as folder:
             own, env = own_interpreter(python, folder, "own")
             try:
-                with Target(own, *program, env=env) as target:
+                with Target(own, *program, env=env, ready=120) as target:
                     return test(target, step, entry)
             except harness.Fail as why:
                 raise harness.Fail("step %d of %s: %s" % (step, ENTRIES[entry], why))
@@ -96,7 +96,7 @@ def frozen(world, python):
         require("wrong=0" in said, said)
         require(held.longest < 10, "a thread was held for %.1f s" % (held.longest / 10))
         return int(re.search(r"latest sleep (\d+) ms|$", unharmed(target, before, signals))[1] or 0)
-    late = each_step(world, python, LATE, test, several=2 * STEPS)
+    late = each_step(world, python, LATE, test, several=STEPS)
     # A thread that is held shows 5 000; a full machine shows what it likes up to some hundred.
     require(max(late) < FROZEN_MS / 2, "late by %d ms: %s" % (max(late), late))
     return "%d frozen for %d ms; sleeps late by %d ms at most" % (len(late), FROZEN_MS, max(late))
