@@ -49,6 +49,7 @@ int analyze_command(struct invocation *invocation, struct error *err)
 	const struct options *options = &invocation->options;
 	struct outputs outputs;
 	struct present_result result;
+	int done;
 	struct presentation how = { .options = options, .outputs = &outputs, .level = (enum log_level)options_choice(options, OPT_LOG_LEVEL) };
 
 	if (options_flag(options, OPT_LIST_METRICS))
@@ -62,7 +63,11 @@ int analyze_command(struct invocation *invocation, struct error *err)
 	if (present_check(options, err) < 0 || outputs_plan(options, 0, &outputs, err) < 0 || outputs_test(&outputs, err) < 0)
 		return -1;
 	how.summary_fd = outputs_use_stdout(&outputs) ? -1 : STDOUT_FILENO;
-	if (present_trace(invocation->arguments[0], NULL, &how, &result, err) < 0)
+	how.status = status_open(how.level > LOG_INFO);
+	status_phase(how.status, "analysing");
+	done = present_trace(invocation->arguments[0], NULL, &how, &result, err);
+	status_close(how.status);
+	if (done < 0)
 		return -1;
 	if (result.partial)
 		log_print(how.level, LOG_WARN, "partial data: %s", result.partial_why);

@@ -39,10 +39,13 @@ static int measure_target(struct measure *measure, struct target *target, struct
 	measure->session.stop = stop;
 	measure->session.notice = measure_notice;
 	measure->session.notice_context = measure;
-	measure_phase(measure, "attaching");
+	measure_tell(measure);
+	status_phase(measure->status, "attaching");
 	log_print(measure->level, LOG_DEBUG, "entering process %d", (int)target_facts(target)->pid);
-	if (session_start(target, &measure->session, measure->spool, &session, err) < 0)
+	if (session_start(target, &measure->session, measure->spool, &session, err) < 0) {
+		status_phase(measure->status, NULL);
 		return -1;
+	}
 	result = measure_record(measure, session, stop, &not_clean, &left);
 	session_free(session);
 	if (result < 0) {

@@ -19,6 +19,7 @@ libcli_a_SOURCES = \
 	src/cli/schema.c src/cli/schema_files.S \
 	src/cli/settings.c src/cli/settings.h \
 	src/cli/signals.c src/cli/signals.h \
+	src/cli/status.c src/cli/status.h \
 	src/cli/top.c src/cli/top.h src/cli/top_json.c src/cli/top_page.c src/cli/top_rows.c \
 	src/cli/top_screen.c src/cli/top_screen.h \
 	src/cli/trace_commands.c \

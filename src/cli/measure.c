@@ -14,8 +14,6 @@
 #include "config.h"
 
 enum { SKIP_PRESET_DUNDER = 1, SKIP_PRESET_INTERNALS = 2, TRACE_BOUND = 10 };
-#define TERMINAL_NS 250000000ull
-#define PLAIN_NS 10000000000ull
 
 /* dunder, internals, none, or a pattern. */
 static int skips_read(struct measure *measure, struct error *err)
@@ -56,7 +54,7 @@ int measure_init(struct measure *measure, const struct invocation *invocation, p
 	memset(measure, 0, sizeof *measure);
 	measure->invocation = invocation;
 	measure->level = (enum log_level)options_choice(options, OPT_LOG_LEVEL);
-	measure->terminal = isatty(STDERR_FILENO);
+	measure->pid = pid;
 	if (present_check(options, err) < 0 || outputs_plan(options, pid, &measure->outputs, err) < 0 || skips_read(measure, err) < 0)
 		return -1;
 	session->duration_ns = options_duration_ns(options, OPT_DURATION);
@@ -82,8 +80,19 @@ int measure_init(struct measure *measure, const struct invocation *invocation, p
 	return 0;
 }
 
+void measure_tell(struct measure *measure)
+{
+	char why[128];
+
+	measure->status = status_open(measure->level > LOG_INFO);
+	if (measure->status)
+		measure->nvml = nvml_open(NULL, why, sizeof why);
+}
+
 void measure_done(struct measure *measure)
 {
+	status_close(measure->status);
+	nvml_close(measure->nvml);
 	for (char **skip = measure->skips; skip && *skip; skip++)
 		free(*skip);
 	free(measure->skips);
@@ -114,50 +123,41 @@ static void count_format(char *out, size_t size, uint64_t count)
 		snprintf(out, size, "%.1fM", (double)count / 1e6);
 }
 
+/* The devices that the process uses: busy, as the driver says. */
+static void gpu_format(struct measure *measure, char *out, size_t size)
+{
+	struct nvml_use use[NVML_DEVICES_MAX];
+	size_t count = measure->nvml ? nvml_read(measure->nvml, &procfs_real, measure->pid, use) : 0, used = 0;
+
+	*out = '\0';
+	for (size_t i = 0; i < count && used < size; i++)
+		used += (size_t)snprintf(out + used, size - used, "  GPU%u %u %%", use[i].minor, use[i].busy_pct);
+}
+
 void measure_progress(void *context, const struct session_progress *progress)
 {
 	struct measure *measure = context;
-	uint64_t now_ns = clock_monotonic_ns();
-	char events[32], line[200];
+	char events[32], gpu[64], line[256];
 	int length;
 
-	if (measure->quiet || measure->level > LOG_INFO || now_ns - measure->told_ns < (measure->terminal ? TERMINAL_NS : PLAIN_NS))
+	if (!status_due(measure->status))
 		return;
-	measure->told_ns = now_ns;
 	count_format(events, sizeof events, progress->events);
+	gpu_format(measure, gpu, sizeof gpu);
 	length = snprintf(line, sizeof line, "recording %.1f", (double)progress->elapsed_ns / 1e9);
 	if (progress->duration_ns)
 		length += snprintf(line + length, sizeof line - (size_t)length, "/%.4g", (double)progress->duration_ns / 1e9);
-	length += snprintf(line + length, sizeof line - (size_t)length, " s  events %s  lost %llu  samples %llu  overhead %.1f %%  coverage %.0f %%", events,
-	                   (unsigned long long)progress->lost, (unsigned long long)progress->samples, progress->overhead_pct, progress->coverage * 100);
-	if (measure->terminal)
-		fprintf(stderr, "\r%s | Ctrl-C stops and writes\x1b[K", line);
-	else
-		fprintf(stderr, "inferscope: %s\n", line);
-	fflush(stderr);
-}
-
-void measure_phase(struct measure *measure, const char *what)
-{
-	if (!measure->terminal || measure->quiet || measure->level > LOG_INFO)
-		return;
-	fprintf(stderr, "\r%s…\x1b[K", what);
-	fflush(stderr);
-	measure->told_ns = clock_monotonic_ns();
-}
-
-static void line_clear(const struct measure *measure)
-{
-	if (measure->terminal && measure->told_ns && !measure->quiet)
-		fputs("\r\x1b[K", stderr);
+	snprintf(line + length, sizeof line - (size_t)length, " s  events %s  lost %llu  samples %llu  overhead %.1f %%  coverage %.0f %%%s", events, (unsigned long long)progress->lost,
+	         (unsigned long long)progress->samples, progress->overhead_pct, progress->coverage * 100, gpu);
+	status_say(measure->status, line, "Ctrl-C stops and writes");
 }
 
 void measure_notice(void *context, const char *text)
 {
 	const struct measure *measure = context;
 
-	line_clear(measure);
-	if (!measure->quiet)
+	status_clear(measure->status);
+	if (measure->status)
 		log_print(measure->level, LOG_INFO, "%s", text);
 }
 
@@ -181,13 +181,11 @@ int measure_record(struct measure *measure, struct session *session, const volat
 	struct error left = { 0 };
 	int result;
 
-	if (!measure->terminal)
-		measure->told_ns = clock_monotonic_ns(); /* a short measurement needs no line */
+	status_phase(measure->status, "recording");
 	result = session_record(session, stop, measure_progress, measure, err);
-
-	measure_phase(measure, "detaching");
+	status_phase(measure->status, "detaching");
 	*not_clean = session_leave(session, &measure->receipt, &left) < 0;
-	line_clear(measure);
+	status_phase(measure->status, NULL);
 	receipt_log(measure);
 	if (*not_clean && err)
 		*err = left;
@@ -231,15 +229,15 @@ static int trace_keep(struct measure *measure, char *readable, size_t size, int 
 int measure_present(struct measure *measure, int summary_fd, struct error *err)
 {
 	const struct options *options = &measure->invocation->options;
-	const struct presentation how = { .options = options, .outputs = &measure->outputs, .summary_fd = summary_fd, .level = measure->level,
-		.clear_line = measure->terminal && !measure->quiet && measure->level <= LOG_INFO };
+	const struct presentation how = { .options = options, .outputs = &measure->outputs, .summary_fd = summary_fd, .level = measure->level, .status = measure->status };
 	struct present_result result;
 	char readable[OUTPUT_PATH];
 	int descriptor, status = -1;
 
-	measure_phase(measure, "analysing");
+	status_phase(measure->status, "analysing");
 	if (trace_keep(measure, readable, sizeof readable, &descriptor, err) == 0 && present_trace(readable, measure->outputs.trace, &how, &result, err) == 0)
 		status = present_status(options, &result, err);
+	status_phase(measure->status, NULL);
 	if (descriptor >= 0)
 		close(descriptor);
 	return status;

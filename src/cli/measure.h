@@ -5,6 +5,8 @@
 #include "cli/command.h"
 #include "cli/failure.h"
 #include "cli/outputs.h"
+#include "cli/status.h"
+#include "session/nvml.h"
 #include "session/session.h"
 
 struct measure {
@@ -12,9 +14,9 @@ struct measure {
 	struct outputs outputs;
 	struct session_options session;
 	enum log_level level;
-	bool terminal;           /* stderr is one: a line that is written over */
-	bool quiet;              /* no progress */
-	uint64_t told_ns;        /* of the last progress */
+	struct status *status;   /* NULL = no progress */
+	struct nvml *nvml;       /* NULL = no GPU is told of */
+	pid_t pid;
 	struct session_receipt receipt;
 	struct spool *spool;
 	char **skips;            /* patterns of --skip */
@@ -22,6 +24,8 @@ struct measure {
 
 /* Reads the options. PID for the default name of the trace. */
 int measure_init(struct measure *measure, const struct invocation *invocation, pid_t pid, const char *mode, struct error *err);
+/* From now on progress is told of, unless warnings alone are wanted. */
+void measure_tell(struct measure *measure);
 void measure_done(struct measure *measure);
 /* Opens the temporary trace where the kept one will be, or in TMPDIR. */
 int measure_spool(struct measure *measure, struct error *err);
@@ -29,8 +33,6 @@ int measure_spool(struct measure *measure, struct error *err);
 int measure_record(struct measure *measure, struct session *session, const volatile int *stop, bool *not_clean, struct error *err);
 /* Keeps the trace and makes the reports, the summary on SUMMARY_FD. Returns 0 or -1. */
 int measure_present(struct measure *measure, int summary_fd, struct error *err);
-/* On a terminal: what is going on, on the line that is written over. */
-void measure_phase(struct measure *measure, const char *what);
 /* A line that says what is waited for. CONTEXT is a struct measure. */
 void measure_notice(void *context, const char *text);
 void measure_progress(void *context, const struct session_progress *progress);

@@ -256,8 +256,7 @@ int present_trace(const char *trace_path, const char *note_trace, const struct p
 		goto out;
 	if (reports_write(timeline, analysis, trace, how, err) < 0)
 		goto out;
-	if (how->clear_line)
-		fputs("\r\x1b[K", stderr);
+	status_phase(how->status, NULL);
 	if (how->summary_fd >= 0 && summary_write(timeline, analysis, note_trace, how, err) < 0)
 		goto out;
 	gate_apply(how->options, analysis, result);

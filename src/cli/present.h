@@ -4,13 +4,14 @@
 
 #include "cli/failure.h"
 #include "cli/outputs.h"
+#include "cli/status.h"
 
 struct presentation {
 	const struct options *options;
 	const struct outputs *outputs;
 	int summary_fd;    /* where the summary goes; -1 = none */
 	enum log_level level;
-	bool clear_line;   /* a progress line stands on the terminal */
+	struct status *status; /* what is told of progress; NULL = nothing */
 };
 
 struct present_result {

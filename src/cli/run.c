@@ -94,6 +94,7 @@ static int child_measure(struct measure *measure, struct launch *launch, struct 
 		return -1;
 	if (not_clean)
 		return -1;
+	measure_tell(measure); /* until now the terminal was the program's */
 	return measure_present(measure, STDERR_FILENO, err);
 }
 
@@ -156,7 +157,6 @@ int run_command(struct invocation *invocation, struct error *err)
 		result = failure_status(invocation, err);
 	} else {
 		measure.session.duration_ns = 0;
-		measure.quiet = true; /* the terminal is the program's */
 		result = run_measured(&measure, program, err);
 	}
 	measure_done(&measure);

@@ -1,6 +1,8 @@
 # Whole ways through the program on traces that are text. Each layer's own golden files are named in tests/unit/LAYER.mk.
 TESTS += tests/golden/pipeline.test
 dist_noinst_SCRIPTS += tests/golden/pipeline.test
+TESTS += tests/golden/outputs.test
+dist_noinst_SCRIPTS += tests/golden/outputs.test
 TESTS += tests/golden/schema_command.test
 dist_noinst_SCRIPTS += tests/golden/schema_command.test
 TESTS += tests/golden/import.test
