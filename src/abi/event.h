@@ -39,6 +39,7 @@ enum throttle {
 	THROTTLE_C_CALLS_OFF = 2, /* calls of C function ref are not seen from here */
 	THROTTLE_TURN_ON = 3,     /* --alternate: from here hooks may be on … */
 	THROTTLE_TURN_OFF = 4,    /* … and from here they are off */
+	THROTTLE_LEFT_OUT = 5,    /* function ref is not even counted from here */
 };
 
 /* How a thread spent a moment; SAMPLE.state. */

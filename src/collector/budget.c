@@ -19,7 +19,7 @@
 
 #include "collector/libc.h"
 
-enum { CYCLE_MS = 250, WATCH_MS = 500, BREATH_MS = 5, CALIBRATION_EVENTS = 4000, SWITCHER_STACK_BYTES = 256 * 1024, OWN_PS_MIN = 2000, LOAD_HOPELESS = 4000 };
+enum { CYCLE_MS = 250, WATCH_MS = 500, BREATH_MS = 5, CALIBRATION_EVENTS = 4000, SWITCHER_STACK_BYTES = 256 * 1024, OWN_PS_MIN = 2000, LOAD_HOPELESS = 4000, LOAD_MOST = 1000000 };
 
 static void futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
 {
@@ -148,9 +148,11 @@ static bool relieve(uint64_t now)
 
 	if (!the.hooks->counts[the.python.minor] || the.saved < -the.allowance / 2 || !lane_is_mine(lane) || !lane->subbuf)
 		return false;
-	load = the.earned > 0 ? (uint64_t)the.given * 1000 / (uint64_t)the.earned : UINT64_MAX;
-	if (load > LOAD_HOPELESS)
+	load = the.earned > 0 ? (uint64_t)the.given * 1000 / (uint64_t)the.earned : LOAD_MOST;
+	if (load > LOAD_HOPELESS && !the.hooks->leaves_out)
 		return false;
+	if (load > LOAD_MOST)
+		load = LOAD_MOST;
 	if (lane->written < TALLY_LEAST) {
 		borrow(2 * TALLY_LEAST);
 		return true;
@@ -158,6 +160,7 @@ static bool relieve(uint64_t now)
 	if (!counted_choose(lane, now, load))
 		return false;
 	the.given = the.earned = 0;
+	counted_note();
 	borrow(the.allowance / 2);
 	the.window++; /* every thread says its stack anew, without the frames of what is only counted */
 	if (the.settings.seed)
@@ -213,6 +216,7 @@ void window_open(uint64_t now, enum window_reason reason)
 	if (!spend(now))
 		return;
 	the.earned = 0;
+	counted_note();
 	the.window++;
 	if (!the.hooks->open() && !hooks_change()) {
 		the.window++;

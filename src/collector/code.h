@@ -12,7 +12,7 @@
 #include "collector/python.h"
 
 enum { CODES_BITS = 18, CODES_SLOTS = 1 << CODES_BITS, CODES_MAX = CODES_SLOTS / 2 };
-enum { CODE_GENERATOR = 1, CODE_OWNED = 2 /* we hold a reference */, CODE_CHEAP = 4 /* C function: not worth an event */ };
+enum { CODE_GENERATOR = 1, CODE_OWNED = 2 /* we hold a reference */, CODE_CHEAP = 4 /* C function: not worth an event */, CODE_LEFT_OUT = 8 /* not even counted */ };
 
 struct code {
 	uint64_t key;   /* the object; C functions: their PyMethodDef or type, plus 1 or 2 */
@@ -20,7 +20,7 @@ struct code {
 	uint32_t flags;
 	uint64_t ticks; /* C functions: time seen in them … */
 	uint32_t calls; /* … in so many calls */
-	uint32_t counted; /* row of page.counted, plus 1: only counted. 0 = traced */
+	uint32_t counted; /* row of page.counted, plus 1: only counted, or left out. 0 = traced */
 };
 
 struct codes {

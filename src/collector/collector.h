@@ -3,7 +3,7 @@
  * what says otherwise.
  *
  *   entry     takes the attacher's commands; lane, code, seed write; budget opens and closes windows;
- *   counted chooses the functions that are only counted;
+ *   counted chooses the functions that are only counted, or left out;
  *   monitoring, evaluator, setprofile, settrace are the ways to hook: they write lanes from the interpreter's hooks.
  */
 #ifndef INFERSCOPE_COLLECTOR_COLLECTOR_H
@@ -35,6 +35,7 @@ struct hooks {
 	 * three times what a quiet machine shows (tests/hot/run), as caches are colder in a real program. 0: does not exist there. */
 	uint32_t cost_factor[16];
 	bool counts[16]; /* per minor version: a counted call is so much cheaper than enter and leave that counting pays */
+	bool leaves_out; /* a function that is not wanted costs nothing at all */
 };
 extern const struct hooks hooks_monitoring, hooks_evaluator, hooks_setprofile, hooks_settrace,
 	hooks_monitoring_lines; /* settrace's place from 3.12 on */
@@ -52,8 +53,8 @@ struct monitoring {
 /* counted.c: what one function had of a lane's last events. */
 struct tally {
 	uint32_t ref, events, enters;
-	uint32_t leaves; /* calls in which nothing else was seen … */
-	uint64_t ticks;  /* … and their time */
+	uint32_t calls, leaves;   /* calls seen from enter to leave; those in which nothing else was seen … */
+	uint64_t total, ticks;    /* … and their times */
 };
 enum { TALLIES = 256 };
 
@@ -93,6 +94,7 @@ struct collector {
 	int64_t given, earned; /* tokens since the window opened or functions were last chosen to be counted */
 	uint64_t earned_cpu_ns, earned_at; /* up to when tokens were given */
 	struct tally tallies[TALLIES]; /* room to work in */
+	uint64_t counted_before[COUNTED_MAX], counted_all_before; /* calls counted when given and earned were last zero */
 	uint64_t cycle_ticks, cycle_end, opened_at;
 	uint64_t random;
 	uint64_t own_ps;    /* our own part of one event, as calibrated */
@@ -148,6 +150,7 @@ static inline bool hook_may_record(uint64_t now)
 /* counted.c: over budget by LOAD (thousandths of it), with LANE's thread running. True: something was done that should be enough. */
 bool counted_choose(const struct lane *lane, uint64_t now, uint64_t load);
 void write_throttle(uint64_t now, uint32_t ref, enum throttle what, uint64_t load);
+void counted_note(void); /* given and earned begin anew: so does what is counted meanwhile */
 enum { TALLY_LEAST = 500 /* events of a lane that say enough to choose by */ };
 
 static inline void count_call(const struct code *code)

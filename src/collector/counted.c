@@ -1,15 +1,19 @@
 /*
- * Which functions are only counted. When the budget runs out, the events that the running thread wrote last tell where it went: calls of
- * C functions are left out first, then functions that are hot and tiny, the hottest first, become a number per function. What is
- * chosen once stays so until disarm. Nothing is chosen when all of it would not be enough: then windows close.
+ * Which functions are only counted, or left out. When the budget runs out, the events that the running thread wrote last tell where it
+ * went: calls of C functions are left out first, then functions that are hot and tiny, the hottest first, become a number per function.
+ * Where that would not be enough, functions that are hot and small are left out, if the hooks can do it for nothing (sys.monitoring
+ * can): samples tell of them then. What is chosen once stays so until disarm. When all of it would not be enough windows close.
  */
 #include "collector/collector.h"
 
 #include <string.h>
 
-enum { TARGET_PERMILLE = 900, TINY_NS = 3000, LEAF_PERCENT = 75, SHARE_LEAST_PERMILLE = 20 };
+enum { TARGET_PERMILLE = 900, TINY_NS = 3000, SMALL_NS = 10000, LONG_NS = 100000, LEAF_PERCENT = 75, SHARE_LEAST_PERMILLE = 20, OPEN_MAX = 48 };
 
 struct sums { uint32_t events; };
+
+/* Calls that are open at a point of the lane, the innermost last. */
+struct open_calls { uint32_t depth; struct { uint32_t ref; uint64_t ticks; } calls[OPEN_MAX]; };
 
 static struct tally *tally_of(uint32_t ref)
 {
@@ -26,17 +30,46 @@ static struct tally *tally_of(uint32_t ref)
 	return NULL; /* so many functions: none is hot */
 }
 
-static void tally_event(const struct event *event, const struct event *before)
+/* A thread that loses its CPU in the middle of a small call makes that no large function. */
+static uint64_t call_ticks(uint64_t ticks)
+{
+	uint64_t most = the.settings.ticks_per_second / (1000000000 / LONG_NS);
+
+	return ticks < most ? ticks : most;
+}
+
+static void call_opens(struct open_calls *open, const struct event *event)
+{
+	if (open->depth < OPEN_MAX) {
+		open->calls[open->depth].ref = event->ref;
+		open->calls[open->depth].ticks = event->ticks;
+	}
+	open->depth++;
+}
+
+static void call_closes(struct open_calls *open, const struct event *event, struct tally *tally)
+{
+	if (!open->depth || --open->depth >= OPEN_MAX || !tally || open->calls[open->depth].ref != event->ref)
+		return;
+	tally->calls++;
+	tally->total += call_ticks(event->ticks - open->calls[open->depth].ticks);
+}
+
+static void tally_event(const struct event *event, const struct event *before, struct open_calls *open)
 {
 	struct tally *tally = tally_of(event->ref);
 
+	if (event->kind == EVENT_PY_ENTER || event->kind == EVENT_PY_RESUME || event->kind == EVENT_C_ENTER)
+		call_opens(open, event);
+	else
+		call_closes(open, event, tally);
 	if (!tally)
 		return;
 	tally->events++;
 	tally->enters += event->kind == EVENT_PY_ENTER || event->kind == EVENT_C_ENTER;
 	if (before && before->ref == event->ref && before->kind == EVENT_PY_ENTER && event->kind == EVENT_PY_LEAVE) {
 		tally->leaves++;
-		tally->ticks += event->ticks - before->ticks;
+		tally->ticks += call_ticks(event->ticks - before->ticks);
 	}
 }
 
@@ -45,7 +78,9 @@ static struct sums tally_lane(const struct lane *lane)
 	const char *at = (const char *)lane->subbuf + SUBBUF_HEAD;
 	const struct event *before = NULL;
 	struct sums sums = {0};
+	struct open_calls open;
 
+	open.depth = 0;
 	memset(the.tallies, 0, sizeof the.tallies);
 	while (at < (const char *)lane->cursor) {
 		const struct event *event = (const struct event *)at;
@@ -56,7 +91,7 @@ static struct sums tally_lane(const struct lane *lane)
 		if (event->kind > EVENT_C_LEAVE)
 			continue;
 		sums.events++;
-		tally_event(event, before);
+		tally_event(event, before, &open);
 		before = event;
 	}
 	return sums;
@@ -75,11 +110,22 @@ static void sort(void)
 	}
 }
 
+static uint64_t ns_per_call(uint64_t ticks, uint32_t calls)
+{
+	return ticks * 1000000 / calls / (the.settings.ticks_per_second / 1000);
+}
+
 /* So small that its events cost more than they tell, and a leaf: what it calls would lose its caller. */
 static bool is_tiny(const struct tally *tally, const struct code *code)
 {
 	return code->flags & CODE_OWNED && !(code->flags & CODE_GENERATOR) && !code->counted && tally->leaves * 100 >= tally->enters * LEAF_PERCENT && tally->leaves &&
-	       tally->ticks * 1000000 / tally->leaves <= the.settings.ticks_per_second / 1000 * TINY_NS;
+	       ns_per_call(tally->ticks, tally->leaves) <= TINY_NS;
+}
+
+/* What it calls is small, too; whatever of that is hot can be left out as well. */
+static bool is_small(const struct tally *tally, const struct code *code)
+{
+	return code->flags & CODE_OWNED && !(code->flags & CODE_LEFT_OUT) && tally->calls && ns_per_call(tally->total, tally->calls) <= SMALL_NS;
 }
 
 static bool is_dispensable(const struct code *code)
@@ -109,6 +155,13 @@ static void count_from_now(struct code *code)
 	__atomic_store_n(&the.page->counted_count, row + 1, __ATOMIC_RELEASE);
 }
 
+static void leave_out(struct code *code)
+{
+	if (!code->counted)
+		count_from_now(code);
+	code->flags |= CODE_LEFT_OUT;
+}
+
 static bool is_hot(const struct tally *tally, const struct sums *sums)
 {
 	return tally->events * 1000 >= sums->events * SHARE_LEAST_PERMILLE;
@@ -119,6 +172,8 @@ static uint32_t can_save(const struct tally *tally, const struct code *code, enu
 {
 	if (what == THROTTLE_C_CALLS_OFF)
 		return is_dispensable(code) ? tally->events : 0;
+	if (what == THROTTLE_LEFT_OUT)
+		return is_small(tally, code) && the.page->counted_count < COUNTED_MAX ? tally->events : 0;
 	return is_tiny(tally, code) && the.page->counted_count < COUNTED_MAX ? tally->enters : 0;
 }
 
@@ -134,6 +189,8 @@ static uint64_t choose(const struct sums *sums, enum throttle what, uint64_t loa
 			continue;
 		if (what == THROTTLE_COUNTED)
 			count_from_now(code);
+		else if (what == THROTTLE_LEFT_OUT)
+			leave_out(code);
 		else
 			code->flags |= CODE_CHEAP;
 		write_throttle(now, code->ref, what, load);
@@ -141,18 +198,55 @@ static uint64_t choose(const struct sums *sums, enum throttle what, uint64_t loa
 	return left;
 }
 
+void counted_note(void)
+{
+	for (uint32_t i = 0; i < the.page->counted_count && i < COUNTED_MAX; i++)
+		the.counted_before[i] = the.page->counted[i].calls;
+	the.counted_all_before = the.page->counted_calls;
+}
+
+/* Counting has used up most of the budget: the hottest of what is only counted is left out. True: that should be enough. */
+static bool leave_out_counted(uint64_t now, uint64_t load)
+{
+	uint64_t all = (uint64_t)the.given, left = load;
+
+	if (!the.hooks->leaves_out || (the.page->counted_calls - the.counted_all_before) * 2 < all)
+		return false;
+	for (uint32_t i = 0; i < the.page->counted_count && i < COUNTED_MAX; i++) {
+		uint64_t calls = the.page->counted[i].calls - the.counted_before[i], saved = load * calls / all;
+		struct code *code = code_of_ref(the.page->counted[i].ref);
+
+		if (!code || code->flags & CODE_LEFT_OUT || calls * 1000 < all * SHARE_LEAST_PERMILLE)
+			continue;
+		leave_out(code);
+		write_throttle(now, code->ref, THROTTLE_LEFT_OUT, load);
+		left = saved < left ? left - saved : 0;
+	}
+	return left <= TARGET_PERMILLE;
+}
+
 bool counted_choose(const struct lane *lane, uint64_t now, uint64_t load)
 {
-	struct sums sums = tally_lane(lane);
-	uint64_t left;
+	struct sums sums;
+	uint64_t left, after;
 
+	if (the.given > 0 && leave_out_counted(now, load))
+		return true;
+	sums = tally_lane(lane);
 	if (sums.events < TALLY_LEAST / 2)
 		return false;
 	sort();
 	left = choose(&sums, THROTTLE_C_CALLS_OFF, load, load, false, now);
-	if (choose(&sums, THROTTLE_COUNTED, load, left, false, now) > TARGET_PERMILLE)
+	if (choose(&sums, THROTTLE_COUNTED, load, left, false, now) <= TARGET_PERMILLE) {
+		left = choose(&sums, THROTTLE_C_CALLS_OFF, load, load, true, now);
+		choose(&sums, THROTTLE_COUNTED, load, left, true, now);
+		return true;
+	}
+	if (!the.hooks->leaves_out)
+		return false;
+	after = choose(&sums, THROTTLE_LEFT_OUT, load, left, false, now);
+	if (after * 2 > load)
 		return false;
 	left = choose(&sums, THROTTLE_C_CALLS_OFF, load, load, true, now);
-	choose(&sums, THROTTLE_COUNTED, load, left, true, now);
-	return true;
+	return choose(&sums, THROTTLE_LEFT_OUT, load, left, true, now) <= TARGET_PERMILLE;
 }

@@ -103,11 +103,11 @@ static inline __attribute__((always_inline)) PyObject *record(PyObject *object, 
 		return refuse(may_disable);
 	code = code_find_in(&the.codes, object);
 	if (__builtin_expect(code->counted, 0)) {
-		if (kind == EVENT_PY_ENTER) {
+		if (kind == EVENT_PY_ENTER && !(code->flags & CODE_LEFT_OUT)) {
 			count_call(code);
 			return none();
 		}
-		return may_disable ? disable() : none(); /* half of what it costs is saved here */
+		return may_disable ? disable() : none(); /* half of what it costs is saved here, all of it when nothing is counted */
 	}
 	ref = code->ref;
 	lane = lane_here(object, begins, now, window);
@@ -431,6 +431,7 @@ const struct hooks hooks_monitoring = {
 	.remove = remove_all,
 	.cost_factor = {[12] = 600, [13] = 600, [14] = 600, [15] = 600},
 	.counts = {[12] = true, [13] = true, [14] = true, [15] = true},
+	.leaves_out = true,
 };
 
 const struct hooks hooks_monitoring_lines = {

@@ -51,15 +51,19 @@ static void add_loss(struct report *report)
 static void add_throttle(struct report *report)
 {
 	const struct timeline *timeline = report->timeline;
-	uint64_t counted_only = 0, c_calls = 0;
+	uint64_t counted_only = 0, c_calls = 0, left_out = 0;
 
 	for (size_t i = 0; i < timeline->throttle_count; i++) {
 		counted_only += timeline->throttles[i].what == THROTTLE_COUNTED;
 		c_calls += timeline->throttles[i].what == THROTTLE_C_CALLS_OFF;
+		left_out += timeline->throttles[i].what == THROTTLE_LEFT_OUT;
 	}
 	if (counted_only)
 		add(report, QUALITY_NOTE, "counted", "Only counted", report_note(report, "%s function%s", counted(report, counted_only), counted_only == 1 ? "" : "s"),
 		    "hot and tiny: their calls are exact, their times come from samples of their callers");
+	if (left_out)
+		add(report, QUALITY_NOTE, "left_out", "Left out", report_note(report, "%s function%s", counted(report, left_out), left_out == 1 ? "" : "s"),
+		    "called so often that even counting them would be more than the overhead budget holds; their times come from samples, their calls are not known");
 	if (c_calls)
 		add(report, QUALITY_NOTE, "c_calls_off", "C functions left out", counted(report, c_calls), "called so often that their events were more than the overhead budget holds; their time stays with the caller");
 }

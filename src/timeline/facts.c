@@ -169,6 +169,13 @@ static void add_window(struct timeline_private *p, struct process_build *process
 	process->window_open = on;
 }
 
+static void note_throttled(struct name *name, uint32_t what, uint64_t at_ns)
+{
+	if ((what == THROTTLE_COUNTED || what == THROTTLE_LEFT_OUT) && !name->counted_from_ns)
+		name->counted_from_ns = at_ns;
+	name->left_out |= what == THROTTLE_LEFT_OUT;
+}
+
 static void add_throttle(struct timeline_private *p, uint32_t process, const struct event_cursor *c, uint64_t at_ns)
 {
 	uint32_t function = c->event.ref ? names_find(p, process, c->event.ref) : NONE;
@@ -178,8 +185,8 @@ static void add_throttle(struct timeline_private *p, uint32_t process, const str
 		return;
 	throttle->function = function;
 	throttle->out = (struct throttle_change){ at_ns, event_u32(c, 0), NONE, (double)event_u32(c, 1) / 1000 };
-	if (event_u32(c, 0) == THROTTLE_COUNTED && function != NONE && function != NAME_UNKNOWN && !p->names.list.items[function].counted_from_ns)
-		p->names.list.items[function].counted_from_ns = at_ns;
+	if (function != NONE && function != NAME_UNKNOWN)
+		note_throttled(&p->names.list.items[function], event_u32(c, 0), at_ns);
 }
 
 static void note_reading(struct timeline_private *p, uint64_t at_ns)

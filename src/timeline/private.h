@@ -41,7 +41,8 @@ struct name {
 	bool scope;                /* its calls are scopes */
 	uint8_t loader;            /* 2: it loads data for the work on a device; 1: it does not; 0: not looked at yet */
 	bool times_shared;         /* some of its time was given to functions that are only counted */
-	uint64_t counted_from_ns;  /* absolute: from when it is only counted; 0 = never */
+	uint64_t counted_from_ns;  /* absolute: from when it is only counted, or left out; 0 = never */
+	bool left_out;             /* not even counted, for a part of the time */
 };
 enum { NAME_UNKNOWN = 0, NAME_OTHER = 1 }; /* always there */
 struct names {

@@ -277,7 +277,7 @@ static void finish_function(struct timeline_private *p, struct function_build *f
 	}
 	if (name->counted && !function->wall_ns)
 		out->coverage = p->timeline.coverage;
-	if (name->kind == FUNCTION_NATIVE)
+	if (name->kind == FUNCTION_NATIVE || name->left_out)
 		out->precision = PRECISION_SAMPLED;
 	else if (function->estimated || (name->counted && !function->wall_ns && out->coverage < FULL_COVERAGE))
 		out->precision = PRECISION_ESTIMATED;

@@ -142,6 +142,25 @@ Test(timeline_windows, count_what_is_only_counted_and_give_it_time_by_samples)
 	cr_assert_eq(&t->functions[t->throttles[0].function], work);
 }
 
+Test(timeline_windows, take_the_time_of_what_is_left_out_from_samples)
+{
+	/* work calls itself; when it is left out its calls are not known any more, and half of main's samples are in it. */
+	struct timeline *t = timeline_from_text(META NAMES
+		"0 window_on reason=1\n1000000 throttle ref=2 what=5 load_permille=9000\n9000000 window_off reason=1\n"
+		THREAD(3, 7)
+		"0 enter ref=1\n100000 enter ref=2\n200000 leave ref=2\n9000000 leave ref=1\n"
+		SESSION
+		"0 stack ref=1 parent=0 frame=1 kind=0\n0 stack ref=2 parent=1 frame=2 kind=0\n0 stack ref=3 parent=2 frame=2 kind=0\n"
+		"2000000 sample ref=1 tid=7 state=1 weight_ns=1000000\n3000000 sample ref=2 tid=7 state=1 weight_ns=1000000\n"
+		"4000000 sample ref=1 tid=7 state=1 weight_ns=1000000\n5000000 sample ref=3 tid=7 state=1 weight_ns=1000000\n");
+	const struct function *work = function_named(t, "work"), *outer = function_named(t, "main");
+
+	cr_assert_eq(work->precision, PRECISION_SAMPLED);
+	cr_assert_eq(work->self_ns, 100000 + 4450000, "%lu", (unsigned long)work->self_ns);
+	cr_assert_eq(work->self_ns + outer->self_ns, 9000000);
+	cr_assert_eq(outer->seen_calls, 1);
+}
+
 Test(timeline_windows, scale_counts_of_a_function_that_was_counted_in_windows)
 {
 	struct timeline *t = timeline_from_text(META NAMES

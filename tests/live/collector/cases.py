@@ -391,11 +391,27 @@ def case_loss():
     assert total >= 2 * enters, (total, enters)
 
 
+def make_flat():
+    """Calls of so many functions that none of them is hot: fewer events cannot be had by leaving some out."""
+    names = {}
+    exec('\n'.join('def flat_%d(): pass' % i for i in range(300)), names)
+    functions = [names['flat_%d' % i] for i in range(300)]
+
+    def flat():
+        for f in functions:
+            f()
+    return flat
+
+
+flat = make_flat()
+busy = flat if MINOR >= 12 else lambda: tree(12)
+
+
 def spin(seconds):
     """Work per CPU time of the whole process: what others do on this machine does not count."""
     begin, n = time.process_time(), 0
     while time.process_time() < begin + seconds:
-        tree(12)
+        busy()
         n += 1
     return n / (time.process_time() - begin)
 
@@ -429,7 +445,7 @@ def case_single_budget():
     ratio, s = work_done(may_start_thread=0)
     print('    work done %.3f, %d windows in 0.6 s' % (ratio, s.page('window_count')))
     assert ratio > 0.90
-    tree(3)  # sees that the hooks of the session before are gone
+    busy()  # sees that the hooks of the session before are gone
     s = Session(subbufs=64, max_overhead_ppm=50000, may_start_thread=0, clock=1, ticks_per_second=ticks_per_second()).arm()
     assert len(os.listdir('/proc/self/task')) == 1
     spin(0.3)
@@ -494,6 +510,43 @@ def case_counted():
     assert closed or steps_seen * 40 <= true < (steps_seen + 3) * 40, (steps_seen, true)
     assert [e for e in s.meta if e[1] == 'throttle' and e[2] == ref]
     print('    load %.2f: %d calls traced, %d counted%s' % (factor, traced, calls, ', with %d windows' % closed if closed else ''))
+
+
+@on(12)
+def case_left_out():
+    """Recursion that nothing else pays for: the small function is left out, hooks stay on, and what is larger is seen whole."""
+    for may_start_thread in (1, 0):
+        ratios = []
+        for _ in range(3):
+            free = spin_small(0.2)[0]
+            s = Session(subbufs=256, max_overhead_ppm=50000, clock=1, ticks_per_second=ticks_per_second(), may_start_thread=may_start_thread).arm()
+            ratio, larger_calls = spin_small(0.4)
+            ratios.append(ratio / free)
+            closed, on = s.page('brake_count'), s.page('hooks_on')
+            s.disarm().read()
+            out = {s.names[e[2]][0] for e in s.meta if e[1] == 'throttle' and struct.unpack_from('<I', e[4])[0] == 5}
+            seen = s.count('enter', 'larger')
+            assert out == {'small'}, out
+            assert on and not closed and seen == larger_calls, (on, closed, seen, larger_calls)
+        print('    work done %.3f; %d calls of larger() seen, all' % (sorted(ratios)[1], seen))
+        assert sorted(ratios)[1] > 0.85, ratios
+
+
+def small(n):
+    return 1 if n < 2 else small(n - 1) + small(n - 2)
+
+
+def larger():
+    return small(14)
+
+
+def spin_small(seconds):
+    """Work per CPU time, and calls of larger()."""
+    begin, n = time.process_time(), 0
+    while time.process_time() < begin + seconds:
+        larger()
+        n += 1
+    return n / (time.process_time() - begin), n
 
 
 def case_alternate():
