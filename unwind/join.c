@@ -19,6 +19,7 @@ struct join {
 	const struct join_rules *rules;
 	struct joined_stack *out;
 	uint32_t next; /* Python frame that has no place yet */
+	uint32_t innermost; /* native frame: the first one that Python frames stand for */
 };
 
 static void put(struct joined_stack *out, bool python, uint32_t index)
@@ -81,7 +82,15 @@ static bool take_entries(struct join *join, uint32_t which)
 		put_python(join, run_end(python, known));
 		taken = true;
 	}
+	if (taken && join->rules->runs)
+		join->rules->runs(join->rules->context, join->native, which);
 	return taken;
+}
+
+static void met_loop(struct join *join, uint32_t which)
+{
+	if (which < join->innermost)
+		join->innermost = which;
 }
 
 static void join_by_entry(struct join *join)
@@ -90,39 +99,97 @@ static void join_by_entry(struct join *join)
 	const struct native_stack *native = join->native;
 
 	for (uint32_t i = 0; i < native->count; i++) {
-		if (take_entries(join, i))
+		if (take_entries(join, i)) {
+			met_loop(join, i);
 			continue;
+		}
 		/* Frames whose evaluator call is just ending (3.10), or whose end was too far away to be looked for. */
-		if (join->next < python->count && !python->entry[join->next] && is_evaluator(join, i))
+		if (join->next < python->count && !python->entry[join->next] && is_evaluator(join, i)) {
 			put_python(join, join->rules->python_minor <= OWN_CALL_MINOR ? join->next + 1 : run_end(python, join->next));
-		else
+			met_loop(join, i);
+		} else {
 			put_native(join, i);
+		}
 	}
 }
 
 /* ---- entries not known, but one frame for each evaluator call ---- */
 
+static uint32_t count_calls(const struct join *join, uint32_t *first)
+{
+	uint32_t calls = 0;
+
+	*first = join->native->count;
+	for (uint32_t i = 0; i < join->native->count; i++) {
+		if (!is_evaluator(join, i))
+			continue;
+		if (!calls++)
+			*first = i;
+	}
+	return calls;
+}
+
 static void join_by_count(struct join *join)
 {
 	const struct pystack *python = join->python;
 	const struct native_stack *native = join->native;
-	uint32_t calls = 0, first = native->count, skip = 0;
+	uint32_t first, calls = count_calls(join, &first), skip = 0;
 
-	for (uint32_t i = 0; i < native->count; i++) {
-		if (!is_evaluator(join, i))
-			continue;
-		if (!calls++)
-			first = i;
-	}
+	/* Calls that began before the Python frames were read, and have ended since: the outer ones are those that are known. */
+	if (join->rules->still_above && native->end == WALK_COMPLETE && !python->cut && calls > python->count)
+		skip = calls - python->count;
 	/* The innermost call has no frame yet, or none any longer. (Calls without frames further out are of other greenlets.) */
-	if (calls == python->count + 1 && native->end == WALK_COMPLETE && !python->cut && first <= NO_ENTRY_DEPTH)
+	else if (calls == python->count + 1 && native->end == WALK_COMPLETE && !python->cut && first <= NO_ENTRY_DEPTH)
 		skip = 1;
 	for (uint32_t i = 0; i < native->count; i++) {
-		if (join->next < python->count && is_evaluator(join, i) && !(skip && i == first))
+		bool call = join->next < python->count && is_evaluator(join, i);
+
+		if (call && !skip) {
 			put_python(join, join->next + 1);
-		else
+			met_loop(join, i);
+		} else {
 			put_native(join, i);
+			skip -= call && skip;
+		}
 	}
+}
+
+/* ---- Python frames that were read later ---- */
+
+static bool was_there(const struct join *join, uint64_t entry)
+{
+	const struct native_stack *native = join->native;
+
+	if (entry >= native->frames[native->count - 1].cfa)
+		return true; /* outside of what was walked */
+	for (uint32_t i = 0; i < native->count; i++)
+		if (entry >= native->frames[i].sp && entry < native->frames[i].cfa)
+			return native->frames[i].sp >= join->rules->still_above || is_evaluator(join, i);
+	return false;
+}
+
+/* Leaves out the innermost frames whose evaluator calls have begun since. */
+static void leave_out_new(struct join *join)
+{
+	const struct pystack *python = join->python;
+	uint32_t first, calls;
+
+	if (join->rules->python_minor < OWN_CALL_MINOR) {
+		calls = count_calls(join, &first);
+		if (join->native->end == WALK_COMPLETE && !python->cut && python->count > calls)
+			join->next = python->count - calls;
+		return;
+	}
+	while (join->next < python->count && python->entry[join->next] && !was_there(join, python->entry[join->next]))
+		join->next = run_end(python, join->next);
+}
+
+/* Did the evaluator call of the innermost Python frames still stand where it stood? */
+static bool stood_still(const struct join *join)
+{
+	const struct native_stack *native = join->native;
+
+	return !join->rules->still_above || (join->innermost < native->count && native->frames[join->innermost].sp >= join->rules->still_above + sizeof(uint64_t));
 }
 
 /* ---- what came of it ---- */
@@ -149,9 +216,10 @@ static void keep_halves(struct join *join)
 
 void join_stacks(const struct pystack *python, const struct native_stack *native, const struct join_rules *rules, struct joined_stack *out)
 {
-	struct join join = { python, native, rules, out, 0 };
+	struct join join = { python, native, rules, out, 0, UINT32_MAX };
 
 	out->count = 0;
+	out->later = false;
 	if (!python || !python->count) {
 		out->result = JOIN_NATIVE;
 		for (uint32_t i = 0; native && i < native->count; i++)
@@ -163,11 +231,14 @@ void join_stacks(const struct pystack *python, const struct native_stack *native
 		put_python(&join, python->count);
 		return;
 	}
+	if (rules->still_above)
+		leave_out_new(&join);
 	if (rules->python_minor <= OWN_CALL_MINOR && known_entry(python, 0) == python->count)
 		join_by_count(&join);
 	else
 		join_by_entry(&join);
-	out->result = JOIN_WHOLE;
+	out->later = !stood_still(&join);
+	out->result = out->later && join.innermost > 0 ? JOIN_LATER : JOIN_WHOLE;
 	if (join.next == python->count)
 		return;
 	if (!rest_is_elsewhere(&join)) {
@@ -180,7 +251,7 @@ void join_stacks(const struct pystack *python, const struct native_stack *native
 
 const char *join_result_name(enum join_result result)
 {
-	static const char *const names[] = { "whole", "partial", "failed", "native only", "python only" };
+	static const char *const names[] = { "whole", "partial", "failed", "native only", "python only", "later" };
 
 	return (size_t)result < sizeof names / sizeof *names ? names[result] : "unknown";
 }

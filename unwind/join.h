@@ -21,10 +21,13 @@ enum join_result {
 	JOIN_FAILED,   /* the halves contradict each other: native frames, then Python frames */
 	JOIN_NATIVE,   /* a thread without Python frames */
 	JOIN_PYTHON,   /* no native stack */
+	JOIN_LATER,    /* the Python frames were read a moment later, and the native frames inside of them may be those of another call */
+	JOIN_RESULTS,
 };
 
 struct joined_stack {
 	enum join_result result;
+	bool later;                              /* the innermost Python frames may be of a moment later than the native ones */
 	uint32_t count;
 	struct joined_frame frames[JOINED_FRAMES_MAX]; /* innermost first */
 };
@@ -32,15 +35,20 @@ struct joined_stack {
 /* What only the caller knows. The functions may be NULL; WHICH is an index into native_stack.frames. */
 struct join_rules {
 	int python_minor;
+	/* 0: both stacks are of one moment. Else the Python frames were read a little later, and from this address on the C stack was still the same then (its
+	 * begin when all was). Python frames that were not there before are left out. */
+	uint64_t still_above;
 	/* Is it a call of the interpreter's loop, as far as can be known? 3.8 and 3.9 cannot be joined without; later ones ask for frames whose entry is not known. */
 	bool (*evaluator)(void *context, const struct native_stack *native, uint32_t which);
 	/* Is it no frame of the program's, but of the collector's own evaluator? Then it is left out. */
 	bool (*hidden)(void *context, const struct native_stack *native, uint32_t which);
+	/* Told of each native frame that Python frames stand for: it is a call of the interpreter's loop, whatever its name. */
+	void (*runs)(void *context, const struct native_stack *native, uint32_t which);
 	void *context;
 };
 
 /* PYTHON or NATIVE may be NULL: not there. */
 void join_stacks(const struct pystack *python, const struct native_stack *native, const struct join_rules *rules, struct joined_stack *out);
-const char *join_result_name(enum join_result result); /* "whole", "partial", "failed", "native only", "python only" */
+const char *join_result_name(enum join_result result); /* "whole", "partial", "failed", "native only", "python only", "later" */
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -14,14 +15,14 @@
 #include <unistd.h>
 
 #include "base/list.h"
-#include "unwind/perf_record.h"
 
 enum {
 	PAGE = 4096, STACK_BYTES_MAX = 65528, RATE_MAX = 10000,
 	THREADS_MAX = 1 << 16,
 	READ_MS = 50,       /* so often the rings are read, at worst */
 	SAMPLES_MIN = 2,    /* that a ring must hold; less is no use */
-	SAMPLES_PER_PERIOD = 8
+	SAMPLES_PER_PERIOD = 8,
+	TOLD = 16,
 };
 #define NS_PER_SECOND 1000000000ull
 
@@ -35,6 +36,7 @@ struct watched {
 
 struct perf {
 	uint32_t rate_hz, stack_bytes;
+	int epoll;
 	uint64_t random;
 	bool user_only; /* samples of the kernel are not permitted */
 	struct perf_counts counts;
@@ -63,9 +65,9 @@ static struct perf_event_attr attributes(uint32_t stack_bytes, uint64_t period_n
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE, .size = sizeof attr, .config = PERF_COUNT_SW_CPU_CLOCK, .sample_period = period_ns,
-		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,
+		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,
 		.sample_regs_user = PERF_REGISTERS, .sample_stack_user = stack_bytes,
-		.exclude_kernel = user_only, .exclude_hv = 1, .watermark = 1, .wakeup_watermark = 1u << 30,
+		.exclude_kernel = user_only, .exclude_hv = 1, .wakeup_events = 1,
 		.use_clockid = 1, .clockid = CLOCK_MONOTONIC,
 	};
 
@@ -134,6 +136,11 @@ int perf_open(uint32_t rate_hz, uint32_t stack_bytes, struct perf **out, struct 
 	perf = calloc(1, sizeof *perf);
 	if (!perf)
 		return fail(err, ERR_MEMORY, "preparing to sample");
+	perf->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (perf->epoll < 0) {
+		free(perf);
+		return fail(err, ERR_MEMORY, "preparing to sample: %s", strerror(errno));
+	}
 	perf->rate_hz = rate_hz;
 	perf->stack_bytes = stack_bytes;
 	perf->random = (uint64_t)getpid();
@@ -145,7 +152,7 @@ int perf_open(uint32_t rate_hz, uint32_t stack_bytes, struct perf **out, struct 
 
 static size_t sample_size(const struct perf *perf)
 {
-	return 8 + 24 + 17 * 8 + 16 + perf->stack_bytes;
+	return 8 + 32 + 17 * 8 + 16 + perf->stack_bytes;
 }
 
 /* Room for what comes between two reads, twice. */
@@ -212,13 +219,27 @@ static bool map_ring(const struct perf *perf, struct watched *watched)
 	return false;
 }
 
+static void unwatch(struct watched *watched)
+{
+	munmap(watched->page, PAGE + watched->ring_size);
+	close(watched->fd); /* which takes it out of the epoll, too */
+}
+
+int perf_descriptor(const struct perf *perf)
+{
+	return perf->epoll;
+}
+
 int perf_add(struct perf *perf, pid_t tid)
 {
+	struct epoll_event wanted = { .events = EPOLLIN | EPOLLET };
 	struct watched watched = { .tid = tid }, *place;
 
 	if (find(perf, tid))
 		return 0;
 	watched.fd = open_for(perf, tid);
+	if (watched.fd < 0 && errno == ESRCH)
+		return -1; /* it has ended */
 	if (watched.fd < 0)
 		return refuse(perf, tid, errno == EMFILE || errno == ENFILE ? "no descriptor left" : "no event", errno);
 	if (!map_ring(perf, &watched)) {
@@ -227,20 +248,13 @@ int perf_add(struct perf *perf, pid_t tid)
 		close(watched.fd);
 		return refuse(perf, tid, error == EPERM || error == ENOMEM ? "no memory that may be locked left" : "no ring", error);
 	}
-	place = list_add(&perf->threads, THREADS_MAX);
+	place = epoll_ctl(perf->epoll, EPOLL_CTL_ADD, watched.fd, &wanted) == 0 ? list_add(&perf->threads, THREADS_MAX) : NULL;
 	if (!place) {
-		munmap(watched.page, PAGE + watched.ring_size);
-		close(watched.fd);
+		unwatch(&watched);
 		return refuse(perf, tid, "no memory", ENOMEM);
 	}
 	*place = watched;
 	return 0;
-}
-
-static void unwatch(struct watched *watched)
-{
-	munmap(watched->page, PAGE + watched->ring_size);
-	close(watched->fd);
 }
 
 void perf_remove(struct perf *perf, pid_t tid)
@@ -253,22 +267,42 @@ void perf_remove(struct perf *perf, pid_t tid)
 	*watched = perf->threads.items[--perf->threads.count];
 }
 
-/* Not at every sample: a new period begins anew, and what was left of the old one is not counted. */
-static void vary_period(struct perf *perf, struct watched *watched, uint64_t samples)
+static void set_period(struct perf *perf, struct watched *watched)
 {
-	uint64_t period;
+	uint64_t period = vary(perf);
 
-	watched->period_samples += samples;
-	if (watched->period_samples < SAMPLES_PER_PERIOD)
-		return;
-	period = vary(perf);
 	watched->period_samples = 0;
 	ioctl(watched->fd, PERF_EVENT_IOC_PERIOD, &period);
 }
 
-int perf_read(struct perf *perf, void (*each)(void *context, const struct thread_copy *copy), void *context)
+/* Not at every sample: a new period begins anew, and what was left of the old one is not counted. */
+static void vary_period(struct perf *perf, struct watched *watched, uint64_t samples)
+{
+	watched->period_samples += samples;
+	if (watched->period_samples >= SAMPLES_PER_PERIOD)
+		set_period(perf, watched);
+}
+
+void perf_rate(struct perf *perf, uint32_t rate_hz)
+{
+	perf->rate_hz = rate_hz;
+	for (size_t i = 0; i < perf->threads.count; i++)
+		set_period(perf, &perf->threads.items[i]);
+}
+
+void perf_pause(struct perf *perf, bool paused)
+{
+	for (size_t i = 0; i < perf->threads.count; i++)
+		ioctl(perf->threads.items[i].fd, paused ? PERF_EVENT_IOC_DISABLE : PERF_EVENT_IOC_ENABLE, 0);
+}
+
+int perf_read(struct perf *perf, perf_each *each, void *context)
 {
 	uint64_t before_all = perf->counts.samples;
+	struct epoll_event told[TOLD];
+
+	while (epoll_wait(perf->epoll, told, TOLD, 0) == TOLD)
+		;
 
 	for (size_t i = 0; i < perf->threads.count; i++) {
 		struct watched *watched = &perf->threads.items[i];
@@ -300,6 +334,7 @@ void perf_close(struct perf *perf)
 		return;
 	for (size_t i = 0; i < perf->threads.count; i++)
 		unwatch(&perf->threads.items[i]);
+	close(perf->epoll);
 	list_done(&perf->threads);
 	list_done(&perf->refusals);
 	free(perf);

@@ -5,7 +5,7 @@
 #ifndef INFERSCOPE_UNWIND_PERF_H
 #define INFERSCOPE_UNWIND_PERF_H
 
-#include "unwind/walk.h"
+#include "unwind/perf_record.h"
 
 struct perf;
 
@@ -23,12 +23,18 @@ int perf_possible(pid_t pid, struct error *err);
  * each. Raises this process's soft limits of descriptors and locked memory to the hard ones. ERR_MEMORY, ERR_USAGE (numbers out of range). */
 int perf_open(uint32_t rate_hz, uint32_t stack_bytes, struct perf **out, struct error *err);
 void perf_close(struct perf *perf);
+/* Readable when a sample came; edge-triggered (EPOLLET), the perf's own. */
+int perf_descriptor(const struct perf *perf);
 /* 0 when TID is watched from now on (or was), -1 when it is not (perf_totals() says why). Needs a call of perf_read() at least every 50 ms of its CPU time. */
 int perf_add(struct perf *perf, pid_t tid);
+/* While PAUSED no samples are taken. */
+void perf_pause(struct perf *perf, bool paused);
+/* Another rate from now on, also for the threads that are watched. */
+void perf_rate(struct perf *perf, uint32_t rate_hz);
 /* The thread has ended. What it left was read, or is lost. */
 void perf_remove(struct perf *perf, pid_t tid);
-/* Calls EACH for every sample not yet read, oldest first per thread. COPY is valid during the call. Returns how many. */
-int perf_read(struct perf *perf, void (*each)(void *context, const struct thread_copy *copy), void *context);
+/* Calls EACH for every sample not yet read, oldest first per thread; CPU_NS: the CPU time that it stands for. COPY is valid during the call. Returns how many. */
+int perf_read(struct perf *perf, perf_each *each, void *context);
 struct perf_totals perf_totals(const struct perf *perf);
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* sample_id_all is off: LOST is id and count, LOST_SAMPLES a count. */
-enum { HEADER = 8, REGISTERS = 17, RECORD_MAX = 1 << 16, LOST_AT = 16, LOST_SAMPLES_AT = 8 };
+enum { HEADER = 8, FIXED = 32 /* ids, time, period, abi */, REGISTERS = 17, RECORD_MAX = 1 << 16, LOST_AT = 16, LOST_SAMPLES_AT = 8 };
 
 /* DWARF number of the Nth register in a sample. */
 static const unsigned char dwarf_of[REGISTERS] = { DWARF_RAX, DWARF_RBX, DWARF_RCX, DWARF_RDX, DWARF_RSI, DWARF_RDI, DWARF_RBP, DWARF_RSP, DWARF_RIP, 8, 9, 10, 11, 12, 13, 14, 15 };
@@ -31,13 +31,13 @@ static uint64_t take_word(const struct ring *ring, uint64_t at)
 	return word;
 }
 
-/* Layout: header, pid and tid, time, abi, registers, size of the stack, stack, how much of it is valid. False: not a sample we can use. */
+/* Layout: header, pid and tid, time, period, abi, registers, size of the stack, stack, how much of it is valid. False: not a sample we can use. */
 static bool read_sample(const struct ring *ring, uint64_t at, uint64_t size, struct thread_copy *copy)
 {
-	uint64_t registers = at + HEADER + 24, stack = registers + REGISTERS * 8, room, valid;
+	uint64_t registers = at + HEADER + FIXED, stack = registers + REGISTERS * 8, room, valid;
 	uint32_t ids[2];
 
-	if (size < HEADER + 24 + REGISTERS * 8 + 8 || take_word(ring, at + HEADER + 16) != PERF_SAMPLE_REGS_ABI_64)
+	if (size < HEADER + FIXED + REGISTERS * 8 + 8 || take_word(ring, at + HEADER + 24) != PERF_SAMPLE_REGS_ABI_64)
 		return false;
 	take(ring, at + HEADER, ids, sizeof ids);
 	copy->tid = (pid_t)ids[1];
@@ -76,7 +76,7 @@ uint64_t perf_parse(const unsigned char *bytes, uint64_t size, uint64_t tail, ui
 		}
 		if (header.type == PERF_RECORD_SAMPLE && read_sample(&ring, tail, header.size, copy)) {
 			counts->samples++;
-			each(context, copy);
+			each(context, copy, take_word(&ring, tail + HEADER + 16));
 		} else if (header.type == PERF_RECORD_SAMPLE) {
 			counts->without_stack++;
 		} else if (header.type == PERF_RECORD_LOST && header.size >= LOST_AT + 8) {

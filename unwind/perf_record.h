@@ -13,7 +13,7 @@ struct perf_counts {
 	uint64_t damaged;       /* rings that made no sense: the rest of it was dropped */
 };
 
-typedef void perf_each(void *context, const struct thread_copy *copy);
+typedef void perf_each(void *context, const struct thread_copy *copy, uint64_t cpu_ns);
 
 /* Reads the records between TAIL and HEAD out of a ring of SIZE bytes (a power of two); COPY is scratch. Returns where to go on. */
 uint64_t perf_parse(const unsigned char *ring, uint64_t size, uint64_t tail, uint64_t head, struct thread_copy *copy, perf_each *each, void *context,

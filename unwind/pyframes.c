@@ -252,7 +252,8 @@ enum thread_found walk_thread(struct pywalk *walk, uint64_t addr, struct thread_
 	walk->frames.holds_gil = thread_holds_gil(walk, tstate, expected.interp);
 	if (walk->frames.count == 0)
 		return THREAD_IDLE;
-	return walk_word(walk, place, &now) == 0 && now == frame ? THREAD_READ : THREAD_MOVED;
+	walk->frames.moved = walk_word(walk, place, &now) < 0 || now != frame;
+	return walk->frames.moved ? THREAD_MOVED : THREAD_READ;
 }
 
 int walk_identity(struct pywalk *walk, uint64_t addr, uint64_t interp, pid_t *tid, uint64_t *thread_id, uint64_t *next)

@@ -25,6 +25,7 @@ struct pyframes {
 	int32_t tid;
 	uint32_t count;
 	bool cut, holds_gil;
+	bool moved; /* THREAD_MOVED */
 	struct pyframe frames[PYFRAMES_MAX];
 };
 

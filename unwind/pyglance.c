@@ -15,10 +15,12 @@ struct known_thread {
 
 struct pyglance {
 	struct pywalk walk;
+	bool torn; /* the last look at a thread state came to nothing */
 	uint32_t count;
 	struct known_thread threads[PYGLANCE_THREADS_MAX]; /* by tid */
 };
 
+enum { TRIES = 5 /* a thread that calls and returns all the time tears one look in 20 */ };
 _Static_assert(sizeof(struct pyframes) <= PYGLANCE_BYTES_MAX, "a look fits");
 
 int pyglance_open(const struct pyreader *reader, struct pyglance **out, struct error *err)
@@ -130,15 +132,41 @@ uint32_t pyglance_look(void *context, pid_t tid, void *out, uint32_t size)
 	/* A thread that is in several interpreters has a thread state in each: the one with the GIL is where it is. */
 	for (uint32_t i = thread_index(glance, tid); i < glance->count && glance->threads[i].tid == tid; i++) {
 		const struct known_thread *thread = &glance->threads[i];
+		enum thread_found found;
 		uint64_t next;
 
-		if (walk_thread(&glance->walk, thread->tstate, (struct thread_expected){ thread->interp, thread->thread_id }, &next) < THREAD_READ)
+		found = walk_thread(&glance->walk, thread->tstate, (struct thread_expected){ thread->interp, thread->thread_id }, &next);
+		glance->torn = found == THREAD_TORN;
+		if (found < THREAD_READ)
 			continue;
 		used = frames_put(&glance->walk.frames, out, size);
 		if (glance->walk.frames.holds_gil)
 			break;
 	}
 	return used;
+}
+
+uint32_t pyglance_look_running(struct pyglance *glance, pid_t tid, void *out, uint32_t size, uint64_t *torn)
+{
+	uint32_t used = 0, last;
+
+	for (int tries = 0; tries < TRIES; tries++) {
+		last = pyglance_look(glance, tid, out, size);
+		used = last ? last : used;
+		if (last ? !glance->walk.frames.moved : !glance->torn)
+			break;
+	}
+	*torn += !used && glance->torn;
+	return used;
+}
+
+bool pyglance_holds_gil(const void *bytes, uint32_t size)
+{
+	bool holds = false;
+
+	if (size >= offsetof(struct pyframes, frames))
+		memcpy(&holds, (const unsigned char *)bytes + offsetof(struct pyframes, holds_gil), sizeof holds);
+	return holds;
 }
 
 int pyglance_stack(struct pyreader *reader, const void *bytes, uint32_t size, struct pystack *out)

@@ -23,6 +23,10 @@ bool pyglance_knows(const struct pyglance *glance, pid_t tid);
 /* Fits hold_extra of inject/hold.h: GLANCE is the context. Writes at most SIZE bytes (PYGLANCE_BYTES_MAX are enough) and returns how many:
  * 0 for a thread that runs no Python, or is not the known one any longer. */
 uint32_t pyglance_look(void *glance, pid_t tid, void *out, uint32_t size);
+/* The same of a thread that runs on: looks again, a few times, when it moved meanwhile; then it is as it was read last. *TORN counts looks that came to nothing. */
+uint32_t pyglance_look_running(struct pyglance *glance, pid_t tid, void *out, uint32_t size, uint64_t *torn);
+/* Did the thread hold the GIL, as far as the interpreter's memory told that look? */
+bool pyglance_holds_gil(const void *bytes, uint32_t size);
 /* Makes a stack of what a look wrote: 0, or -1 (counted as torn, unless SIZE is 0) when it does not fit together. */
 int pyglance_stack(struct pyreader *reader, const void *bytes, uint32_t size, struct pystack *out);
 

@@ -9,6 +9,7 @@ _inferscope()
 	case "$before" in
 	--hook) COMPREPLY=($(compgen -W "auto none monitoring evaluator setprofile settrace" -- "$word")); return ;;
 	--c-calls) COMPREPLY=($(compgen -W "auto all none" -- "$word")); return ;;
+	--native) COMPREPLY=($(compgen -W "auto hold both none" -- "$word")); return ;;
 	--log-level) COMPREPLY=($(compgen -W "debug info warn error" -- "$word")); return ;;
 	--error-format) COMPREPLY=($(compgen -W "text json" -- "$word")); return ;;
 	--color) COMPREPLY=($(compgen -W "auto always never" -- "$word")); return ;;

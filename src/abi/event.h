@@ -22,6 +22,7 @@ enum event_kind {
 enum event_flag {
 	EVENT_FLAG_EXCEPTION = 1, /* leave, c_leave, yield: by an exception */
 	EVENT_FLAG_CUT = 2,       /* a string of the payload was cut to fit */
+	EVENT_FLAG_LATER = 4,     /* sample: its innermost Python frames were read a moment later than the rest */
 };
 
 enum window_reason {

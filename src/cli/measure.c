@@ -46,6 +46,8 @@ static int skips_read(struct measure *measure, struct error *err)
 
 static const enum backend hook_backends[] = { BACKEND_AUTO, BACKEND_NONE, BACKEND_MONITORING, BACKEND_EVALUATOR, BACKEND_SETPROFILE, BACKEND_SETTRACE };
 
+static const enum native_way native_ways[] = { NATIVE_AUTO, NATIVE_HOLD, NATIVE_BOTH, NATIVE_NONE };
+
 int measure_init(struct measure *measure, const struct invocation *invocation, pid_t pid, const char *mode, struct error *err)
 {
 	const struct options *options = &invocation->options;
@@ -65,7 +67,7 @@ int measure_init(struct measure *measure, const struct invocation *invocation, p
 	session->alternate_ms = (uint32_t)(options_duration_ns(options, OPT_ALTERNATE) / 1000000);
 	session->trace_size_mb = (uint32_t)options_count(options, OPT_TRACE_SIZE_MB);
 	session->rate_hz = (uint32_t)options_count(options, OPT_RATE);
-	session->native = options_flag(options, OPT_NATIVE_FRAMES);
+	session->native = native_ways[options_choice(options, OPT_NATIVE)];
 	session->debuginfod = options_flag(options, OPT_DEBUGINFOD);
 	session->gil_timeout_ms = (uint32_t)(options_duration_ns(options, OPT_GIL_TIMEOUT) / 1000000);
 	session->sync_error_margin_us = (uint32_t)options_count(options, OPT_SYNC_ERROR_MARGIN_US);

@@ -1,10 +1,11 @@
-/* Command line: --name VALUE, --name=VALUE, --no-name for flags, -x VALUE, -xVALUE, "--". */
+/* Command line: --name VALUE, --name=VALUE, --no-name for flags and for choices that know none, -x VALUE, -xVALUE, "--". */
 #include "cli/parse.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "cli/value.h"
 
 static int unknown_option(const struct command_row *command, const char *argument, size_t name_length, struct error *err)
 {
@@ -49,11 +50,14 @@ static int long_option(char **arguments, size_t *at, struct invocation *out, str
 	size_t length = strcspn(name, "=");
 	const char *value = name[length] == '=' ? name + length + 1 : NULL;
 	enum option_id id = option_find(name, length, out->command->bit);
+	unsigned none;
 
 	if (id == OPT_COUNT && length > 3 && !value && memcmp(name, "no-", 3) == 0) {
 		id = option_find(name + 3, length - 3, out->command->bit);
 		if (id != OPT_COUNT && option_rows[id].kind == KIND_FLAG)
 			return option_take(arguments, at, id, NULL, true, out, err);
+		if (id != OPT_COUNT && option_rows[id].kind == KIND_CHOICE && value_choice("none", option_rows[id].constraint, &none))
+			return option_take(arguments, at, id, "none", false, out, err);
 		id = OPT_COUNT;
 	}
 	if (id == OPT_COUNT)

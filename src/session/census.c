@@ -1,18 +1,14 @@
-/* Threads and what they are blocked in, from /proc. */
+/* Threads, from /proc. */
 #include "session/census.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "session/syscalls.h"
+enum { THREADS_MAX = 65536, QUIET = 3 };
 
-enum { THREADS_MAX = 65536, QUIET = 3, NOT_TOLD = -2 /* number of a system call */ };
-
-void census_init(struct census *census, const struct procfs *procfs, pid_t pid, bool namespaced, uint64_t runtime, uint64_t runtime_end)
+void census_init(struct census *census, const struct procfs *procfs, pid_t pid, bool namespaced, struct block_runtime runtime)
 {
-	*census = (struct census){ .procfs = procfs, .pid = pid, .namespaced = namespaced, .runtime = runtime, .runtime_end = runtime_end };
+	*census = (struct census){ .procfs = procfs, .pid = pid, .namespaced = namespaced, .runtime = runtime };
 }
 
 void census_done(struct census *census)
@@ -37,15 +33,18 @@ static size_t place_of(const struct census *census, pid_t tid)
 	return low;
 }
 
+struct seen_thread *census_by_tid(const struct census *census, pid_t tid)
+{
+	size_t at = place_of(census, tid);
+
+	return at < census->count && census->threads[at].tid == tid ? &census->threads[at] : NULL;
+}
+
 struct seen_thread *census_by_inner(const struct census *census, pid_t inner_tid)
 {
-	size_t at;
-
-	if (!census->namespaced) {
-		at = place_of(census, inner_tid);
-		return at < census->count && census->threads[at].tid == inner_tid ? &census->threads[at] : NULL;
-	}
-	for (at = 0; at < census->count; at++)
+	if (!census->namespaced)
+		return census_by_tid(census, inner_tid);
+	for (size_t at = 0; at < census->count; at++)
 		if (census->threads[at].inner_tid == inner_tid)
 			return &census->threads[at];
 	return NULL;
@@ -84,17 +83,20 @@ static bool insert(struct census *census, size_t at, pid_t tid)
 	return true;
 }
 
-static void sweep(struct census *census)
+static void sweep(struct census *census, void (*gone)(void *context, pid_t tid), void *context)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < census->count; i++)
+	for (size_t i = 0; i < census->count; i++) {
 		if (census->threads[i].present)
 			census->threads[kept++] = census->threads[i];
+		else if (gone)
+			gone(context, census->threads[i].tid);
+	}
 	census->count = kept;
 }
 
-bool census_read(struct census *census)
+bool census_read(struct census *census, void (*gone)(void *context, pid_t tid), void *context)
 {
 	size_t room = census->count + 256 < THREADS_MAX ? census->count + 256 : THREADS_MAX;
 	pid_t *tids = calloc(room, sizeof *tids);
@@ -110,7 +112,7 @@ bool census_read(struct census *census)
 		else if (!insert(census, at, tids[i]))
 			break;
 	}
-	sweep(census);
+	sweep(census, gone, context);
 	free(tids);
 	return !tids || count > 0;
 }
@@ -130,64 +132,4 @@ size_t census_due(struct census *census, struct seen_thread **out)
 		}
 	census->turn = at;
 	return count;
-}
-
-/* Where the kernel does not tell the system call. */
-static enum block_result by_letter(const struct census *census, pid_t tid, struct block *out)
-{
-	struct proc_times times;
-
-	if (procfs_times(census->procfs, census->pid, tid, &times) < 0)
-		return BLOCK_GONE;
-	if (times.state == 'R')
-		return BLOCK_RUNNING;
-	*out = (struct block){ .number = NOT_TOLD };
-	return BLOCK_BLOCKED;
-}
-
-enum block_result census_block(const struct census *census, pid_t tid, struct block *out)
-{
-	char name[48], text[256];
-	uint64_t number, rest[8] = { 0 };
-	int64_t minus, got;
-	ssize_t length;
-
-	snprintf(name, sizeof name, "task/%d/syscall", (int)tid);
-	length = procfs_read(census->procfs, census->pid, name, text, sizeof text);
-	if (length < 0)
-		return by_letter(census, tid, out);
-	/* "running", "-1 sp pc" (blocked, but not in a system call), or "number arg0 … arg5 sp pc" */
-	if (sscanf(text, "%" SCNd64, &minus) == 1 && minus < 0) {
-		got = sscanf(text, "%*d 0x%" SCNx64 " 0x%" SCNx64, &rest[6], &rest[7]);
-		*out = (struct block){ .number = -1, .sp = rest[6], .pc = rest[7] };
-		return got == 2 ? BLOCK_BLOCKED : BLOCK_RUNNING;
-	}
-	got = sscanf(text, "%" SCNu64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64, &number,
-	             &rest[0], &rest[1], &rest[2], &rest[3], &rest[4], &rest[5], &rest[6], &rest[7]);
-	*out = (struct block){ (int64_t)number, rest[0], rest[6], rest[7] };
-	return got == 9 ? BLOCK_BLOCKED : BLOCK_RUNNING;
-}
-
-enum thread_state census_state(const struct census *census, const struct block *block)
-{
-	static const struct { const char *name; enum thread_state state; } rows[] = {
-		{ "futex", THREAD_LOCK_WAIT }, { "futex_wait", THREAD_LOCK_WAIT }, { "futex_waitv", THREAD_LOCK_WAIT },
-		{ "nanosleep", THREAD_SLEEP }, { "clock_nanosleep", THREAD_SLEEP }, { "pause", THREAD_SLEEP }, { "rt_sigtimedwait", THREAD_IDLE },
-		{ "epoll_wait", THREAD_IDLE }, { "epoll_pwait", THREAD_IDLE }, { "epoll_pwait2", THREAD_IDLE }, { "accept", THREAD_IDLE }, { "accept4", THREAD_IDLE },
-		{ "select", THREAD_SLEEP }, { "pselect6", THREAD_SLEEP }, { "restart_syscall", THREAD_SLEEP }, /* time.sleep() up to 3.10; the timeline knows a selector by its frames */
-		{ "poll", THREAD_IDLE }, { "ppoll", THREAD_IDLE }, { "wait4", THREAD_IDLE }, { "waitid", THREAD_IDLE },
-	};
-	char name[32];
-
-	if (block->number == NOT_TOLD)
-		return THREAD_UNKNOWN;
-	if (block->number < 0)
-		return THREAD_IO_WAIT; /* a page fault that reads from a disk */
-	syscall_name((uint64_t)block->number, name, sizeof name);
-	if (strncmp(name, "futex", 5) == 0 && block->argument >= census->runtime && block->argument < census->runtime_end)
-		return THREAD_GIL_WAIT;
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		if (strcmp(rows[i].name, name) == 0)
-			return rows[i].state;
-	return THREAD_IO_WAIT;
 }

@@ -117,7 +117,7 @@ static void page_counters(struct session *session, uint64_t ticks)
 void session_counters(struct session *session, uint64_t ticks)
 {
 	if (session->sampler)
-		session->sampler_stolen_ns = sampler_totals(session->sampler).natives.stolen_ns;
+		session->sampler_stolen_ns = sampler_stolen_ns(session->sampler);
 	if (session->drain) {
 		drain_round(session->drain, true); /* the names of what is counted come first */
 		count_rows(session, ticks);

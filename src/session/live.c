@@ -11,7 +11,7 @@
 #define PATIENCE_NS 10000000000ull
 enum { THREADS_MAX = 65536 };
 
-struct counted { pid_t tid; uint64_t cpu_ns; }; /* CPU time at the last turn */
+struct counted_thread { pid_t tid; uint64_t cpu_ns; }; /* CPU time at the last turn */
 
 struct live {
 	struct target *target;
@@ -22,7 +22,7 @@ struct live {
 	struct nvml *nvml;
 	char gpu_why[128];
 	LIST(struct live_thread) threads;
-	LIST(struct counted) counted, counting;
+	LIST(struct counted_thread) counted, counting;
 	struct live_turn turn;
 	uint64_t begun_ns;                        /* of the turn */
 	uint64_t cpu_ns, cost_ns, stolen_ns;      /* as counted at its begin */
@@ -35,8 +35,8 @@ static int sampler_begin(struct live *live, struct error *err)
 	const struct target_facts *facts = target_facts(live->target);
 	remote_addr runtime = target_symbol(live->target, "_PyRuntime");
 	const struct sampler_settings settings = {
-		.target = live->target, .facts = facts, .procfs = live->procfs, .runtime = runtime, .runtime_end = runtime + (facts->python_hex >= 0x030b0000 ? 1 << 20 : 1 << 14), /* as in session.c */
-		.clock = clock_map_monotonic(), .rate_hz = live->options.rate_hz, .native = live->options.native,
+		.target = live->target, .procfs = live->procfs, .runtime = { runtime, runtime + (facts->python_hex >= 0x030b0000 ? 1 << 20 : 1 << 14) }, /* as in session.c */
+		.clock = clock_map_monotonic(), .rate_hz = live->options.rate_hz, .native = live->options.native ? NATIVE_BOTH : NATIVE_NONE,
 	};
 
 	if (!runtime)
@@ -51,10 +51,10 @@ static int sampler_begin(struct live *live, struct error *err)
 /* CPU time of the thread since the last turn; a new one's is all it has. */
 static uint64_t cpu_since(struct live *live, size_t *at, pid_t tid, uint64_t cpu_ns, bool fresh)
 {
-	struct counted *now = list_add(&live->counting, THREADS_MAX);
+	struct counted_thread *now = list_add(&live->counting, THREADS_MAX);
 
 	if (now)
-		*now = (struct counted){ tid, cpu_ns };
+		*now = (struct counted_thread){ tid, cpu_ns };
 	while (*at < live->counted.count && live->counted.items[*at].tid < tid)
 		++*at;
 	if (*at < live->counted.count && live->counted.items[*at].tid == tid)
@@ -170,19 +170,20 @@ static void samples_take(struct live *live)
 static void sampler_count(struct live *live, uint64_t now_ns)
 {
 	struct sampler_totals totals = sampler_totals(live->sampler);
+	uint64_t stolen_ns = sampler_stolen_ns(live->sampler);
 	struct live_turn *turn = &live->turn;
 
 	if (totals.looks - totals.failed != live->looks || live->paused)
 		live->answered_ns = now_ns;
-	turn->samples = totals.samples - live->samples;
+	turn->samples = totals.digest.samples - live->samples;
 	turn->cost_ns = totals.cost_ns > live->cost_ns ? totals.cost_ns - live->cost_ns : 0;
-	turn->stolen_ns = totals.natives.stolen_ns - live->stolen_ns;
-	turn->rate_hz = totals.every_ns ? 1e9 / (double)totals.every_ns : 0;
+	turn->stolen_ns = stolen_ns - live->stolen_ns;
+	turn->rate_hz = totals.ways.perf ? (double)totals.perf_rate_hz : totals.every_ns ? 1e9 / (double)totals.every_ns : 0;
 	turn->ways = totals.ways;
 	live->looks = totals.looks - totals.failed;
-	live->samples = totals.samples;
+	live->samples = totals.digest.samples;
 	live->cost_ns = totals.cost_ns;
-	live->stolen_ns = totals.natives.stolen_ns;
+	live->stolen_ns = stolen_ns;
 }
 
 static void process_count(struct live *live, const struct proc_times *times)

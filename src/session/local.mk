@@ -1,12 +1,15 @@
 noinst_LIBRARIES += libsession.a
 libsession_a_SOURCES = \
+	src/session/block.c src/session/block.h \
 	src/session/capture.c src/session/capture.h \
 	src/session/census.c src/session/census.h \
 	src/session/counters.c src/session/state.h \
+	src/session/digest.c src/session/digest.h \
 	src/session/drain.c src/session/drain.h \
 	src/session/handshake.c src/session/handshake.h \
+	src/session/joiner.c src/session/joiner.h \
 	src/session/live.c src/session/live.h \
-	src/session/natives.c src/session/natives.h \
+	src/session/look.c src/session/look.h \
 	src/session/nvml.c src/session/nvml.h \
 	src/session/observe.c src/session/observe.h \
 	src/session/pool.c src/session/pool.h \
@@ -16,6 +19,7 @@ libsession_a_SOURCES = \
 	src/session/sampler.c src/session/sampler.h \
 	src/session/session.c src/session/session.h \
 	src/session/shadow.c src/session/shadow.h \
+	src/session/sight.c src/session/sight.h \
 	src/session/snapshot.c src/session/snapshot.h \
 	src/session/snapshot_native.c src/session/snapshot_native.h \
 	src/session/spool.c src/session/spool.h \

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "session/syscalls.h"
-
 enum { THREADS_MAX = 65536, STATUS_BYTES = 4096 };
 
 void observe_init(struct observe *observe, const struct procfs *procfs, pid_t pid, bool namespaced)
@@ -51,19 +49,11 @@ const struct observe_thread *observe_by_inner(const struct observe *observe, pid
 
 void observe_wait(const struct observe *observe, pid_t tid, char *out, size_t size)
 {
-	char name[48], text[256];
-	unsigned long long number, first;
+	struct block block;
 
 	*out = '\0';
-	snprintf(name, sizeof name, "task/%d/syscall", (int)tid);
-	if (procfs_read(observe->procfs, observe->pid, name, text, sizeof text) <= 0)
-		return;
-	/* "running", "-1 sp pc" (blocked, but not in a system call), or "number arg0 … sp pc" */
-	if (sscanf(text, "%llu 0x%llx", &number, &first) != 2)
-		return;
-	syscall_name(number, out, size);
-	if (strncmp(out, "futex", 5) == 0 && first >= observe->runtime && first < observe->runtime_end)
-		snprintf(out, size, "gil");
+	if (block_read(observe->procfs, observe->pid, tid, &block) == BLOCK_BLOCKED)
+		block_name(&block, &observe->runtime, out, size);
 }
 
 static struct observe_thread *thread_insert(struct observe *observe, pid_t tid)

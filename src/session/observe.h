@@ -6,6 +6,7 @@
 
 #include "abi/event.h"
 #include "base/procfs.h"
+#include "session/block.h"
 #include "trace/writer.h"
 
 struct observe_thread {
@@ -23,7 +24,7 @@ struct observe {
 	pid_t pid;
 	bool namespaced;               /* the target counts its threads otherwise than we do */
 	pid_t own_inner_tid;           /* of the collector's thread, 0 = it has none */
-	uint64_t runtime, runtime_end; /* where the interpreter's state lies: a futex in there is the GIL's */
+	struct block_runtime runtime;
 	struct observe_thread *threads; /* by tid */
 	size_t count, capacity;
 };

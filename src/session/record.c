@@ -137,7 +137,7 @@ static void progress_tell(struct session *session, uint64_t now_ns, void (*progr
 		now.coverage = session->hooks_seen ? (double)session->hooks_on_seen / (double)session->hooks_seen : 0;
 		now.collector = (enum collector_state)__atomic_load_n(&session->pool.page->state, __ATOMIC_RELAXED);
 	}
-	now.samples = session->sampler ? sampler_totals(session->sampler).samples : 0;
+	now.samples = session->sampler ? sampler_totals(session->sampler).digest.samples : 0;
 	progress(context, &now);
 }
 

@@ -9,42 +9,82 @@ static void counter(struct session *session, uint64_t ticks, const char *name, u
 	event_add(&session->events, ticks, EVENT_COUNTER, 0, 0, name, (int64_t)(value > INT64_MAX ? INT64_MAX : value));
 }
 
+struct row { const char *name; uint64_t value; };
+
+static void add_rows(struct session *session, uint64_t ticks, const struct row *rows, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		counter(session, ticks, rows[i].name, rows[i].value);
+}
+
 void sampled_counters(struct session *session, uint64_t ticks)
 {
 	struct sampler_totals totals = sampler_totals(session->sampler);
-	const struct natives_totals *natives = &totals.natives;
-	const struct { const char *name; uint64_t value; } rows[] = {
-		{ "sampler_holds", natives->holds.count }, { "sampler_stolen_ns", natives->stolen_ns }, { "sampler_hold_total_ns", natives->holds.total_ns }, { "sampler_hold_max_ns", natives->holds.longest_ns },
-		{ "sampler_hold_repaired", natives->holds.repaired }, { "sampler_hold_restarts", natives->holds.restarts }, { "sampler_not_now", natives->not_now },
-		{ "sampler_refused", natives->refused }, { "sampler_prone", natives->prone }, { "sampler_moved", natives->moved },
-		{ "sampler_join_whole", natives->joins[JOIN_WHOLE] }, { "sampler_join_partial", natives->joins[JOIN_PARTIAL] }, { "sampler_join_failed", natives->joins[JOIN_FAILED] },
-		{ "sampler_join_native", natives->joins[JOIN_NATIVE] }, { "sampler_walk_complete", natives->ends[WALK_COMPLETE] },
-		{ "sampler_walk_cut_depth", natives->ends[WALK_CUT_DEPTH] }, { "sampler_walk_cut_stack", natives->ends[WALK_CUT_STACK] }, { "sampler_walk_cut_jit", natives->ends[WALK_CUT_JIT] },
-		{ "sampler_walk_cut_register", natives->ends[WALK_CUT_REGISTER] }, { "sampler_walk_cut_tables", natives->ends[WALK_CUT_TABLES] }, { "sampler_naming_ns", natives->naming_ns },
-		{ "sampler_cost_ns", totals.cost_ns },
+	const struct digest_totals *digest = &totals.digest;
+	const struct row always[] = {
+		{ "samples", digest->samples }, { "torn_samples", totals.torn + digest->torn }, { "sampler_sights_lost", totals.sights_lost },
+		{ "sampler_cost_ns", totals.cost_ns }, { "sampler_telling_ns", totals.telling_ns },
+	};
+	const struct row natives[] = {
+		{ "sampler_stolen_ns", sampler_stolen_ns(session->sampler) }, { "sampler_moved", totals.watch.moved },
+		{ "sampler_join_whole", digest->joins[JOIN_WHOLE] }, { "sampler_join_partial", digest->joins[JOIN_PARTIAL] }, { "sampler_join_failed", digest->joins[JOIN_FAILED] },
+		{ "sampler_join_later", digest->joins[JOIN_LATER] }, { "sampler_join_native", digest->joins[JOIN_NATIVE] }, { "sampler_walk_complete", digest->ends[WALK_COMPLETE] },
+		{ "sampler_walk_cut_depth", digest->ends[WALK_CUT_DEPTH] }, { "sampler_walk_cut_stack", digest->ends[WALK_CUT_STACK] }, { "sampler_walk_cut_jit", digest->ends[WALK_CUT_JIT] },
+		{ "sampler_walk_cut_register", digest->ends[WALK_CUT_REGISTER] }, { "sampler_walk_cut_tables", digest->ends[WALK_CUT_TABLES] }, { "sampler_naming_ns", digest->naming_ns },
+	};
+	const struct row perf[] = {
+		{ "sampler_perf_samples", totals.perf.samples }, { "sampler_perf_lost", totals.perf.lost }, { "sampler_perf_throttled", totals.perf.throttled },
+		{ "sampler_perf_without_stack", totals.perf.without_stack }, { "sampler_perf_threads", totals.perf.threads }, { "sampler_perf_refused", totals.perf.refused },
+		{ "sampler_perf_cost_ns", totals.perf_cost_ns },
+	};
+	const struct row holds[] = {
+		{ "sampler_holds", totals.holds.count }, { "sampler_hold_total_ns", totals.holds.total_ns }, { "sampler_hold_max_ns", totals.holds.longest_ns },
+		{ "sampler_hold_repaired", totals.holds.repaired }, { "sampler_hold_restarts", totals.holds.restarts }, { "sampler_not_now", totals.watch.not_now },
+		{ "sampler_refused", totals.watch.refused }, { "sampler_prone", totals.watch.prone },
 	};
 
-	counter(session, ticks, "samples", totals.samples);
-	counter(session, ticks, "torn_samples", totals.torn);
-	for (size_t i = 0; totals.ways.native && i < sizeof rows / sizeof *rows; i++)
-		counter(session, ticks, rows[i].name, rows[i].value);
+	add_rows(session, ticks, always, sizeof always / sizeof *always);
+	if (totals.ways.native)
+		add_rows(session, ticks, natives, sizeof natives / sizeof *natives);
+	if (totals.ways.perf)
+		add_rows(session, ticks, perf, sizeof perf / sizeof *perf);
+	if (totals.ways.holds)
+		add_rows(session, ticks, holds, sizeof holds / sizeof *holds);
+}
+
+static void held_rows(struct session *session, uint64_t ticks, const struct sampler_totals *totals)
+{
+	const char *lost = totals->watch.holder_lost ? " (until the process that holds them failed)" : "";
+	const char *refused = totals->watch.refused ? " (some are traced by another program, or not permitted)" : "";
+
+	if (totals->ways.holds)
+		capture_add(&session->events, ticks, "sampler.running", "held for a copy of registers, stack and Python frames%s%s", refused, lost);
+	else
+		capture_add(&session->events, ticks, "sampler.running", "Python frames only, read while the thread runs: %s", totals->ways.why_not_held);
+}
+
+static void perf_rows(struct session *session, uint64_t ticks, const struct sampler_totals *totals)
+{
+	struct event_builder *events = &session->events;
+
+	capture_add(events, ticks, "sampler.running", "perf_event: registers and stack as they were, nothing stopped; Python frames read right after; %s",
+	            totals->perf.kernel ? "system calls included" : "time in system calls is not seen (kernel.perf_event_paranoid)");
+	if (totals->perf.refused)
+		capture_add(events, ticks, "sampler.running.others", "%u threads: %s; %s", totals->perf.refused, totals->ways.holds ? "held" : "Python frames only", totals->perf.why);
 }
 
 static void native_rows(struct session *session, uint64_t ticks, const struct sampler_totals *totals)
 {
 	const struct sampler_ways *ways = &totals->ways;
 	struct event_builder *events = &session->events;
-	const char *lost = totals->natives.holder_lost ? " (until the process that holds them failed)" : "";
-	const char *refused = totals->natives.refused ? " (some are traced by another program, or not permitted)" : "";
 
 	capture_add(events, ticks, "sampler", "Python and native frames");
-	if (ways->holds) {
-		capture_add(events, ticks, "sampler.python", "held for a copy of registers, stack and Python frames%s%s", refused, lost);
-		capture_add(events, ticks, "sampler.native", "held for a copy of registers and stack%s%s", refused, lost);
-	} else {
-		capture_add(events, ticks, "sampler.python", "Python frames only, read while the thread runs: %s", ways->why_not_held);
-		capture_add(events, ticks, "sampler.native", "not looked at: %s", ways->why_not_held);
-	}
+	if (ways->perf)
+		perf_rows(session, ticks, totals);
+	else
+		held_rows(session, ticks, totals);
+	if (*ways->why_not_perf)
+		capture_add(events, ticks, "sampler.why_not_perf", "%s", ways->why_not_perf);
 	capture_add(events, ticks, "sampler.blocked", "once in each block: where it stands by /proc, its memory as it is%s", ways->holds ? "; held where that is not enough" : "");
 }
 
@@ -54,9 +94,12 @@ void sampled_rows(struct session *session, uint64_t ticks)
 
 	if (totals.ways.native)
 		native_rows(session, ticks, &totals);
-	else if (!session->options->native)
-		capture_add(&session->events, ticks, "sampler", "Python frames only, read while the threads run; native ones with --native");
+	else if (session->options->native == NATIVE_NONE)
+		capture_add(&session->events, ticks, "sampler", "Python frames only, read while the threads run; native ones were not wanted");
 	else
-		capture_add(&session->events, ticks, "sampler", "Python frames only, read while the threads run: %s", totals.ways.why_not_native);
-	capture_add(&session->events, ticks, "rate_hz", "%.0f", 1e9 / (double)totals.every_ns);
+		capture_add(&session->events, ticks, "sampler", "Python frames only, read while the threads run: %s%s", totals.ways.why_not_native,
+		            session->options->native == NATIVE_AUTO ? "; --native hold holds each running thread for some tens of microseconds per sample" : "");
+	capture_add(&session->events, ticks, "rate_hz", "%.0f", totals.ways.perf ? (double)totals.perf_rate_hz : 1e9 / (double)totals.every_ns);
+	if (totals.ways.perf)
+		capture_add(&session->events, ticks, "rate_hz.blocked", "%.0f", 1e9 / (double)totals.every_ns);
 }

@@ -1,50 +1,65 @@
 /*
- * The sampler: a thread of the attacher's that looks at the target's threads again and again, so that neither reading nor naming stacks
- * ever holds up the drain. Its events are taken over by the session's thread.
+ * The sampler: one thread of the attacher's looks at the target's threads again and again, a second one walks, joins and names what was seen, so that neither
+ * looking nor the drain ever waits for that. Their events are taken over by the session's thread.
  */
 #ifndef INFERSCOPE_SESSION_SAMPLER_H
 #define INFERSCOPE_SESSION_SAMPLER_H
 
 #include "base/clock.h"
-#include "session/natives.h"
+#include "session/digest.h"
+#include "session/session.h"
+#include "session/watch.h"
 
 struct sampler_settings {
-	const struct target *target;        /* must outlive the sampler, as the next two must */
-	const struct target_facts *facts;
+	const struct target *target;        /* must outlive the sampler, as procfs must */
 	const struct procfs *procfs;
-	remote_addr runtime, runtime_end;   /* the interpreter's state */
+	struct block_runtime runtime;       /* the interpreter's state */
 	struct clock_map clock;             /* of the events' ticks */
 	bool tsc;                           /* these are the TSC's, else ns */
 	uint32_t rate_hz;
-	bool native, debuginfod;
+	uint32_t max_overhead_ppm;          /* of a running thread's time, for its samples by perf_event; 0 = none */
+	enum native_way native;
+	bool debuginfod;
 };
 
 struct sampler;
 
-/* What it can do, known from its first look on. */
+/* What it can do, known from its beginning on. */
 struct sampler_ways {
-	bool native, holds;
-	char why_not_native[208], why_not_held[208]; /* "" when it can, or was not asked to */
+	bool native, perf, holds;
+	char why_not_native[208], why_not_perf[208], why_not_held[208]; /* "" when it can, or was not asked to */
 };
 
 struct sampler_totals {
 	struct sampler_ways ways;
-	struct natives_totals natives;
-	uint64_t looks, failed, samples, torn; /* failed: the interpreter could not be read */
-	uint64_t cost_ns;  /* CPU time of all looks, names included */
-	uint64_t every_ns; /* between two looks at present: the sampler lowers its rate where a look takes long */
+	struct watch_totals watch;
+	struct digest_totals digest;
+	struct perf_totals perf;
+	struct hold_totals holds;
+	uint64_t looks, failed; /* failed: the interpreter could not be read */
+	uint64_t torn;          /* looks at Python frames that did not fit together */
+	uint64_t sights_lost;   /* looks that were lost because telling them took too long */
+	uint64_t cost_ns;       /* CPU time of all looks */
+	uint64_t telling_ns;    /* CPU time of walking, joining and naming */
+	uint64_t perf_cost_ns;  /* what the samples by perf_event cost the target, as measured on ourselves */
+	uint64_t every_ns;      /* between two looks at present: lowered where they take long */
+	uint32_t perf_rate_hz;  /* at present */
 };
 
 /* Begins to sample. Fails as pyreader_open() does, or with ERR_MEMORY. */
 int sampler_open(const struct sampler_settings *settings, struct sampler **out, struct error *err);
-/* Moves the events of all looks so far to the end of BUILDER. */
+/* Moves the events of all that was told so far to the end of BUILDER. */
 void sampler_take(struct sampler *sampler, struct event_builder *builder);
 struct sampler_totals sampler_totals(struct sampler *sampler);
+/* How long threads of the target were kept from working by it. */
+uint64_t sampler_stolen_ns(struct sampler *sampler);
 /* While PAUSED no look begins; waits for the one in progress, but not for long. */
 void sampler_pause(struct sampler *sampler, bool paused);
 /* No look begins after this; waits for the one in progress, but not for long. False: it still goes on. Accepts NULL. */
 bool sampler_stop(struct sampler *sampler);
-/* Stops, and waits longer. What a look that does not end still uses is left to it, for ever. */
+/* After that: waits until what was seen is told, up to ten seconds. False: some is not. Accepts NULL. */
+bool sampler_finish(struct sampler *sampler);
+/* Stops, and waits. What a look that does not end still uses is left to it, for ever. */
 void sampler_close(struct sampler *sampler);
 
 #endif

@@ -184,15 +184,15 @@ static int session_arm(struct session *session, struct error *err)
 static void session_sample(struct session *session)
 {
 	const struct sampler_settings settings = {
-		.target = session->target, .facts = session->facts, .procfs = session->procfs, .runtime = session->observe.runtime, .runtime_end = session->observe.runtime_end,
-		.clock = session->clock, .tsc = session->clock_kind == CLOCK_TSC, .rate_hz = session->options->rate_hz,
-		.native = session->options->native, .debuginfod = session->options->debuginfod,
+		.target = session->target, .procfs = session->procfs, .runtime = session->observe.runtime, .clock = session->clock, .tsc = session->clock_kind == CLOCK_TSC,
+		.rate_hz = session->options->rate_hz, .max_overhead_ppm = session->options->max_overhead_ppm, .native = session->options->native,
+		.debuginfod = session->options->debuginfod,
 	};
 	struct error err = { 0 };
 
 	if (!session->options->rate_hz)
 		return;
-	if (!session->observe.runtime)
+	if (!session->observe.runtime.start)
 		session_warn(session, "no samples: the interpreter does not tell where its state lies");
 	else if (sampler_open(&settings, &session->sampler, &err) < 0)
 		session_warn(session, "no samples: %.200s", err.text);
@@ -205,8 +205,7 @@ static void session_look(struct session *session)
 	remote_addr runtime = target_symbol(session->target, "_PyRuntime");
 
 	/* From 3.11 on the main interpreter lies within, a megabyte at most; before, only the little that all interpreters share. */
-	session->observe.runtime = runtime;
-	session->observe.runtime_end = runtime ? runtime + (facts->python_hex >= 0x030b0000 ? 1 << 20 : 1 << 14) : 0;
+	session->observe.runtime = (struct block_runtime){ runtime, runtime ? runtime + (facts->python_hex >= 0x030b0000 ? 1 << 20 : 1 << 14) : 0 };
 	session->startstack = session_startstack(session);
 	if (procfs_times(session->procfs, facts->pid, 0, &times) == 0)
 		session->cpu_start_ns = session->cpu_now_ns = times.user_ns + times.system_ns;
@@ -373,7 +372,7 @@ static void receipt_sum(struct session *session, struct session_receipt *receipt
 		receipt->collector = (enum collector_state)session->pool.page->state;
 	} else
 		receipt->backend_used = BACKEND_NONE;
-	receipt->samples = session->sampler ? sampler_totals(session->sampler).samples : 0;
+	receipt->samples = session->sampler ? sampler_totals(session->sampler).digest.samples : 0;
 	receipt->enter = session->enter;
 	receipt->leave = session->leave;
 	receipt->hold_max_ns = session->hold_max_ns;
@@ -392,8 +391,6 @@ int session_leave(struct session *session, struct session_receipt *receipt, stru
 	session->left = true;
 	if (!sampler_stop(session->sampler))
 		session_warn(session, "the sampler did not end in time; its last samples are missing");
-	else if (session->sampler)
-		sampler_take(session->sampler, &session->events);
 	if (!over)
 		observe_read(&session->observe, session_ticks(session), &session->events);
 	if (session->armed && !over)
@@ -401,6 +398,10 @@ int session_leave(struct session *session, struct session_receipt *receipt, stru
 	receipt->clean = over || !target_alive(session->target) || clean_check(session, receipt);
 	if (session->drain)
 		drain_last(session->drain);
+	if (!sampler_finish(session->sampler))
+		session_warn(session, "naming what was sampled takes too long; the last samples are missing");
+	if (session->sampler)
+		sampler_take(session->sampler, &session->events);
 	receipt_sum(session, receipt);
 	closing_warnings(session, receipt);
 	closing_rows(session, receipt);

@@ -9,6 +9,14 @@
 #include "inject/inject.h"
 #include "session/spool.h"
 
+/* How native frames are seen. */
+enum native_way {
+	NATIVE_NONE,
+	NATIVE_AUTO, /* by perf_event where that is permitted: stops nothing */
+	NATIVE_HOLD, /* running threads are held for a copy, blocked ones where nothing else tells their registers */
+	NATIVE_BOTH, /* by perf_event, and by holding where it cannot */
+};
+
 struct session_options {
 	uint64_t duration_ns;       /* 0 = until stopped */
 	enum backend backend;       /* BACKEND_NONE: samples only, the target is not entered */
@@ -17,7 +25,7 @@ struct session_options {
 	uint32_t alternate_ms;      /* hooks are on and off by turns of this length; 0 = always on. Needs hooks */
 	uint32_t trace_size_mb;     /* pool limit; 0 = 100 */
 	uint32_t rate_hz;           /* samples of stacks from outside; 0 = none */
-	bool native;                /* samples hold native frames too: running threads are held for them */
+	enum native_way native;
 	bool debuginfod;            /* names of native functions may be fetched from the network */
 	bool lines, skip_default, unverified, seed;
 	uint32_t skip_presets;

@@ -9,7 +9,7 @@
 
 #include "base/arena.h"
 #include "session/snapshot_native.h"
-#include "session/observe.h"
+#include "session/block.h"
 
 enum { THREADS_SPARE = 64, INLINES_SPARE = 4, STACKS_KEPT_MAX = 1 << 16 };
 
@@ -17,7 +17,7 @@ struct snapshot {
 	struct target *target;
 	const struct snapshot_options *options;
 	const struct procfs *procfs;
-	struct observe observe;      /* for what a thread waits in */
+	struct block_runtime runtime;
 	struct pyreader *reader;
 	struct snapshot_native *native;  /* NULL: none wanted, or none to be had */
 	struct pystack **stacks;     /* of all threads with Python frames, read before anything else */
@@ -77,57 +77,40 @@ static const struct pystack *stack_of(const struct snapshot *snapshot, pid_t inn
 
 /* ---- what a thread does ---- */
 
-static enum snapshot_state state_of_wait(const char *wait)
-{
-	static const struct { const char *name; enum snapshot_state state; } rows[] = {
-		{ "gil", SNAPSHOT_GIL_WAIT }, { "futex", SNAPSHOT_LOCK_WAIT }, { "futex_wait", SNAPSHOT_LOCK_WAIT }, { "futex_waitv", SNAPSHOT_LOCK_WAIT },
-		{ "nanosleep", SNAPSHOT_SLEEP }, { "clock_nanosleep", SNAPSHOT_SLEEP }, { "pause", SNAPSHOT_SLEEP }, { "restart_syscall", SNAPSHOT_SLEEP }, { "rt_sigsuspend", SNAPSHOT_SLEEP },
-		{ "epoll_wait", SNAPSHOT_IDLE }, { "epoll_pwait", SNAPSHOT_IDLE }, { "epoll_pwait2", SNAPSHOT_IDLE }, { "poll", SNAPSHOT_IDLE }, { "ppoll", SNAPSHOT_IDLE },
-		{ "select", SNAPSHOT_IDLE }, { "pselect6", SNAPSHOT_IDLE }, { "accept", SNAPSHOT_IDLE }, { "accept4", SNAPSHOT_IDLE }, { "rt_sigtimedwait", SNAPSHOT_IDLE },
-		{ "wait4", SNAPSHOT_IDLE }, { "waitid", SNAPSHOT_IDLE }, { "", SNAPSHOT_RUNNING },
-	};
+static const enum snapshot_state snapshot_states[] = {
+	[THREAD_UNKNOWN] = SNAPSHOT_IO_WAIT, [THREAD_GIL_WAIT] = SNAPSHOT_GIL_WAIT, [THREAD_LOCK_WAIT] = SNAPSHOT_LOCK_WAIT, [THREAD_IO_WAIT] = SNAPSHOT_IO_WAIT,
+	[THREAD_SLEEP] = SNAPSHOT_SLEEP, [THREAD_IDLE] = SNAPSHOT_IDLE,
+};
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		if (strcmp(rows[i].name, wait) == 0)
-			return rows[i].state;
-	return SNAPSHOT_IO_WAIT;
-}
-
-/* select() without descriptors is a sleep: time.sleep() up to 3.10. And what is read from or written to is worth its name. */
-static void arguments_tell(const struct snapshot *snapshot, struct snapshot_thread *thread)
+/* What is read from or written to is worth its name. */
+static void object_tell(const struct snapshot *snapshot, const struct block *block, struct snapshot_thread *thread)
 {
-	unsigned long long number, first;
-	char file[64], line[256], path[64];
+	char file[64], path[64];
 	ssize_t length;
 
-	snprintf(file, sizeof file, "task/%d/syscall", (int)thread->tid);
-	if (procfs_read(snapshot->procfs, target_facts(snapshot->target)->pid, file, line, sizeof line) <= 0 || sscanf(line, "%llu 0x%llx", &number, &first) != 2)
-		return;
-	if (thread->state == SNAPSHOT_IDLE && first == 0 && (strcmp(thread->wait, "select") == 0 || strcmp(thread->wait, "pselect6") == 0))
-		thread->state = SNAPSHOT_SLEEP;
 	if (thread->state != SNAPSHOT_IO_WAIT && strncmp(thread->wait, "accept", 6) != 0)
 		return;
-	snprintf(file, sizeof file, "%s/%d/fd/%llu", snapshot->procfs->root, (int)target_facts(snapshot->target)->pid, first);
-	length = first < 1u << 20 ? readlink(file, path, sizeof path - 1) : -1;
+	snprintf(file, sizeof file, "%s/%d/fd/%llu", snapshot->procfs->root, (int)target_facts(snapshot->target)->pid, (unsigned long long)block->argument);
+	length = block->argument < 1u << 20 ? readlink(file, path, sizeof path - 1) : -1;
 	if (length <= 0)
 		return;
 	path[length] = '\0';
-	snprintf(thread->object, sizeof thread->object, "fd %llu (%s)", first, path);
+	snprintf(thread->object, sizeof thread->object, "fd %llu (%s)", (unsigned long long)block->argument, path);
 }
 
 static void thread_state_read(const struct snapshot *snapshot, char letter, struct snapshot_thread *thread)
 {
-	if (letter == 'T' || letter == 't')
-		thread->state = SNAPSHOT_STOPPED;
-	else if (letter == 'R')
-		thread->state = SNAPSHOT_RUNNING;
-	if (letter == 'R')
+	bool stopped = letter == 'T' || letter == 't';
+	struct block block;
+
+	thread->state = stopped ? SNAPSHOT_STOPPED : SNAPSHOT_RUNNING;
+	if (letter == 'R' || block_read(snapshot->procfs, target_facts(snapshot->target)->pid, thread->tid, &block) != BLOCK_BLOCKED)
 		return;
-	observe_wait(&snapshot->observe, thread->tid, thread->wait, sizeof thread->wait);
-	if (thread->state == SNAPSHOT_STOPPED)
+	block_name(&block, &snapshot->runtime, thread->wait, sizeof thread->wait);
+	if (stopped)
 		return;
-	thread->state = letter == 'D' ? SNAPSHOT_IO_WAIT : state_of_wait(thread->wait);
-	arguments_tell(snapshot, thread);
+	thread->state = letter == 'D' ? SNAPSHOT_IO_WAIT : snapshot_states[block_state(&block, &snapshot->runtime)];
+	object_tell(snapshot, &block, thread);
 }
 
 /* ---- frames ---- */
@@ -219,7 +202,10 @@ static void thread_tell(struct snapshot *snapshot, pid_t tid, void (*each)(void 
 	thread_state_read(snapshot, sight && sight->held ? 'R' : status.state, &thread);
 	thread.holds_gil = python && python->holds_gil;
 	thread.cut = python && python->cut;
-	join_stacks(python, sight ? &sight->native : NULL, sight ? &sight->rules : &no_rules, &joined);
+	if (sight)
+		snapshot_native_join(snapshot->native, sight, &joined);
+	else
+		join_stacks(python, NULL, &no_rules, &joined);
 	thread.join = joined.result;
 	arena_init(&snapshot->arena);
 	frames_make(snapshot, python, sight ? &sight->native : NULL, &joined, &thread);
@@ -271,9 +257,7 @@ static int python_read(struct snapshot *snapshot, struct error *err)
 
 	if (!runtime)
 		return fail(err, ERR_NOT_PYTHON, "the interpreter of process %d does not tell where its state lies", (int)facts->pid);
-	observe_init(&snapshot->observe, snapshot->procfs, facts->pid, facts->pid != facts->inner_pid);
-	snapshot->observe.runtime = runtime;
-	snapshot->observe.runtime_end = runtime + (facts->python_hex >= 0x030b0000 ? 1 << 20 : 1 << 14); /* as in session.c */
+	snapshot->runtime = (struct block_runtime){ runtime, runtime + (facts->python_hex >= 0x030b0000 ? 1 << 20 : 1 << 14) }; /* as in session.c */
 	if (pyreader_open(&memory, runtime, facts->python_hex, facts->tid_offset, &snapshot->reader, err) < 0)
 		return -1;
 	if (pyreader_stacks(snapshot->reader, stack_keep, snapshot) < 0)
@@ -301,6 +285,5 @@ out:
 	free(snapshot.stacks);
 	if (snapshot.reader)
 		pyreader_close(snapshot.reader);
-	observe_done(&snapshot.observe);
 	return result;
 }

@@ -47,7 +47,7 @@ struct snapshot_thread {
 
 struct snapshot_totals {
 	uint32_t threads, torn; /* Python stacks that could not be read in one piece */
-	uint32_t joins[JOIN_PYTHON + 1];
+	uint32_t joins[JOIN_RESULTS];
 	uint64_t longest_hold_ns;
 	char native_why[256];   /* why there are no native frames at all, "" = there are, or none were wanted */
 };

@@ -1,7 +1,13 @@
-/* One look: reads first, of all threads as close together as can be, then writes down what was seen. */
+/* One look: all threads as close together as can be, then who holds the GIL, then on with it. */
 #include "session/watch.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/map.h"
+
+#define AGAIN_NS 10000000000ull /* a thread without Python that stays blocked is looked at again after so long */
 
 void watch_done(struct watch *watch)
 {
@@ -24,138 +30,266 @@ static bool make_room(struct watch *watch)
 	return true;
 }
 
-static bool same_block(const struct block *a, const struct block *b)
+static uint64_t glimpse_hash(const struct look *look)
 {
-	return a->number == b->number && a->argument == b->argument && a->sp == b->sp && a->pc == b->pc;
+	uint64_t hash = look->glimpse_size, word;
+
+	for (uint32_t i = 0; i + sizeof word <= look->glimpse_size; i += (uint32_t)sizeof word) {
+		memcpy(&word, look->glimpse + i, sizeof word);
+		hash = mix64(hash ^ word);
+	}
+	return hash;
+}
+
+/* ---- a thread that is blocked ---- */
+
+/* Has it stayed where it was, with its native part? Else nothing that was read belongs together. */
+static bool stayed(struct watch *watch, const struct seen_thread *thread)
+{
+	struct block now;
+
+	if (block_read(watch->census->procfs, watch->census->pid, thread->tid, &now) == BLOCK_BLOCKED && now.sp == thread->block.sp && now.pc == thread->block.pc)
+		return true;
+	watch->totals.moved++;
+	return false;
+}
+
+/* Registers that only a stop can tell, where it does no harm. False: not now. */
+static bool hold_blocked(struct watch *watch, struct seen_thread *thread)
+{
+	const uint64_t *regs = watch->look.copy.regs;
+	int error;
+	enum hold_result result = looker_held(watch->looker, thread->tid, true, &watch->look, &error);
+
+	watch->totals.prone += result == HOLD_PRONE;
+	if (result != HOLD_COPIED)
+		return false;
+	watch->totals.stolen_ns += watch->look.stood_ns;
+	return regs[DWARF_RSP] == thread->block.sp && regs[DWARF_RIP] == thread->block.pc;
+}
+
+static void see_blocked(struct watch *watch, struct seen_thread *thread)
+{
+	if (thread->wants_hold) {
+		thread->wants_hold = false;
+		if (hold_blocked(watch, thread)) {
+			thread->pending = sight_new(thread->tid, &watch->look);
+			return;
+		}
+	}
+	if (watch->native)
+		looker_blocked(watch->looker, thread->tid, &thread->block, &watch->look);
+	thread->walked_ns = watch->look.copy.at_ns;
+	if (!watch->look.copy.known || stayed(watch, thread))
+		thread->pending = sight_new(thread->tid, &watch->look);
 }
 
 static void look_at_blocked(struct watch *watch, struct seen_thread *thread, const struct block *block)
 {
-	bool same = !thread->running && same_block(block, &thread->block);
-	enum natives_result result = NATIVES_NOT_SEEN;
+	bool same = thread->seen && !thread->running && block_same(block, &thread->block);
+	uint64_t before = thread->glimpse_hash;
 
+	looker_python(watch->looker, thread->tid, false, &watch->look);
 	thread->running = false;
 	thread->block = *block;
-	thread->state = census_state(watch->census, block);
-	if (watch->natives)
-		result = natives_blocked(watch->natives, watch->census, thread, same, &thread->at_ns);
-	thread->wants_python = result == NATIVES_NOT_SEEN;
-	thread->quiet = watch->natives ? (result == NATIVES_SAME ? thread->quiet + 1 : 0) : same ? thread->quiet + 1 : 0;
+	thread->state = block_state(block, &watch->census->runtime);
+	thread->glimpse_hash = glimpse_hash(&watch->look);
+	thread->holds_gil = pyglance_holds_gil(watch->look.glimpse, watch->look.glimpse_size);
+	if (same && before == thread->glimpse_hash && !thread->wants_hold && (watch->look.glimpse_size || watch->look.copy.at_ns - thread->walked_ns < AGAIN_NS)) {
+		thread->quiet++;
+		thread->pending = sight_new(thread->tid, NULL);
+		if (thread->pending)
+			thread->pending->at_ns = watch->look.copy.at_ns;
+		return;
+	}
+	thread->quiet = 0;
+	thread->was_asked &= same;
+	see_blocked(watch, thread);
+	thread->seen = thread->pending != NULL;
+}
+
+/* ---- a thread that runs ---- */
+
+/* False: it has blocked meanwhile. */
+static bool hold_running(struct watch *watch, struct seen_thread *thread)
+{
+	int error;
+	enum hold_result result = looker_held(watch->looker, thread->tid, false, &watch->look, &error);
+
+	switch (result) {
+	case HOLD_COPIED:
+		watch->totals.stolen_ns += watch->look.stood_ns;
+		return true;
+	case HOLD_BLOCKED:
+	case HOLD_PRONE:
+		return false;
+	case HOLD_FAILED:
+		watch->totals.holder_lost = true;
+		break;
+	case HOLD_REFUSED:
+		watch->totals.refused++;
+		break;
+	case HOLD_NOT_NOW:
+		watch->totals.not_now++;
+		break;
+	case HOLD_GONE:
+		break;
+	}
+	looker_python(watch->looker, thread->tid, true, &watch->look);
+	return true;
 }
 
 /* False: it has blocked meanwhile. */
-static bool look_at_running(struct watch *watch, struct seen_thread *thread)
+static bool look_at_running(struct watch *watch, struct seen_thread *thread, uint64_t now_ns)
 {
-	enum natives_result result = watch->natives ? natives_running(watch->natives, thread, &thread->at_ns) : NATIVES_NOT_SEEN;
-
+	if (thread->by_perf) {
+		/* It speaks for itself, at other times. */
+		thread->looked_ns = now_ns;
+		thread->holds_gil = false;
+	} else if (watch->native && looker_holds(watch->looker)) {
+		if (!hold_running(watch, thread))
+			return false;
+	} else {
+		looker_python(watch->looker, thread->tid, true, &watch->look);
+	}
 	thread->running = true;
 	thread->quiet = 0;
-	thread->wants_python = result != NATIVES_SEEN;
-	return result != NATIVES_BLOCKED;
+	thread->seen = false;
+	if (thread->by_perf)
+		return true;
+	thread->holds_gil = pyglance_holds_gil(watch->look.glimpse, watch->look.glimpse_size);
+	thread->pending = sight_new(thread->tid, &watch->look);
+	return true;
 }
 
-/* False when the thread is gone. */
-static bool look_at(struct watch *watch, struct seen_thread *thread)
+static void look_at(struct watch *watch, struct seen_thread *thread, uint64_t now_ns)
 {
+	const struct census *census = watch->census;
+	enum block_result result;
 	struct block block;
-	enum block_result result = census_block(watch->census, thread->tid, &block);
 
-	if (result == BLOCK_RUNNING && !look_at_running(watch, thread))
-		result = census_block(watch->census, thread->tid, &block);
+	thread->pending = NULL;
+	if (!watch->native && !looker_knows(watch->looker, thread->tid))
+		return;
+	result = block_read(census->procfs, census->pid, thread->tid, &block);
+	if (result == BLOCK_RUNNING && !look_at_running(watch, thread, now_ns))
+		result = block_read(census->procfs, census->pid, thread->tid, &block);
 	if (result == BLOCK_BLOCKED)
 		look_at_blocked(watch, thread, &block);
-	return result != BLOCK_GONE;
 }
 
-static void take_python(void *context, const struct pystack *stack)
-{
-	struct watch *watch = context;
-	struct seen_thread *thread = census_by_inner(watch->census, stack->tid);
-	uint32_t before;
+/* ---- the GIL ---- */
 
-	if (!thread || !thread->wants_python)
-		return;
-	before = thread->python;
-	thread->python = thread->stack = stacks_python(watch->stacks, stack);
-	thread->holds_gil = stack->holds_gil;
-	if (thread->python != before)
-		thread->quiet = 0;
-}
-
-/* Threads of which nothing else is known. */
-static void look_at_python(struct watch *watch)
+/* tid of the thread that holds it, 0 = not seen. One that runs under perf_event's eyes is asked only when somebody waits. */
+static pid_t gil_holder(struct watch *watch)
 {
+	const struct census *census = watch->census;
 	bool wanted = false;
 
-	for (size_t i = 0; i < watch->due_count; i++) {
-		struct seen_thread *thread = watch->due[i];
-
-		if (!thread->wants_python)
-			continue;
-		wanted = true;
-		thread->python = thread->stack = 0;
-		thread->holds_gil = false;
+	for (size_t i = 0; i < census->count; i++) {
+		if (census->threads[i].holds_gil)
+			return census->threads[i].tid;
+		wanted |= !census->threads[i].running && (census->threads[i].state == THREAD_GIL_WAIT || census->threads[i].state == THREAD_LOCK_WAIT);
 	}
-	if (wanted && pyreader_stacks(watch->reader, take_python, watch) < 0)
-		watch->failed++;
-}
-
-/* tid of the thread that holds the GIL, 0 = not seen. */
-static pid_t gil_holder(const struct watch *watch)
-{
-	for (size_t i = 0; i < watch->census->count; i++)
-		if (watch->census->threads[i].holds_gil)
-			return watch->census->threads[i].tid;
+	for (size_t i = 0; i < census->count && wanted; i++) {
+		if (!census->threads[i].running || !census->threads[i].by_perf)
+			continue;
+		looker_python(watch->looker, census->threads[i].tid, true, &watch->look);
+		if (pyglance_holds_gil(watch->look.glimpse, watch->look.glimpse_size))
+			return census->threads[i].tid;
+	}
 	return 0;
 }
 
-static void tell(struct watch *watch, struct seen_thread *thread, pid_t holder, uint64_t now_ns)
-{
-	uint64_t weight_ns = thread->looked_ns ? now_ns - thread->looked_ns : watch->weight_max_ns / WEIGHT_LOOKS, ticks = watch->tsc ? clock_to_ticks(&watch->clock, thread->at_ns) : thread->at_ns;
+/* ---- all together ---- */
 
-	/* A look that failed counts to the next one. */
-	if (!thread->stack && watch->natives)
-		return;
-	thread->looked_ns = now_ns;
-	if (!thread->stack)
-		return;
-	if (thread->running)
-		thread->state = thread->holds_gil ? THREAD_PYTHON : THREAD_NATIVE;
-	/* The timeline may find out by its functions that a thread waits for the GIL. */
-	if (holder && holder != thread->tid && thread->python && (thread->running || thread->state == THREAD_GIL_WAIT || thread->state == THREAD_LOCK_WAIT))
-		event_add(watch->builder, ticks, EVENT_GIL, (uint32_t)thread->tid, 0, (uint32_t)holder);
-	event_add(watch->builder, ticks, EVENT_SAMPLE, thread->stack, 0, (uint32_t)thread->tid, (uint32_t)thread->state, weight_ns < watch->weight_max_ns ? weight_ns : watch->weight_max_ns);
-	watch->samples++;
+/* Blocked threads whose walk wants registers: one hold in each block. */
+static void take_wishes(struct watch *watch)
+{
+	pid_t asked[SIGHTS_ASKED];
+	size_t count = sights_asked(watch->sights, asked);
+
+	for (size_t i = 0; i < count; i++) {
+		struct seen_thread *thread = census_by_tid(watch->census, asked[i]);
+
+		if (!thread || thread->was_asked || !looker_holds(watch->looker))
+			continue;
+		thread->was_asked = thread->wants_hold = true;
+	}
 }
 
-/* The tsc's clock runs a little beside that of its calibration: what was seen just now must not seem to lie elsewhere. */
-static void set_clock(struct watch *watch, uint64_t now_ns)
+static void send(struct watch *watch, struct seen_thread *thread, uint64_t now_ns)
 {
-	if (!watch->tsc)
+	uint64_t weight_ns = thread->looked_ns ? now_ns - thread->looked_ns : watch->weight_max_ns / WEIGHT_LOOKS;
+	struct sight *sight = thread->pending;
+
+	thread->pending = NULL;
+	/* A look that failed counts to the next one. */
+	if (!sight)
 		return;
-	watch->clock.base_ns = now_ns;
-	watch->clock.base_ticks = clock_tsc();
+	thread->looked_ns = now_ns;
+	sight->weight_ns = weight_ns < watch->weight_max_ns ? weight_ns : watch->weight_max_ns;
+	sight->running = thread->running;
+	sight->state = thread->state;
+	sight->holder = watch->holder;
+	if (!sights_push(watch->sights, sight))
+		thread->seen = false;
 }
 
 void watch_once(struct watch *watch)
 {
 	uint64_t now_ns = clock_monotonic_ns();
-	size_t kept = 0;
-	pid_t holder;
 
 	if (!make_room(watch))
 		return;
-	set_clock(watch, now_ns);
-	stacks_time(watch->stacks, watch->tsc ? watch->clock.base_ticks : now_ns);
+	take_wishes(watch);
 	watch->due_count = census_due(watch->census, watch->due);
-	for (size_t i = 0; i < watch->due_count; i++) {
-		watch->due[i]->at_ns = now_ns;
-		if (look_at(watch, watch->due[i]))
-			watch->due[kept++] = watch->due[i];
-	}
-	watch->due_count = kept;
-	look_at_python(watch);
-	holder = gil_holder(watch);
 	for (size_t i = 0; i < watch->due_count; i++)
-		tell(watch, watch->due[i], holder, now_ns);
+		look_at(watch, watch->due[i], now_ns);
+	watch->holder = gil_holder(watch);
+	for (size_t i = 0; i < watch->due_count; i++)
+		send(watch, watch->due[i], now_ns);
+}
+
+static void see_sample(void *context, const struct thread_copy *copy, uint64_t cpu_ns)
+{
+	struct watch *watch = context;
+	struct seen_thread *thread = census_by_tid(watch->census, copy->tid);
+	struct sight *sight;
+
+	if (!thread || thread->ours)
+		return;
+	thread->quiet = 0;
+	looker_python(watch->looker, copy->tid, true, &watch->look);
+	watch->look.copy.at_ns = copy->at_ns;
+	watch->look.copy.known = copy->known;
+	watch->look.copy.stack_size = copy->stack_size;
+	memcpy(watch->look.copy.regs, copy->regs, sizeof copy->regs);
+	memcpy(watch->look.copy.stack, copy->stack, copy->stack_size);
+	sight = sight_new(copy->tid, &watch->look);
+	if (sight) {
+		sight->still_above = looker_still(watch->looker, copy);
+		sight->weight_ns = cpu_ns;
+		sight->running = true;
+		sight->holder = watch->holder;
+	}
+	sights_push(watch->sights, sight);
+}
+
+void watch_perf(struct watch *watch)
+{
+	if (watch->perf)
+		perf_read(watch->perf, see_sample, watch);
+}
+
+void watch_threads(struct watch *watch)
+{
+	for (size_t i = 0; watch->perf && i < watch->census->count; i++) {
+		struct seen_thread *thread = &watch->census->threads[i];
+
+		if (thread->ours || thread->perf_tried)
+			continue;
+		thread->perf_tried = true;
+		thread->by_perf = perf_add(watch->perf, thread->tid) == 0;
+	}
 }

@@ -1,32 +1,43 @@
 /*
- * One look at the threads of the target: which run and which are blocked, their stacks, and who holds the GIL while others wait for it,
- * as SAMPLE and GIL events. A sample stands for the time since the last look at its thread.
+ * Looks at the threads of the target, again and again: which run and which are blocked, their stacks, and who holds the GIL while others wait for it. A
+ * look stands for the time since the last one at its thread, a sample by perf_event for the CPU time since the last one.
  */
 #ifndef INFERSCOPE_SESSION_WATCH_H
 #define INFERSCOPE_SESSION_WATCH_H
 
-#include "base/clock.h"
 #include "session/census.h"
-#include "session/natives.h"
+#include "session/sight.h"
+#include "unwind/perf.h"
 
-enum { WEIGHT_LOOKS = 10 }; /* a sample stands for as many looks at most */
+enum { WEIGHT_LOOKS = 10 }; /* a look stands for as many intervals at most: a longer time nobody knows */
+
+struct watch_totals {
+	uint64_t stolen_ns;              /* time that threads stood still for a copy */
+	uint64_t not_now, refused, prone; /* threads that were not held, and why */
+	uint64_t moved;                  /* blocked threads that woke while they were looked at */
+	bool holder_lost;                /* no thread could be held any more from some moment on */
+};
 
 struct watch {
 	struct census *census;
-	struct pyreader *reader;
-	struct stacks *stacks;
-	struct natives *natives;    /* NULL = Python frames only */
-	struct event_builder *builder;
-	struct clock_map clock;
-	bool tsc;
-	uint64_t weight_max_ns;     /* a longer time nobody knows */
-	struct seen_thread **due;   /* of this look; room for CAPACITY */
+	struct looker *looker;
+	struct sights *sights;      /* what is seen goes here */
+	struct perf *perf;          /* NULL: running threads are held where the looker can, else only their Python frames are read */
+	bool native;                /* native frames are wanted */
+	uint64_t weight_max_ns;
+	struct watch_totals totals;
+	pid_t holder;               /* of the GIL at the last look, 0 = not seen */
+	struct seen_thread **due;   /* of the look in progress; room for CAPACITY */
 	size_t due_count, capacity;
-	uint64_t samples, failed;   /* failed: looks that could not read the interpreter */
+	struct look look;
 };
 
 void watch_done(struct watch *watch);
-/* Looks once. */
+/* Looks once at what is due. */
 void watch_once(struct watch *watch);
+/* Takes what perf_event has seen. */
+void watch_perf(struct watch *watch);
+/* After a reading of the census: threads that are new to perf_event. */
+void watch_threads(struct watch *watch);
 
 #endif

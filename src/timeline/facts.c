@@ -312,7 +312,7 @@ static void add_sample(struct timeline_private *p, uint32_t process, const struc
 	thread->samples++;
 	sample = list_add(&p->samples, SAMPLES_LIMIT);
 	if (sample)
-		*sample = (struct sample){ at_ns, (uint32_t)(thread - p->threads.items), stack, (uint32_t)weight_ns, NONE, is_running(state), (uint8_t)state,
+		*sample = (struct sample){ at_ns, (uint32_t)(thread - p->threads.items), stack, (uint32_t)weight_ns, NONE, is_running(state), c->event.flags & EVENT_FLAG_LATER, (uint8_t)state,
 			thread->gil_told_ns == at_ns ? thread->gil_holder : 0 };
 }
 

@@ -127,7 +127,7 @@ struct sample {
 	uint64_t at_ns; /* absolute */
 	uint32_t thread, stack, weight_ns;
 	uint32_t node; /* the innermost call that was open then, NONE = not known */
-	bool running;
+	bool running, later;
 	uint8_t state; /* enum thread_state */
 	uint32_t holder; /* of the GIL while this one waited for it: tid, 0 = not known */
 };

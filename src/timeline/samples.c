@@ -110,7 +110,8 @@ static uint32_t base_of_sample(struct resolve *resolve, const struct sample *sam
 	struct timeline_private *p = resolve->p;
 	uint32_t python = innermost_python(p, sample->stack);
 
-	if (sample->node != NONE && (python == NONE || agrees(p, python, sample->node)))
+	/* Calls tell of that very moment, Python frames that were read later do not. */
+	if (sample->node != NONE && (python == NONE || sample->later || agrees(p, python, sample->node)))
 		return p->throttles.count ? counted_within(p, sample, python, sample->node) : sample->node;
 	p->timeline.quality.unjoined_samples += sample->node != NONE;
 	return python == NONE ? tree_root(p, sample->thread) : node_of_python(resolve, sample->thread, python);

@@ -145,7 +145,7 @@ static int scan_flags(struct scan *scan, uint8_t *out, struct error *err)
 			if (word_is(&word, grammar_flags[i].name))
 				break;
 		if (i == grammar_flag_count)
-			return scan_fail_at(scan, word.at, err, "'%.*s' is no flag (exception, cut, or a number)", (int)word.length, word.at);
+			return scan_fail_at(scan, word.at, err, "'%.*s' is no flag (exception, cut, later, or a number)", (int)word.length, word.at);
 		*out |= (uint8_t)grammar_flags[i].value;
 	} while (scan_accept(scan, '|'));
 	return 0;

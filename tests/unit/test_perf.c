@@ -1,6 +1,7 @@
 /* Samples by perf_event: of children that know their registers, and of rings made by hand. */
 #include <criterion/criterion.h>
 #include <linux/perf_event.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@
 
 /* ---- rings ---- */
 
-enum { RING = 4096, STACK = 64, SAMPLE = 8 + 24 + 17 * 8 + 8 + STACK + 8 };
+enum { RING = 4096, STACK = 64, SAMPLE = 8 + 32 + 17 * 8 + 8 + STACK + 8 };
 
 struct made {
 	unsigned char ring[RING];
@@ -48,6 +49,7 @@ static void put_sample(struct made *made, uint32_t tid, uint64_t abi, uint64_t v
 	put_header(made, PERF_RECORD_SAMPLE, SAMPLE);
 	put(made, (uint32_t[]){ 1, tid }, 8);
 	put_word(made, 1000 + tid);
+	put_word(made, 2000 + tid);
 	put_word(made, abi);
 	for (uint64_t i = 0; i < 17; i++)
 		put_word(made, 100 + i);
@@ -59,14 +61,16 @@ static void put_sample(struct made *made, uint32_t tid, uint64_t abi, uint64_t v
 
 struct seen {
 	int count;
+	uint64_t cpu_ns;
 	struct thread_copy last;
 };
 
-static void see(void *context, const struct thread_copy *copy)
+static void see(void *context, const struct thread_copy *copy, uint64_t cpu_ns)
 {
 	struct seen *seen = context;
 
 	seen->count++;
+	seen->cpu_ns = cpu_ns;
 	seen->last = *copy;
 }
 
@@ -91,7 +95,7 @@ Test(ring, gives_samples_in_dwarf_order_also_across_its_end)
 		put_sample(&made, 7, PERF_SAMPLE_REGS_ABI_64, 40);
 		cr_assert_eq(parse(&made, start, &seen, &counts), made.head);
 		cr_assert(seen.count == 1 && counts.samples == 1 && counts.damaged == 0);
-		cr_assert(seen.last.tid == 7 && seen.last.at_ns == 1007 && seen.last.stack_size == 40);
+		cr_assert(seen.last.tid == 7 && seen.last.at_ns == 1007 && seen.cpu_ns == 2007 && seen.last.stack_size == 40);
 		for (unsigned i = 0; i < 17; i++)
 			cr_assert_eq(seen.last.regs[dwarf[i]], 100 + i);
 		cr_assert_eq(seen.last.stack[8], 1);
@@ -156,7 +160,7 @@ Test(ring, reads_nothing_outside_whatever_it_holds)
 			put_sample(made, 7, PERF_SAMPLE_REGS_ABI_64, 40);
 		for (int i = 0; i < 12; i++)
 			made->ring[rand_r(&seed) % RING] = (unsigned char)rand_r(&seed);
-		made->ring[(tail + 8 + 24 + 17 * 8 + (unsigned)rand_r(&seed) % 8) % RING] = (unsigned char)rand_r(&seed); /* the size of the stack */
+		made->ring[(tail + 8 + 32 + 17 * 8 + (unsigned)rand_r(&seed) % 8) % RING] = (unsigned char)rand_r(&seed); /* the size of the stack */
 		cr_assert(parse(made, tail, &seen, &counts) <= made->head);
 		cr_assert(seen.count <= 512 && seen.last.stack_size <= THREAD_COPY_STACK_MAX);
 	}
@@ -195,7 +199,7 @@ struct check {
 	uint64_t last_ns;
 };
 
-static void check_sample(void *context, const struct thread_copy *copy)
+static void check_sample(void *context, const struct thread_copy *copy, uint64_t cpu_ns)
 {
 	struct check *check = context;
 	uint64_t word = 0;
@@ -204,7 +208,7 @@ static void check_sample(void *context, const struct thread_copy *copy)
 	/* The first ones may come from before it spins. */
 	if (copy->regs[DWARF_RBX] == 0x1111111111111111 && (copy->regs[12] != 0x2222222222222222 || copy->stack_size < 64 || word != 0x2222222222222222))
 		check->wrong++;
-	if (copy->tid != check->tid || copy->at_ns < check->last_ns || copy->at_ns > clock_monotonic_ns())
+	if (copy->tid != check->tid || copy->at_ns < check->last_ns || copy->at_ns > clock_monotonic_ns() || cpu_ns == 0)
 		check->wrong++;
 	check->last_ns = copy->at_ns;
 	check->count += copy->regs[DWARF_RBX] == 0x1111111111111111;
@@ -245,6 +249,24 @@ static uint64_t cpu_ns(pid_t pid)
 
 	procfs_schedstat(&procfs_real, pid, pid, &run_ns, &wait_ns);
 	return run_ns;
+}
+
+Test(perf, wakes_who_waits_for_a_sample)
+{
+	pid_t pid = spin_child();
+	struct perf *perf = open_or_skip(pid, 1000, 8192);
+	struct check check = { .tid = pid };
+	struct pollfd wait = { .fd = perf_descriptor(perf), .events = POLLIN };
+
+	cr_assert_eq(poll(&wait, 1, 0), 0, "nothing is watched yet");
+	cr_assert_eq(perf_add(perf, pid), 0);
+	cr_assert_eq(poll(&wait, 1, 30000), 1);
+	while (perf_read(perf, check_sample, &check) == 0)
+		usleep(1000);
+	cr_assert_eq(check.wrong, 0);
+	end_child(pid);
+	perf_read(perf, check_sample, &check);
+	perf_close(perf);
 }
 
 Test(perf, takes_about_as_many_as_were_asked_for)

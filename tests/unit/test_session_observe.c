@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "session/block.h"
 #include "session/census.h"
 #include "session/observe.h"
 #include "session/syscalls.h"
@@ -84,8 +85,7 @@ static void wait_read(uint64_t runtime, int tid, char *out, size_t size)
 	bool found = false;
 
 	observe_init(&observe, &procfs, 7, true);
-	observe.runtime = runtime;
-	observe.runtime_end = runtime + 4096;
+	observe.runtime = (struct block_runtime){ runtime, runtime + 4096 };
 	event_builder_init(&builder);
 	cr_assert(observe_read(&observe, 1, &builder));
 	for (struct event_cursor cursor = event_cursor(builder.bytes, builder.size); event_next(&cursor);) {
@@ -197,28 +197,37 @@ static struct census census_of_folder(void)
 	struct census census;
 
 	procfs.root = folder;
-	census_init(&census, &procfs, 7, true, 0x5000, 0x6000);
+	census_init(&census, &procfs, 7, true, (struct block_runtime){ 0x5000, 0x6000 });
 	return census;
 }
 
-Test(session_census, tells_what_a_thread_is_blocked_in, .init = setup, .fini = teardown)
+Test(block, tells_what_a_thread_is_blocked_in, .init = setup, .fini = teardown)
 {
-	struct census census = census_of_folder();
+	const struct block_runtime runtime = { 0x5000, 0x6000 };
+	const struct procfs procfs = { folder };
 	struct block block;
 
 	thread_put(7, 1, "python", 'S', "202 0x5010 0x0 0x0 0x0 0x0 0x0 0x7ffc00 0x7f0010");
-	cr_assert_eq(census_block(&census, 7, &block), BLOCK_BLOCKED);
+	cr_assert_eq(block_read(&procfs, 7, 7, &block), BLOCK_BLOCKED);
 	cr_assert_eq(block.sp, 0x7ffc00);
 	cr_assert_eq(block.pc, 0x7f0010);
-	cr_assert_eq(census_state(&census, &block), THREAD_GIL_WAIT);
+	cr_assert_eq(block_state(&block, &runtime), THREAD_GIL_WAIT);
 	block.argument = 0x7000;
-	cr_assert_eq(census_state(&census, &block), THREAD_LOCK_WAIT);
+	cr_assert_eq(block_state(&block, &runtime), THREAD_LOCK_WAIT);
 	thread_put(8, 2, "python", 'R', "running");
-	cr_assert_eq(census_block(&census, 8, &block), BLOCK_RUNNING);
+	cr_assert_eq(block_read(&procfs, 7, 8, &block), BLOCK_RUNNING);
 	thread_put(9, 3, "python", 'D', "-1 0x7ffc00 0x7f0010");
-	cr_assert_eq(census_block(&census, 9, &block), BLOCK_BLOCKED);
-	cr_assert_eq(census_state(&census, &block), THREAD_IO_WAIT);
-	cr_assert_eq(census_block(&census, 99, &block), BLOCK_GONE);
+	cr_assert_eq(block_read(&procfs, 7, 9, &block), BLOCK_BLOCKED);
+	cr_assert_eq(block_state(&block, &runtime), THREAD_IO_WAIT);
+	cr_assert_eq(block_read(&procfs, 7, 99, &block), BLOCK_GONE);
+}
+
+Test(block, knows_a_sleep_by_select_from_a_selector)
+{
+	const struct block_runtime runtime = { 0 };
+
+	cr_assert_eq(block_state(&(struct block){ .number = 23, .argument = 0 }, &runtime), THREAD_SLEEP);
+	cr_assert_eq(block_state(&(struct block){ .number = 23, .argument = 5 }, &runtime), THREAD_IDLE);
 }
 
 Test(session_census, leaves_out_our_own_thread_and_finds_the_others_by_the_targets_number, .init = setup, .fini = teardown)
@@ -229,7 +238,7 @@ Test(session_census, leaves_out_our_own_thread_and_finds_the_others_by_the_targe
 	thread_put(7, 1, "python", 'S', "running");
 	thread_put(300, 3, "inferscope", 'S', "running");
 	thread_put(301, 4, "worker", 'S', "running");
-	cr_assert(census_read(&census));
+	cr_assert(census_read(&census, NULL, NULL));
 	cr_assert_eq(census.count, 3);
 	cr_assert_eq(census_due(&census, due), 2);
 	cr_assert_eq(census_by_inner(&census, 4)->tid, 301);
@@ -244,7 +253,7 @@ Test(session_census, takes_threads_that_stay_blocked_in_turn, .init = setup, .fi
 
 	for (int i = 0; i < CENSUS_QUIET_LOOKS + 6; i++)
 		thread_put(100 + i, 100 + i, "worker", 'S', "running");
-	cr_assert(census_read(&census));
+	cr_assert(census_read(&census, NULL, NULL));
 	for (size_t i = 1; i < census.count; i++)
 		census.threads[i].quiet = 9;
 	for (int look = 0; look < 2; look++) {
@@ -265,8 +274,32 @@ Test(session_census, notices_that_the_process_is_gone, .init = setup, .fini = te
 	struct procfs procfs = { "/nonexistent" };
 	struct census census;
 
-	census_init(&census, &procfs, 7, false, 0, 0);
-	cr_assert_not(census_read(&census));
+	census_init(&census, &procfs, 7, false, (struct block_runtime){ 0 });
+	cr_assert_not(census_read(&census, NULL, NULL));
+	census_done(&census);
+}
+
+static void count_gone(void *context, pid_t tid)
+{
+	*(pid_t *)context += tid;
+}
+
+Test(session_census, names_threads_that_have_ended, .init = setup, .fini = teardown)
+{
+	struct census census = census_of_folder();
+	char path[256];
+	pid_t gone = 0;
+
+	thread_put(7, 1, "python", 'S', "running");
+	thread_put(300, 3, "worker", 'S', "running");
+	cr_assert(census_read(&census, count_gone, &gone));
+	cr_assert_eq(gone, 0);
+	snprintf(path, sizeof path, "rm -rf %s/7/task/300", folder);
+	cr_assert_eq(system(path), 0);
+	cr_assert(census_read(&census, count_gone, &gone));
+	cr_assert_eq(gone, 300);
+	cr_assert_not_null(census_by_tid(&census, 7));
+	cr_assert_null(census_by_tid(&census, 300));
 	census_done(&census);
 }
 

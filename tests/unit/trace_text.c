@@ -83,7 +83,7 @@ ParameterizedTestParameters(text_form, says_line_and_column_of_what_is_wrong)
 		{ "chunk\n5 counter name=\"\\ud800\"", "line 2, column 17: this escape is not known" },
 		{ "chunk\n5 counter name=\"\\ud83d\\u0041\"", "line 2, column 17: this escape is not known" },
 		{ "chunk\n5 counter name", "line 2, column 15: '=' is missing" },
-		{ "chunk\n5 enter flags=bad", "line 2, column 15: 'bad' is no flag (exception, cut, or a number)" },
+		{ "chunk\n5 enter flags=bad", "line 2, column 15: 'bad' is no flag (exception, cut, later, or a number)" },
 		{ "chunk\n5 enter flags=256", "line 2, column 18: flags are at most 0xff" },
 		{ "chunk\n5 kind_0xee payload=001122", "line 2, column 27: a payload is a multiple of 8 bytes; this one has 3" },
 		{ "chunk kind=cpu", "line 1, column 12: 'cpu' is no kind of lane (meta, thread, session, gpu)" },

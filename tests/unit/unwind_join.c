@@ -39,9 +39,9 @@ static bool says_hidden(void *context, const struct native_stack *native, uint32
 }
 
 /* NATIVE: a letter per frame. ENTRIES: per Python frame the place of its native frame, a = the innermost. */
-static const char *join(struct both *both, int minor, const char *native, enum walk_end end, const char *entries)
+static const char *join_at(struct both *both, int minor, const char *native, enum walk_end end, const char *entries, uint64_t still_above)
 {
-	const struct join_rules rules = { minor, says_evaluator, says_hidden, NULL };
+	const struct join_rules rules = { .python_minor = minor, .still_above = still_above, .evaluator = says_evaluator, .hidden = says_hidden };
 	size_t length = 0;
 
 	memset(both, 0, sizeof *both);
@@ -62,7 +62,18 @@ static const char *join(struct both *both, int minor, const char *native, enum w
 	return both->text;
 }
 
+static const char *join(struct both *both, int minor, const char *native, enum walk_end end, const char *entries)
+{
+	return join_at(both, minor, native, end, entries, 0);
+}
+
 static struct both both;
+
+/* STILL: the innermost native frame that was still the same when the Python frames were read. */
+#define JOINS_LATER(minor, native, entries, still, expected, verdict, is_later) do { \
+	cr_assert_str_eq(join_at(&both, minor, native, WALK_COMPLETE, entries, 0x1000 + ((still) - 'a') * 0x100 - 8), expected); \
+	cr_assert_eq(both.joined.result, verdict, "%s", join_result_name(both.joined.result)); \
+	cr_assert_eq(both.joined.later, is_later); } while (0)
 
 #define JOINS(minor, native, end, entries, expected, verdict) do { \
 	cr_assert_str_eq(join(&both, minor, native, end, entries), expected); \
@@ -177,4 +188,26 @@ Test(join, holds_every_frame_of_the_largest_stacks)
 	join_stacks(&both.python, &both.native, &(struct join_rules){ .python_minor = 13 }, &both.joined);
 	cr_assert_eq(both.joined.count, JOINED_FRAMES_MAX);
 	cr_assert_eq(both.joined.result, JOIN_PARTIAL);
+}
+
+Test(join, of_python_frames_read_later_is_whole_where_the_evaluator_call_stood_still)
+{
+	/* the same call of C: nothing has moved from the evaluator's frame on */
+	JOINS_LATER(13, "xyEm", "cc", 'c', "xy01m", JOIN_WHOLE, false);
+	JOINS_LATER(9, "xEmEm", "..", 'b', "x0m1m", JOIN_WHOLE, false);
+	/* it has moved: the native frames may be those of another call */
+	JOINS_LATER(13, "xyEm", "cc", 'd', "xy01m", JOIN_LATER, true);
+	/* it ran Python itself: there are no native frames to be wrong about */
+	JOINS_LATER(13, "Em", "aa", 'b', "01m", JOIN_WHOLE, true);
+}
+
+Test(join, leaves_out_python_frames_that_were_not_there_yet)
+{
+	/* a call that began after the native stack was taken, deeper than its end, or where another function's frame was */
+	JOINS_LATER(13, "xEm", "<bb", 'c', "x12m", JOIN_LATER, true);
+	JOINS_LATER(13, "xyEm", "acc", 'd', "xy12m", JOIN_LATER, true);
+	JOINS_LATER(8, "xEm", "..", 'c', "x1m", JOIN_LATER, true);
+	/* calls that have ended since: the frames of the outer ones are left */
+	JOINS_LATER(13, "xEyEm", "d", 'd', "xEy0m", JOIN_WHOLE, false);
+	JOINS_LATER(8, "xEyEm", ".", 'd', "xEy0m", JOIN_WHOLE, false);
 }

@@ -37,7 +37,7 @@ int main(int argc, char **argv)
 {
 	const struct inject_options options = { .look_only = true };
 	struct remote_memory memory = { .read = read_memory };
-	unsigned results[JOIN_PYTHON + 1] = { 0 }, ends[WALK_CUT_TABLES + 1] = { 0 }, held = 0, torn = 0, told = 0;
+	unsigned results[JOIN_RESULTS] = { 0 }, ends[WALK_CUT_TABLES + 1] = { 0 }, held = 0, torn = 0, told = 0;
 	static struct joined_stack joined;
 	pid_t pid = argc > 2 ? (pid_t)atoi(argv[1]) : 0, tids[THREADS_MAX];
 	struct snapshot_native *native;
@@ -73,7 +73,7 @@ int main(int argc, char **argv)
 				torn++;
 				continue;
 			}
-			join_stacks(sight->python, &sight->native, &sight->rules, &joined);
+			snapshot_native_join(native, sight, &joined);
 			results[joined.result]++;
 			ends[sight->native.end]++;
 			if ((joined.result == JOIN_FAILED || joined.result == JOIN_PARTIAL) && told++ < TOLD_MAX)

@@ -1,0 +1,84 @@
+/* One line of /proc, and what its system call means. */
+#include "session/block.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "session/syscalls.h"
+
+/* Where the kernel does not tell the system call. */
+static enum block_result by_letter(const struct procfs *procfs, pid_t pid, pid_t tid, struct block *out)
+{
+	struct proc_times times;
+
+	if (procfs_times(procfs, pid, tid, &times) < 0)
+		return BLOCK_GONE;
+	if (times.state == 'R')
+		return BLOCK_RUNNING;
+	*out = (struct block){ .number = BLOCK_NOT_TOLD };
+	return BLOCK_BLOCKED;
+}
+
+enum block_result block_read(const struct procfs *procfs, pid_t pid, pid_t tid, struct block *out)
+{
+	char name[48], text[256];
+	uint64_t number, rest[8] = { 0 };
+	int64_t minus, got;
+	ssize_t length;
+
+	snprintf(name, sizeof name, "task/%d/syscall", (int)tid);
+	length = procfs_read(procfs, pid, name, text, sizeof text);
+	if (length < 0)
+		return by_letter(procfs, pid, tid, out);
+	/* "running", "-1 sp pc" (blocked, but not in a system call), or "number arg0 … arg5 sp pc" */
+	if (sscanf(text, "%" SCNd64, &minus) == 1 && minus < 0) {
+		got = sscanf(text, "%*d 0x%" SCNx64 " 0x%" SCNx64, &rest[6], &rest[7]);
+		*out = (struct block){ .number = BLOCK_NO_CALL, .sp = rest[6], .pc = rest[7] };
+		return got == 2 ? BLOCK_BLOCKED : BLOCK_RUNNING;
+	}
+	got = sscanf(text, "%" SCNu64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64, &number,
+	             &rest[0], &rest[1], &rest[2], &rest[3], &rest[4], &rest[5], &rest[6], &rest[7]);
+	*out = (struct block){ (int64_t)number, rest[0], rest[6], rest[7] };
+	return got == 9 ? BLOCK_BLOCKED : BLOCK_RUNNING;
+}
+
+bool block_same(const struct block *a, const struct block *b)
+{
+	return a->number == b->number && a->argument == b->argument && a->sp == b->sp && a->pc == b->pc;
+}
+
+void block_name(const struct block *block, const struct block_runtime *runtime, char *out, size_t size)
+{
+	*out = '\0';
+	if (block->number < 0)
+		return;
+	syscall_name((uint64_t)block->number, out, size);
+	if (strncmp(out, "futex", 5) == 0 && block->argument >= runtime->start && block->argument < runtime->end)
+		snprintf(out, size, "gil");
+}
+
+enum thread_state block_state(const struct block *block, const struct block_runtime *runtime)
+{
+	static const struct { const char *name; enum thread_state state; } rows[] = {
+		{ "gil", THREAD_GIL_WAIT }, { "futex", THREAD_LOCK_WAIT }, { "futex_wait", THREAD_LOCK_WAIT }, { "futex_waitv", THREAD_LOCK_WAIT },
+		{ "nanosleep", THREAD_SLEEP }, { "clock_nanosleep", THREAD_SLEEP }, { "pause", THREAD_SLEEP }, { "restart_syscall", THREAD_SLEEP }, { "rt_sigsuspend", THREAD_SLEEP },
+		{ "epoll_wait", THREAD_IDLE }, { "epoll_pwait", THREAD_IDLE }, { "epoll_pwait2", THREAD_IDLE }, { "poll", THREAD_IDLE }, { "ppoll", THREAD_IDLE },
+		{ "select", THREAD_IDLE }, { "pselect6", THREAD_IDLE }, { "accept", THREAD_IDLE }, { "accept4", THREAD_IDLE }, { "rt_sigtimedwait", THREAD_IDLE },
+		{ "wait4", THREAD_IDLE }, { "waitid", THREAD_IDLE },
+	};
+	char name[32];
+
+	if (block->number == BLOCK_NOT_TOLD)
+		return THREAD_UNKNOWN;
+	if (block->number < 0)
+		return THREAD_IO_WAIT; /* a page fault that reads from a disk */
+	block_name(block, runtime, name, sizeof name);
+	/* select() without descriptors is a sleep: time.sleep() up to 3.10. */
+	if (block->argument == 0 && (strcmp(name, "select") == 0 || strcmp(name, "pselect6") == 0))
+		return THREAD_SLEEP;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (strcmp(rows[i].name, name) == 0)
+			return rows[i].state;
+	return THREAD_IO_WAIT;
+}

@@ -1,0 +1,258 @@
+/* Walks, joins and names what was seen; the numbers of stacks are stacks.c's. */
+#include "session/digest.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/list.h"
+#include "base/map.h"
+#include "session/stacks.h"
+
+enum { RUNS_MAX = 1 << 22, RUN_EMPTY = 0, THREADS_MAX = 1 << 20, OWED_SAMPLES = 10 /* a longer time nobody knows */ };
+
+/* What was told of a thread last. */
+struct told {
+	uint32_t stack;   /* 0: nothing */
+	bool python;
+	uint64_t owed_ns; /* time of looks that came to nothing */
+};
+
+struct digest {
+	struct digest_settings settings;
+	struct remote_memory memory;
+	struct pyreader *reader;
+	struct stacks *stacks;
+	struct map told_of;      /* thread to the place in told */
+	LIST(struct told) told;
+	struct map run_of;       /* address and module to the place of its run */
+	LIST(uint32_t) runs;     /* each: a count, then so many ids of functions, innermost first; the one at RUN_EMPTY has none */
+	struct digest_totals totals;
+	struct thread_copy copy; /* of the sight at hand */
+	struct native_stack native;
+	struct pystack python;
+	struct joined_stack joined;
+};
+
+static int memory_read(void *context, uint64_t addr, void *buffer, size_t size)
+{
+	return target_read(context, addr, buffer, size);
+}
+
+static bool run_add(struct digest *digest, uint32_t word)
+{
+	uint32_t *slot = list_add(&digest->runs, RUNS_MAX);
+
+	if (slot)
+		*slot = word;
+	return slot != NULL;
+}
+
+int digest_open(const struct digest_settings *settings, struct digest **out, struct error *err)
+{
+	const struct target_facts *facts = target_facts(settings->target);
+	struct digest *digest = calloc(1, sizeof *digest);
+
+	if (!digest)
+		return fail(err, ERR_MEMORY, "sampling");
+	digest->settings = *settings;
+	digest->memory = (struct remote_memory){ memory_read, (void *)(uintptr_t)settings->target };
+	if (pyreader_open(&digest->memory, settings->runtime, facts->python_hex, facts->tid_offset, &digest->reader, err) < 0
+	    || stacks_open(digest->reader, settings->builder, &digest->stacks, err) < 0)
+		goto out;
+	if (!run_add(digest, 0)) {
+		fail(err, ERR_MEMORY, "sampling");
+		goto out;
+	}
+	*out = digest;
+	return 0;
+out:
+	digest_close(digest);
+	return -1;
+}
+
+void digest_close(struct digest *digest)
+{
+	if (!digest)
+		return;
+	stacks_close(digest->stacks);
+	pyreader_close(digest->reader);
+	map_done(&digest->told_of);
+	list_done(&digest->told);
+	map_done(&digest->run_of);
+	list_done(&digest->runs);
+	free(digest);
+}
+
+static struct told *told_of(struct digest *digest, pid_t tid)
+{
+	uint32_t place = map_get(&digest->told_of, (uint64_t)tid);
+	struct told *told;
+
+	if (place != MAP_ABSENT)
+		return &digest->told.items[place];
+	told = list_add(&digest->told, THREADS_MAX);
+	if (told && !map_put(&digest->told_of, (uint64_t)tid, (uint32_t)digest->told.count - 1))
+		told = NULL;
+	return told;
+}
+
+/* ---- names ---- */
+
+static uint64_t own_cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static uint32_t run_make(struct digest *digest, uint32_t which)
+{
+	struct symbol symbols[SYMBOL_INLINES_MAX];
+	const struct module *module;
+	size_t count = joiner_names(digest->settings.joiner, &digest->native, which, symbols, &module);
+	uint32_t place = (uint32_t)digest->runs.count;
+
+	if (!run_add(digest, 0))
+		return RUN_EMPTY;
+	for (size_t i = 0; i < count && run_add(digest, stacks_native(digest->stacks, &symbols[i], module, digest->native.frames[which].ip)); i++)
+		digest->runs.items[place]++;
+	return place;
+}
+
+/* The functions at a native frame's address: their place in runs. */
+static uint32_t run_find(struct digest *digest, uint32_t which)
+{
+	const struct native_frame *frame = &digest->native.frames[which];
+	uint64_t key = frame->ip << 1 | (which > 0) | (uint64_t)(frame->module & 0x7fff) << 49, begin_ns;
+	uint32_t place = map_get(&digest->run_of, key);
+
+	if (place != MAP_ABSENT)
+		return place;
+	begin_ns = own_cpu_ns();
+	place = run_make(digest, which);
+	map_put(&digest->run_of, key, place);
+	digest->totals.naming_ns += own_cpu_ns() - begin_ns;
+	return place;
+}
+
+static uint32_t push_native(struct digest *digest, uint32_t stack, uint32_t which)
+{
+	uint32_t place = run_find(digest, which), count = digest->runs.items[place];
+
+	while (count > 0)
+		stack = stacks_push_native(digest->stacks, stack, digest->runs.items[place + count--]);
+	return stack;
+}
+
+/* ---- stacks ---- */
+
+static void copy_take(struct digest *digest, const struct sight *sight)
+{
+	digest->copy.tid = sight->tid;
+	digest->copy.at_ns = sight->at_ns;
+	memcpy(digest->copy.regs, sight->regs, sizeof sight->regs);
+	digest->copy.known = sight->known;
+	digest->copy.stack_size = sight->stack_size;
+	memcpy(digest->copy.stack, sight->bytes + sight->glimpse_size, sight->stack_size);
+}
+
+/* The walked copy and PYTHON (may be NULL) as one stack. */
+static uint32_t stack_make(struct digest *digest, const struct pystack *python)
+{
+	uint32_t stack = 0;
+
+	for (uint32_t i = digest->joined.count; i-- > 0;) {
+		const struct joined_frame *frame = &digest->joined.frames[i];
+
+		stack = frame->python ? stacks_push_python(digest->stacks, stack, python->code[frame->index], python->stamp[frame->index]) : push_native(digest, stack, frame->index);
+	}
+	return stack;
+}
+
+/* False when nothing could be made of it. */
+static bool see(struct digest *digest, const struct sight *sight, struct told *told)
+{
+	static const struct join_rules no_rules = { 0 };
+	bool python = sight->glimpse_size && pyglance_stack(digest->reader, sight->bytes, sight->glimpse_size, &digest->python) == 0, native = sight->known && digest->settings.joiner;
+
+	digest->native.count = 0;
+	digest->native.end = WALK_COMPLETE;
+	if (sight->glimpse_size && !python)
+		return false; /* torn, and counted */
+	if (native) {
+		copy_take(digest, sight);
+		joiner_walk(digest->settings.joiner, &digest->copy, &digest->native);
+		digest->totals.ends[digest->native.end]++;
+	}
+	if (native)
+		joiner_join(digest->settings.joiner, python ? &digest->python : NULL, &digest->native, sight->still_above, &digest->joined);
+	else
+		join_stacks(python ? &digest->python : NULL, NULL, &no_rules, &digest->joined);
+	digest->totals.joins[digest->joined.result] += native;
+	told->stack = stack_make(digest, python ? &digest->python : NULL);
+	told->python = python;
+	return told->stack != 0;
+}
+
+/* ---- events ---- */
+
+/* The TSC's clock runs a little beside that of its calibration: what was seen just now must not seem to lie elsewhere. */
+static void set_clock(struct digest *digest)
+{
+	struct clock_map *clock = &digest->settings.clock;
+
+	if (!digest->settings.tsc)
+		return;
+	clock->base_ns = clock_monotonic_ns();
+	clock->base_ticks = clock_tsc();
+}
+
+static uint64_t to_ticks(const struct digest *digest, uint64_t ns)
+{
+	return digest->settings.tsc ? clock_to_ticks(&digest->settings.clock, ns) : ns;
+}
+
+static void add_events(struct digest *digest, const struct sight *sight, struct told *told)
+{
+	uint64_t ticks = to_ticks(digest, sight->at_ns);
+	bool later = !sight->again && told->python && digest->joined.later;
+	enum thread_state state = sight->state;
+
+	if (sight->running)
+		state = pyglance_holds_gil(sight->bytes, sight->glimpse_size) ? THREAD_PYTHON : THREAD_NATIVE;
+	/* The timeline may find out by its functions that a thread waits for the GIL. */
+	if (sight->holder && sight->holder != sight->tid && told->python && (sight->running || state == THREAD_GIL_WAIT || state == THREAD_LOCK_WAIT))
+		event_add(digest->settings.builder, ticks, EVENT_GIL, (uint32_t)sight->tid, 0, (uint32_t)sight->holder);
+	event_add(digest->settings.builder, ticks, EVENT_SAMPLE, told->stack, later ? EVENT_FLAG_LATER : 0, (uint32_t)sight->tid, (uint32_t)state, sight->weight_ns + told->owed_ns);
+	told->owed_ns = 0;
+	digest->totals.samples++;
+}
+
+void digest_tell(struct digest *digest, const struct sight *sight)
+{
+	struct told *told = told_of(digest, sight->tid);
+
+	if (!told)
+		return;
+	set_clock(digest);
+	stacks_time(digest->stacks, to_ticks(digest, sight->at_ns));
+	if (sight->again ? told->stack != 0 : see(digest, sight, told))
+		add_events(digest, sight, told);
+	else
+		told->owed_ns = told->owed_ns < OWED_SAMPLES * sight->weight_ns ? told->owed_ns + sight->weight_ns : told->owed_ns;
+}
+
+bool digest_wants_hold(const struct digest *digest)
+{
+	return digest->native.end == WALK_CUT_REGISTER && digest->native.count;
+}
+
+struct digest_totals digest_totals(const struct digest *digest)
+{
+	struct digest_totals totals = digest->totals;
+
+	totals.torn = pyreader_torn(digest->reader);
+	return totals;
+}

@@ -1,0 +1,36 @@
+/* From sights of threads to SAMPLE and GIL events, with the stacks and functions that they name. */
+#ifndef INFERSCOPE_SESSION_DIGEST_H
+#define INFERSCOPE_SESSION_DIGEST_H
+
+#include "base/clock.h"
+#include "session/joiner.h"
+#include "session/sight.h"
+#include "trace/writer.h"
+
+struct digest_settings {
+	const struct target *target; /* must outlive the digest */
+	remote_addr runtime;
+	struct joiner *joiner;       /* stays the caller's; NULL = Python frames only */
+	struct event_builder *builder; /* gets the events */
+	struct clock_map clock;      /* of their ticks */
+	bool tsc;                    /* these are the TSC's, else ns */
+};
+
+struct digest_totals {
+	uint64_t samples, torn;
+	uint64_t joins[JOIN_RESULTS];         /* by enum join_result */
+	uint64_t ends[WALK_CUT_TABLES + 1];   /* by enum walk_end */
+	uint64_t naming_ns;                   /* CPU time spent on names */
+};
+
+struct digest;
+
+/* As pyreader_open(); ERR_MEMORY. */
+int digest_open(const struct digest_settings *settings, struct digest **out, struct error *err);
+void digest_close(struct digest *digest); /* accepts NULL */
+void digest_tell(struct digest *digest, const struct sight *sight);
+/* Was the last sight cut for want of a register that only a stop of the thread can tell? */
+bool digest_wants_hold(const struct digest *digest);
+struct digest_totals digest_totals(const struct digest *digest);
+
+#endif

@@ -1,0 +1,172 @@
+/* The parts of unwind/, put together for one process. */
+#include "session/joiner.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/map.h"
+
+#define MODULES_NS 1000000000ull /* the map of a large process takes milliseconds to read */
+#define UNKNOWN_NS 100000000ull  /* but a stack that could not be walked to its end may have met a new library */
+enum { LOOPS_MAX = 16 };
+
+struct joiner {
+	const struct target *target;
+	struct remote_memory memory;
+	struct modules *modules;
+	struct walker *walker;
+	struct symbols *symbols;
+	int python_minor;
+	uint64_t modules_ns;           /* when the map is read again */
+	struct map loop_of;            /* address << 1 | is a return address: 1 when it lies in the interpreter's loop, else 0 */
+	/* Names of functions that were seen to run Python frames: the interpreter's loop has none of its own in some builds (Debian's 3.14 and 3.15). */
+	const char *loops[LOOPS_MAX], *met[LOOPS_MAX];
+	uint32_t loop_count, met_count; /* met: in the join at hand */
+};
+
+static int memory_read(void *context, uint64_t addr, void *buffer, size_t size)
+{
+	return target_read(context, addr, buffer, size);
+}
+
+int joiner_open(const struct target *target, const struct procfs *procfs, bool debuginfod, struct joiner **out, struct error *err)
+{
+	const struct symbols_options names = { .debuginfod = debuginfod };
+	struct joiner *joiner = calloc(1, sizeof *joiner);
+	pid_t pid = target_facts(target)->pid;
+
+	if (!joiner)
+		return fail(err, ERR_MEMORY, "walking native stacks");
+	joiner->target = target;
+	joiner->memory = (struct remote_memory){ memory_read, (void *)(uintptr_t)target };
+	joiner->python_minor = target_facts(target)->python_minor;
+	joiner->modules_ns = clock_monotonic_ns() + MODULES_NS;
+	if (modules_open(procfs, pid, &joiner->modules, err) < 0 || walker_open(joiner->modules, &joiner->memory, &joiner->walker, err) < 0
+	    || symbols_open(procfs, pid, joiner->modules, &names, &joiner->symbols, err) < 0) {
+		joiner_close(joiner);
+		return -1;
+	}
+	*out = joiner;
+	return 0;
+}
+
+void joiner_close(struct joiner *joiner)
+{
+	if (!joiner)
+		return;
+	symbols_close(joiner->symbols);
+	walker_close(joiner->walker);
+	modules_close(joiner->modules);
+	map_done(&joiner->loop_of);
+	free(joiner);
+}
+
+void joiner_refresh(struct joiner *joiner)
+{
+	uint64_t now_ns = clock_monotonic_ns();
+
+	if (now_ns < joiner->modules_ns)
+		return;
+	joiner->modules_ns = now_ns + MODULES_NS;
+	if (modules_refresh(joiner->modules) > 0)
+		walker_forget(joiner->walker);
+}
+
+void joiner_walk(struct joiner *joiner, const struct thread_copy *copy, struct native_stack *out)
+{
+	walker_walk(joiner->walker, copy, out);
+	if (out->end == WALK_CUT_TABLES && joiner->modules_ns > copy->at_ns + UNKNOWN_NS)
+		joiner->modules_ns = copy->at_ns + UNKNOWN_NS;
+}
+
+/* ---- what the join asks ---- */
+
+/* The outermost function at the frame's address: not one that is inlined there. */
+static const char *name_of(struct joiner *joiner, const struct native_stack *native, uint32_t which)
+{
+	struct symbol found[SYMBOL_INLINES_MAX];
+	size_t count = symbols_find(joiner->symbols, native->frames[which].ip, which > 0, found);
+
+	return found[count - 1].name;
+}
+
+static bool is_loop_name(const struct joiner *joiner, const char *name)
+{
+	static const char known[] = "_PyEval_EvalFrameDefault";
+
+	for (uint32_t i = 0; i < joiner->loop_count; i++)
+		if (joiner->loops[i] == name)
+			return true;
+	return strncmp(name, known, sizeof known - 1) == 0;
+}
+
+static bool rule_evaluator(void *context, const struct native_stack *native, uint32_t which)
+{
+	struct joiner *joiner = context;
+	uint64_t key = native->frames[which].ip << 1 | (which > 0);
+	uint32_t known = map_get(&joiner->loop_of, key);
+
+	if (known == MAP_ABSENT) {
+		known = is_loop_name(joiner, name_of(joiner, native, which));
+		map_put(&joiner->loop_of, key, known);
+	}
+	return known;
+}
+
+static bool rule_hidden(void *context, const struct native_stack *native, uint32_t which)
+{
+	return joiner_hides(context, native, which);
+}
+
+static void rule_runs(void *context, const struct native_stack *native, uint32_t which)
+{
+	struct joiner *joiner = context;
+	const char *name;
+
+	if (joiner->met_count == LOOPS_MAX || rule_evaluator(joiner, native, which))
+		return;
+	name = name_of(joiner, native, which);
+	if (*name != '[') /* "[jit]", "[unknown]": of anything */
+		joiner->met[joiner->met_count++] = name;
+}
+
+/* Only from stacks that fit together: a name learned wrongly would spoil others. */
+static void learn(struct joiner *joiner)
+{
+	bool fresh = false;
+
+	for (uint32_t i = 0; i < joiner->met_count && joiner->loop_count < LOOPS_MAX; i++) {
+		if (is_loop_name(joiner, joiner->met[i]))
+			continue;
+		joiner->loops[joiner->loop_count++] = joiner->met[i];
+		fresh = true;
+	}
+	if (fresh)
+		map_done(&joiner->loop_of);
+}
+
+void joiner_join(struct joiner *joiner, const struct pystack *python, const struct native_stack *native, uint64_t still_above, struct joined_stack *out)
+{
+	const struct join_rules rules = { joiner->python_minor, still_above, rule_evaluator, rule_hidden, rule_runs, joiner };
+
+	joiner->met_count = 0;
+	join_stacks(python, native, &rules, out);
+	if (out->result == JOIN_WHOLE && !still_above)
+		learn(joiner);
+}
+
+size_t joiner_names(struct joiner *joiner, const struct native_stack *native, uint32_t which, struct symbol out[SYMBOL_INLINES_MAX], const struct module **module)
+{
+	uint64_t ip = native->frames[which].ip;
+
+	*module = modules_find(joiner->modules, which > 0 ? ip - 1 : ip);
+	return symbols_find(joiner->symbols, ip, which > 0, out);
+}
+
+bool joiner_hides(struct joiner *joiner, const struct native_stack *native, uint32_t which)
+{
+	const struct module *module = modules_find(joiner->modules, which > 0 ? native->frames[which].ip - 1 : native->frames[which].ip);
+
+	return module && strstr(module->path, "inferscope-collector");
+}
