@@ -2,6 +2,7 @@
 #include "unwind/perf.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@ enum {
 	SAMPLES_MIN = 2,    /* that a ring must hold; less is no use */
 	SAMPLES_PER_PERIOD = 8,
 	TOLD = 16,
+	DESCRIPTORS_SPARE = 32, /* for all else that the attacher opens: /proc, libraries */
 };
 #define NS_PER_SECOND 1000000000ull
 
@@ -36,7 +38,7 @@ struct watched {
 
 struct perf {
 	uint32_t rate_hz, stack_bytes;
-	int epoll;
+	int epoll, descriptors_end; /* end: events do not get this number, nor those above */
 	uint64_t random;
 	bool user_only; /* samples of the kernel are not permitted */
 	struct perf_counts counts;
@@ -127,6 +129,15 @@ static void raise_limit(__rlimit_resource_t which)
 	}
 }
 
+static int descriptors_end(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur > INT_MAX)
+		return INT_MAX;
+	return (int)limit.rlim_cur - (limit.rlim_cur / 2 < DESCRIPTORS_SPARE ? (int)limit.rlim_cur / 2 : DESCRIPTORS_SPARE);
+}
+
 int perf_open(uint32_t rate_hz, uint32_t stack_bytes, struct perf **out, struct error *err)
 {
 	struct perf *perf;
@@ -146,6 +157,7 @@ int perf_open(uint32_t rate_hz, uint32_t stack_bytes, struct perf **out, struct 
 	perf->random = (uint64_t)getpid();
 	raise_limit(RLIMIT_NOFILE);
 	raise_limit(RLIMIT_MEMLOCK);
+	perf->descriptors_end = descriptors_end();
 	*out = perf;
 	return 0;
 }
@@ -194,12 +206,16 @@ static int open_for(struct perf *perf, pid_t tid)
 	struct perf_event_attr attr = attributes(perf->stack_bytes, vary(perf), perf->user_only);
 	int fd = event_open(&attr, tid);
 
-	if (fd >= 0 || perf->user_only || (errno != EACCES && errno != EPERM))
+	if (fd < 0 && !perf->user_only && (errno == EACCES || errno == EPERM)) {
+		attr.exclude_kernel = 1;
+		fd = event_open(&attr, tid);
+		perf->user_only = fd >= 0;
+	}
+	if (fd < perf->descriptors_end)
 		return fd;
-	attr.exclude_kernel = 1;
-	fd = event_open(&attr, tid);
-	perf->user_only = fd >= 0;
-	return fd;
+	close(fd);
+	errno = EMFILE;
+	return -1;
 }
 
 /* A smaller ring where the memory that may be locked ends; it loses samples sooner, which is counted. */

@@ -1,5 +1,6 @@
 /* Samples by perf_event: of children that know their registers, and of rings made by hand. */
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <linux/perf_event.h>
 #include <poll.h>
 #include <pthread.h>
@@ -292,7 +293,8 @@ Test(perf, takes_about_as_many_as_were_asked_for)
 
 Test(perf, counts_and_names_threads_beyond_the_limit_of_descriptors)
 {
-	struct rlimit few = { 24, 24 };
+	int fd;
+	struct rlimit few = { 48, 48 };
 	struct perf_totals totals;
 	pid_t pids[40];
 	struct perf *perf;
@@ -313,6 +315,9 @@ Test(perf, counts_and_names_threads_beyond_the_limit_of_descriptors)
 	totals = perf_totals(perf);
 	cr_assert(totals.threads > 5 && totals.threads + totals.refused == 40 && strstr(totals.why, "no descriptor left"), "%u %u %s", totals.threads,
 	          totals.refused, totals.why);
+	fd = open("/dev/null", O_RDONLY);
+	cr_assert_geq(fd, 0, "others can be opened still");
+	close(fd);
 	perf_close(perf);
 	for (int i = 0; i < 40; i++)
 		end_child(pids[i]);
