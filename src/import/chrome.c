@@ -8,97 +8,110 @@
 
 enum { NAME_BYTES = 1024, WORD_BYTES = 48 };
 
-struct number { int64_t value; bool known; };
+/* What an event is about, by its category: CATEGORY(enumerator, "as it stands in the file, in any case"). */
+#define CATEGORIES(CATEGORY) \
+	CATEGORY(KERNEL, "kernel") CATEGORY(COPY, "gpu_memcpy") CATEGORY(SET, "gpu_memset") CATEGORY(SYNC, "cuda_sync") \
+	CATEGORY(OLD_COPY, "memcpy") CATEGORY(OLD_SET, "memset") /* before PyTorch 1.12 */ \
+	CATEGORY(RUNTIME, "cuda_runtime") CATEGORY(DRIVER, "cuda_driver") CATEGORY(OLD_RUNTIME, "runtime") \
+	CATEGORY(ANNOTATION, "user_annotation") CATEGORY(PYTHON, "python_function") \
+	CATEGORY(TRACE, "Trace") CATEGORY(GPU_ANNOTATION, "gpu_user_annotation") CATEGORY(OVERHEAD, "overhead")
+
+enum category {
+#define CATEGORY(id, word) CATEGORY_##id,
+	CATEGORIES(CATEGORY)
+#undef CATEGORY
+	CATEGORY_OTHER
+};
 
 /* One event as it stands in the file; its fields come in any order. */
 struct event_fields {
 	char phase;
 	char category[WORD_BYTES], name[NAME_BYTES], kind[WORD_BYTES], given_name[NAME_BYTES];
+	enum category about;
 	struct number pid, tid, start_ns, duration_ns;
 	struct number device, stream, correlation, bytes;
 	int64_t grid[3], block[3];
 };
 
-static bool is_scalar(enum json_token token)
+enum value_form { FORM_WHOLE, FORM_US, FORM_TEXT, FORM_THREE, FORM_PHASE, FORM_ARGS };
+struct field { const char *key; uint8_t length, form; uint16_t offset, size; };
+#define FIELD(key, form, member) { key, sizeof key - 1, form, offsetof(struct event_fields, member), sizeof ((struct event_fields *)0)->member }
+
+static const struct field event_table[] = {
+	FIELD("ph", FORM_PHASE, phase), FIELD("cat", FORM_TEXT, category), FIELD("name", FORM_TEXT, name), FIELD("pid", FORM_WHOLE, pid), FIELD("tid", FORM_WHOLE, tid),
+	FIELD("ts", FORM_US, start_ns), FIELD("dur", FORM_US, duration_ns), { "args", 4, FORM_ARGS, 0, 0 },
+};
+static const struct field args_table[] = {
+	FIELD("stream", FORM_WHOLE, stream), FIELD("device", FORM_WHOLE, device), FIELD("correlation", FORM_WHOLE, correlation), FIELD("bytes", FORM_WHOLE, bytes),
+	FIELD("kind", FORM_TEXT, kind), FIELD("name", FORM_TEXT, given_name), FIELD("grid", FORM_THREE, grid), FIELD("block", FORM_THREE, block),
+};
+enum { EVENT_FIELDS = sizeof event_table / sizeof *event_table, ARGS_FIELDS = sizeof args_table / sizeof *args_table };
+
+static const struct field *field_of(const struct field *table, size_t count, const struct json *json)
 {
-	return token == JSON_NUMBER || token == JSON_STRING;
+	for (size_t i = 0; i < count; i++)
+		if (table[i].length == json->length && memcmp(table[i].key, json->text, json->length) == 0)
+			return &table[i];
+	return NULL;
 }
 
-static void take_whole(struct number *out, const struct json *json, enum json_token token)
+static bool read_args(struct json *json, struct event_fields *event);
+
+/* The value of FIELD, that TOKEN begins. False when the document broke. */
+static bool take_field(struct json *json, enum json_token token, const struct field *field, struct event_fields *event)
 {
-	out->known = is_scalar(token) && json_whole(json, &out->value);
+	void *out = (char *)event + field->offset;
+
+	if (field->form == FORM_ARGS && token == JSON_OBJECT)
+		return read_args(json, event);
+	if (field->form == FORM_THREE)
+		return json_three(json, token, out);
+	if (token == JSON_NUMBER || token == JSON_STRING) {
+		if (field->form == FORM_WHOLE)
+			*(struct number *)out = json_number(json, false);
+		else if (field->form == FORM_US)
+			*(struct number *)out = json_number(json, true);
+		else if (field->form == FORM_TEXT)
+			json_text(json, out, field->size);
+		else if (field->form == FORM_PHASE && token == JSON_STRING)
+			event->phase = json->text[0];
+	}
+	return json_skip(json, token);
 }
 
-static void take_us(struct number *out, const struct json *json, enum json_token token)
+static bool read_table(struct json *json, const struct field *table, size_t count, struct event_fields *event)
 {
-	out->known = is_scalar(token) && json_thousandths(json, &out->value);
+	enum json_token token;
+
+	while ((token = json_next(json)) == JSON_KEY) {
+		const struct field *field = field_of(table, count, json);
+
+		token = json_next(json);
+		if (!(field ? take_field(json, token, field, event) : json_skip(json, token)))
+			return false;
+	}
+	return token == JSON_OBJECT_END;
 }
 
-/* The args of an event. */
+/* Its args: never args of args. */
 static bool read_args(struct json *json, struct event_fields *event)
 {
-	enum json_token token;
-
-	while ((token = json_next(json)) == JSON_KEY) {
-		const struct { const char *key; struct number *out; } numbers[] = {
-			{ "stream", &event->stream }, { "device", &event->device }, { "correlation", &event->correlation }, { "bytes", &event->bytes },
-		};
-		struct number *number = NULL;
-		char key[WORD_BYTES];
-
-		json_text(json, key, sizeof key);
-		for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-			if (strcmp(numbers[i].key, key) == 0)
-				number = numbers[i].out;
-		token = json_next(json);
-		if (number)
-			take_whole(number, json, token);
-		if (strcmp(key, "kind") == 0 && token == JSON_STRING)
-			json_text(json, event->kind, sizeof event->kind);
-		else if (strcmp(key, "name") == 0 && token == JSON_STRING)
-			json_text(json, event->given_name, sizeof event->given_name);
-		if (strcmp(key, "grid") == 0 || strcmp(key, "block") == 0) {
-			if (!json_three(json, token, key[0] == 'g' ? event->grid : event->block))
-				return false;
-		} else if (!json_skip(json, token)) {
-			return false;
-		}
-	}
-	return token == JSON_OBJECT_END;
+	return read_table(json, args_table, ARGS_FIELDS, event);
 }
 
-static bool read_fields(struct json *json, struct event_fields *event)
+static enum category category_of(const char *word)
 {
-	enum json_token token;
+	static const struct { const char *word; size_t length; } words[] = {
+#define CATEGORY(id, word) { word, sizeof word - 1 },
+		CATEGORIES(CATEGORY)
+#undef CATEGORY
+	};
+	size_t length = strlen(word);
 
-	while ((token = json_next(json)) == JSON_KEY) {
-		char key[WORD_BYTES];
-
-		json_text(json, key, sizeof key);
-		token = json_next(json);
-		if (strcmp(key, "args") == 0 && token == JSON_OBJECT) {
-			if (!read_args(json, event))
-				return false;
-			continue;
-		}
-		if (strcmp(key, "ph") == 0 && token == JSON_STRING)
-			event->phase = json->text[0];
-		else if (strcmp(key, "name") == 0 && is_scalar(token))
-			json_text(json, event->name, sizeof event->name);
-		else if (strcmp(key, "cat") == 0 && token == JSON_STRING)
-			json_text(json, event->category, sizeof event->category);
-		else if (strcmp(key, "ts") == 0)
-			take_us(&event->start_ns, json, token);
-		else if (strcmp(key, "dur") == 0)
-			take_us(&event->duration_ns, json, token);
-		else if (strcmp(key, "pid") == 0)
-			take_whole(&event->pid, json, token);
-		else if (strcmp(key, "tid") == 0)
-			take_whole(&event->tid, json, token);
-		if (!json_skip(json, token))
-			return false;
-	}
-	return token == JSON_OBJECT_END;
+	for (int i = 0; i < CATEGORY_OTHER; i++)
+		if (words[i].length == length && strcasecmp(words[i].word, word) == 0)
+			return (enum category)i;
+	return CATEGORY_OTHER;
 }
 
 /* ---- what the events mean ---- */
@@ -148,26 +161,24 @@ static uint32_t bounded(int64_t value)
 /* False when it is no work of a device. */
 static bool take_device(struct gather *gather, const struct event_fields *event)
 {
-	static const struct { const char *category; enum event_kind kind; } categories[] = {
-		{ "kernel", EVENT_GPU_KERNEL }, { "gpu_memcpy", EVENT_H2D_COPY }, { "gpu_memset", EVENT_GPU_MEMSET }, { "cuda_sync", EVENT_GPU_SYNC },
-		{ "memcpy", EVENT_H2D_COPY }, { "memset", EVENT_GPU_MEMSET }, /* before PyTorch 1.12 */
+	static const uint8_t kinds[CATEGORY_OTHER + 1] = {
+		[CATEGORY_KERNEL] = EVENT_GPU_KERNEL, [CATEGORY_COPY] = EVENT_H2D_COPY, [CATEGORY_OLD_COPY] = EVENT_H2D_COPY, [CATEGORY_SET] = EVENT_GPU_MEMSET,
+		[CATEGORY_OLD_SET] = EVENT_GPU_MEMSET, [CATEGORY_SYNC] = EVENT_GPU_SYNC,
 	};
-	struct device_work work = { .name = event->name, .start_ns = event->start_ns.value, .end_ns = event->start_ns.value + event->duration_ns.value, .device = small(event->device),
+	struct device_work work = { .kind = (enum event_kind)kinds[event->about], .name = event->name, .start_ns = event->start_ns.value, .end_ns = event->start_ns.value + event->duration_ns.value, .device = small(event->device),
 		.stream = small(event->stream), .correlation = small(event->correlation), .bytes = event->bytes.known && event->bytes.value > 0 ? (uint64_t)event->bytes.value : 0 };
-	size_t i = 0;
 
-	while (i < sizeof categories / sizeof *categories && strcasecmp(categories[i].category, event->category) != 0)
-		i++;
-	if (i == sizeof categories / sizeof *categories)
+	if (!kinds[event->about])
 		return false;
-	work.kind = categories[i].kind == EVENT_H2D_COPY ? copy_kind(event) : categories[i].kind;
+	if (work.kind == EVENT_H2D_COPY)
+		work.kind = copy_kind(event);
 	if (work.kind != EVENT_GPU_SYNC && (!event->stream.known || event->stream.value < 0)) {
 		gather_totals(gather)->bad++; /* on no stream: Kineto's own marks */
 		return true;
 	}
 	if (work.kind >= EVENT_H2D_COPY && work.kind <= EVENT_D2D_COPY)
 		work.detail = memory_kinds(event->name);
-	for (i = 0; i < 3; i++) {
+	for (size_t i = 0; i < 3; i++) {
 		work.grid[i] = bounded(event->grid[i]);
 		work.block[i] = bounded(event->block[i]);
 	}
@@ -240,22 +251,24 @@ static const char *split_number(char *name)
 	return mark + 1;
 }
 
-static void take_call(struct gather *gather, char *name, const char *category, uint32_t thread, int64_t start_ns, int64_t end_ns, uint32_t correlation)
+static void take_call(struct gather *gather, struct event_fields *event, uint32_t thread, int64_t start_ns, int64_t end_ns)
 {
+	enum category about = event->about;
+	bool api = about == CATEGORY_RUNTIME || about == CATEGORY_DRIVER || about == CATEGORY_OLD_RUNTIME;
 	const char *function, *file;
+	char *name = event->name;
 	uint32_t line;
-	bool api = strcasecmp(category, "cuda_runtime") == 0 || strcasecmp(category, "cuda_driver") == 0 || strcasecmp(category, "runtime") == 0;
 
 	if (api && end_ns != GATHER_OPEN)
-		gather_api(gather, thread, name, start_ns, end_ns, correlation);
-	else if (strcasecmp(category, "user_annotation") == 0)
+		gather_api(gather, thread, name, start_ns, end_ns, small(event->correlation));
+	else if (about == CATEGORY_ANNOTATION)
 		gather_row(gather, thread, ROW_SCOPE, name, split_number(name), 0, start_ns, end_ns);
 	else if (split_builtin(name, &function, &file))
 		gather_row(gather, thread, ROW_C, function, file, 0, start_ns, end_ns);
 	else if (split_python(name, &function, &file, &line))
 		gather_row(gather, thread, ROW_PYTHON, function, file, line, start_ns, end_ns);
 	else
-		gather_row(gather, thread, strcasecmp(category, "python_function") == 0 ? ROW_PYTHON : ROW_C, name, category, 0, start_ns, end_ns);
+		gather_row(gather, thread, about == CATEGORY_PYTHON ? ROW_PYTHON : ROW_C, name, event->category, 0, start_ns, end_ns);
 }
 
 /* ---- one event ---- */
@@ -279,21 +292,15 @@ static bool can_add(int64_t a, int64_t b)
 
 static void take_event(struct gather *gather, struct event_fields *event)
 {
-	static const char *const useless[] = { "Trace", "gpu_user_annotation", "overhead" };
 	uint32_t thread;
 
 	if (event->phase == 'M') {
 		take_named(gather, event);
 		return;
 	}
-	for (size_t i = 0; i < sizeof useless / sizeof *useless; i++) {
-		if (strcmp(event->category, useless[i]) == 0) {
-			gather_totals(gather)->ignored++;
-			return;
-		}
-	}
-	if (!event->phase || !strchr("XBEiI", event->phase)) {
-		gather_totals(gather)->ignored++; /* arrows, counters, asynchronous ones */
+	event->about = category_of(event->category);
+	if (event->about == CATEGORY_TRACE || event->about == CATEGORY_GPU_ANNOTATION || event->about == CATEGORY_OVERHEAD || !event->phase || !strchr("XBEiI", event->phase)) {
+		gather_totals(gather)->ignored++; /* marks of the profiler's own; arrows, counters, asynchronous ones */
 		return;
 	}
 	if (!event->start_ns.known || (event->duration_ns.known && event->duration_ns.value < 0) || !can_add(event->start_ns.value, event->duration_ns.value)) {
@@ -308,11 +315,11 @@ static void take_event(struct gather *gather, struct event_fields *event)
 	}
 	thread = gather_thread(gather, event->pid.value, event->tid.value);
 	if (event->phase == 'B')
-		take_call(gather, event->name, event->category, thread, event->start_ns.value, GATHER_OPEN, 0);
+		take_call(gather, event, thread, event->start_ns.value, GATHER_OPEN);
 	else if (event->phase == 'E')
 		gather_end(gather, thread, event->start_ns.value);
 	else if (event->phase == 'X')
-		take_call(gather, event->name, event->category, thread, event->start_ns.value, event->start_ns.value + event->duration_ns.value, small(event->correlation));
+		take_call(gather, event, thread, event->start_ns.value, event->start_ns.value + event->duration_ns.value);
 	else
 		gather_row(gather, thread, ROW_INSTANT, event->name, "", 0, event->start_ns.value, event->start_ns.value);
 }
@@ -325,7 +332,7 @@ bool chrome_events(struct json *json, struct gather *gather)
 	while ((token = json_next(json)) == JSON_OBJECT) {
 		event.phase = event.category[0] = event.name[0] = event.kind[0] = event.given_name[0] = '\0';
 		memset(&event.pid, 0, sizeof event - offsetof(struct event_fields, pid));
-		if (!read_fields(json, &event))
+		if (!read_table(json, event_table, EVENT_FIELDS, &event))
 			return false;
 		take_event(gather, &event);
 	}

@@ -4,8 +4,6 @@
 
 enum { NAME_BYTES = 1024, TYPE_BYTES = 32 };
 
-struct number { int64_t value; bool known; };
-
 struct fields {
 	char type[TYPE_BYTES], name[NAME_BYTES];
 	struct number start_ns, end_ns, thread, device;
@@ -18,11 +16,6 @@ static const struct { const char *type; enum event_kind kind; } types[] = {
 	{ "scope_enter", EVENT_SCOPE_ENTER }, { "scope_exit", EVENT_SCOPE_EXIT }, { "instant", EVENT_INSTANT },
 };
 
-static void take_number(struct number *out, const struct json *json, bool us)
-{
-	out->known = us ? json_thousandths(json, &out->value) : json_whole(json, &out->value);
-}
-
 static bool read_field(struct json *json, const char *key, enum json_token token, struct fields *out)
 {
 	if (strcmp(key, "grid_dim") == 0 || strcmp(key, "block_dim") == 0)
@@ -32,13 +25,13 @@ static bool read_field(struct json *json, const char *key, enum json_token token
 	else if (token == JSON_STRING && strcmp(key, "name") == 0)
 		json_text(json, out->name, sizeof out->name);
 	else if (token == JSON_NUMBER && (strcmp(key, "start_us") == 0 || strcmp(key, "time") == 0 || strcmp(key, "time_us") == 0))
-		take_number(&out->start_ns, json, true);
+		out->start_ns = json_number(json, true);
 	else if (token == JSON_NUMBER && strcmp(key, "end_us") == 0)
-		take_number(&out->end_ns, json, true);
+		out->end_ns = json_number(json, true);
 	else if (token == JSON_NUMBER && strcmp(key, "thread_id") == 0)
-		take_number(&out->thread, json, false);
+		out->thread = json_number(json, false);
 	else if (token == JSON_NUMBER && strcmp(key, "device_id") == 0)
-		take_number(&out->device, json, false);
+		out->device = json_number(json, false);
 	else if (token == JSON_NUMBER && strcmp(key, "bytes") == 0)
 		json_whole(json, &out->bytes);
 	else if (token == JSON_NUMBER && strcmp(key, "stream") == 0)

@@ -33,13 +33,11 @@ static int open_unnamed(struct error *err)
 }
 
 /* Which format an array alone is, by the keys of its first event. */
-static int format_of_array(struct input *input)
+static int format_of_array(struct json *json)
 {
 	size_t length;
-	const char *window;
+	const char *window = json_ahead(json, &length);
 
-	input_more(input);
-	window = (const char *)input_window(input, &length);
 	for (int i = 0; i < FORMATS; i++)
 		if (memmem(window, length, formats[i].mark, strlen(formats[i].mark)))
 			return i;
@@ -52,7 +50,7 @@ static int find_events(struct json *json)
 	enum json_token token = json_next(json);
 
 	if (token == JSON_ARRAY)
-		return format_of_array(json->input);
+		return format_of_array(json);
 	if (token != JSON_OBJECT)
 		return -1;
 	while ((token = json_next(json)) == JSON_KEY) {
@@ -94,7 +92,7 @@ static int convert(struct json *json, const char *name, int fd, struct error *er
 		return -1;
 	whole = formats[format].events(json, gather) && read_rest(json);
 	if (!whole)
-		snprintf(broken, sizeof broken, "%s, at byte %llu of its text", json_failure(json) ? json_failure(json) : "an event is no object", (unsigned long long)input_offset(json->input));
+		snprintf(broken, sizeof broken, "%s, at byte %llu of its text", json_failure(json) ? json_failure(json) : "an event is no object", (unsigned long long)json_offset(json));
 	result = gather_finish(gather, whole ? NULL : broken, err);
 	gather_close(gather);
 	return result;
@@ -105,7 +103,9 @@ static void skip_byte_order_mark(struct input *input)
 	size_t length;
 
 	input_more(input);
-	if (memcmp(input_window(input, &length), "\xef\xbb\xbf", 3) == 0 && length >= 3)
+	const unsigned char *window = input_window(input, &length);
+
+	if (length >= 3 && memcmp(window, "\xef\xbb\xbf", 3) == 0)
 		input_skip(input, 3);
 }
 
@@ -116,11 +116,12 @@ static int import_document(struct input *input, const char *name, struct trace *
 	char path[64];
 	int to, result = -1;
 
+	if (input)
+		skip_byte_order_mark(input);
 	if (!input || json_open(&json, input) < 0) {
 		input_close(input);
 		return fail(err, ERR_MEMORY, "importing %s", name);
 	}
-	skip_byte_order_mark(input);
 	to = open_unnamed(err);
 	if (to >= 0 && convert(&json, name, to, err) == 0) {
 		snprintf(path, sizeof path, "/proc/self/fd/%d", to);

@@ -190,7 +190,7 @@ bool input_more(struct input *input)
 	return got > 0;
 }
 
-const unsigned char *input_window(const struct input *input, size_t *length)
+unsigned char *input_window(const struct input *input, size_t *length)
 {
 	*length = input->length - input->start;
 	return input->window + input->start;

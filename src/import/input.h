@@ -16,8 +16,8 @@ struct input *input_open(int fd);
 struct input *input_open_memory(const void *bytes, size_t size);
 void input_close(struct input *input);
 
-/* The window: LENGTH bytes from where the reader stands. */
-const unsigned char *input_window(const struct input *input, size_t *length);
+/* The window: LENGTH bytes from where the reader stands; it may write there. */
+unsigned char *input_window(const struct input *input, size_t *length);
 /* Adds at least one byte to the window, which may move. False at the end, after a failure, or when the window is full (INPUT_WINDOW_MAX). */
 bool input_more(struct input *input);
 /* COUNT is at most the window's length. */

@@ -6,10 +6,52 @@
 /* What may come next. */
 enum state { VALUE, FIRST_VALUE /* or ] */, FIRST_KEY /* or } */, KEY, COLON, AFTER /* , or the end of what it is in */, DONE, BROKEN };
 
+/* The input learns how far the reader came. */
+static void settle(struct json *json)
+{
+	input_skip(json->input, (size_t)(json->at - json->window));
+	json->window = json->at;
+}
+
+/* At least one byte more; false at the end. */
+static bool more(struct json *json)
+{
+	size_t length;
+	bool got;
+
+	/* The token at hand may lie in the window, which moves. */
+	if (json->text >= (char *)json->window && json->text < (char *)json->end) {
+		memcpy(json->buffer, json->text, json->length);
+		json->buffer[json->length] = '\0';
+		json->text = json->buffer;
+	}
+	settle(json);
+	got = input_more(json->input);
+	json->at = json->window = input_window(json->input, &length);
+	json->end = json->at + length;
+	return got;
+}
+
 int json_open(struct json *json, struct input *input)
 {
+	size_t length;
+
 	*json = (struct json){ .input = input, .state = VALUE, .buffer = malloc(JSON_STRING_MAX + 1), .text = "" };
+	json->at = json->window = input_window(input, &length);
+	json->end = json->at + length;
 	return json->buffer ? 0 : -1;
+}
+
+uint64_t json_offset(const struct json *json)
+{
+	return input_offset(json->input) + (uint64_t)(json->at - json->window);
+}
+
+const char *json_ahead(struct json *json, size_t *length)
+{
+	more(json);
+	*length = (size_t)(json->end - json->at);
+	return (const char *)json->at;
 }
 
 void json_close(struct json *json)
@@ -46,19 +88,13 @@ void json_text(const struct json *json, char *out, size_t size)
 }
 
 /* The next byte that is no white space, not yet consumed; -1 at the end. */
-static int peek(struct json *json)
+static inline int peek(struct json *json)
 {
-	size_t length, at;
-	const unsigned char *window;
-
-	do {
-		window = input_window(json->input, &length);
-		for (at = 0; at < length && (window[at] == ' ' || window[at] == '\n' || window[at] == '\r' || window[at] == '\t'); at++)
-			;
-		input_skip(json->input, at);
-		if (at < length)
-			return window[at];
-	} while (input_more(json->input));
+	do
+		for (; json->at < json->end; json->at++)
+			if (*json->at > ' ' || !(*json->at == ' ' || *json->at == '\n' || *json->at == '\r' || *json->at == '\t'))
+				return *json->at;
+	while (more(json));
 	return -1;
 }
 
@@ -71,7 +107,7 @@ static enum json_token open_container(struct json *json, bool object)
 {
 	if (json->depth == JSON_DEPTH_MAX)
 		return broken(json, "it nests too deep");
-	input_skip(json->input, 1);
+	json->at++;
 	json->object[json->depth / 8] &= (unsigned char)~(1u << json->depth % 8);
 	json->object[json->depth / 8] |= (unsigned char)((unsigned)object << json->depth % 8);
 	json->depth++;
@@ -83,7 +119,7 @@ static enum json_token close_container(struct json *json)
 {
 	bool object = in_object(json);
 
-	input_skip(json->input, 1);
+	json->at++;
 	json->depth--;
 	json->state = json->depth ? AFTER : DONE;
 	return object ? JSON_OBJECT_END : JSON_ARRAY_END;
@@ -120,29 +156,20 @@ static void put_character(struct out *out, uint32_t c)
 /* COUNT bytes in the window; false when the document ends before. */
 static bool have(struct json *json, size_t count)
 {
-	size_t length;
-
-	for (;;) {
-		input_window(json->input, &length);
-		if (length >= count)
-			return true;
-		if (!input_more(json->input))
+	while ((size_t)(json->end - json->at) < count)
+		if (!more(json))
 			return false;
-	}
+	return true;
 }
 
 /* Four hexadecimal digits at AT in the window. */
 static bool hex4(struct json *json, size_t at, uint32_t *out)
 {
-	size_t length;
-	const unsigned char *window;
-
 	if (!have(json, at + 4))
 		return false;
-	window = input_window(json->input, &length);
 	*out = 0;
 	for (size_t i = 0; i < 4; i++) {
-		unsigned char c = window[at + i];
+		unsigned char c = json->at[at + i];
 		unsigned digit = c >= '0' && c <= '9' ? c - (unsigned)'0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10u : 16u;
 
 		if (digit > 15)
@@ -156,19 +183,14 @@ static bool hex4(struct json *json, size_t at, uint32_t *out)
 static bool escape_unicode(struct json *json, struct out *out)
 {
 	uint32_t c, low;
-	size_t length;
-	const unsigned char *window;
 
 	if (!hex4(json, 2, &c))
 		return false;
-	input_skip(json->input, 6);
-	if (c >= 0xd800 && c < 0xdc00 && have(json, 6)) {
-		window = input_window(json->input, &length);
-		if (window[0] == '\\' && window[1] == 'u' && hex4(json, 2, &low) && low >= 0xdc00 && low < 0xe000) {
-			input_skip(json->input, 6);
-			put_character(out, 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00));
-			return true;
-		}
+	json->at += 6;
+	if (c >= 0xd800 && c < 0xdc00 && have(json, 6) && json->at[0] == '\\' && json->at[1] == 'u' && hex4(json, 2, &low) && low >= 0xdc00 && low < 0xe000) {
+		json->at += 6;
+		put_character(out, 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00));
+		return true;
 	}
 	put_character(out, c >= 0xd800 && c < 0xe000 ? 0xfffd : c);
 	return true;
@@ -178,51 +200,79 @@ static bool escape_unicode(struct json *json, struct out *out)
 static bool escape(struct json *json, struct out *out)
 {
 	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
-	size_t length;
 	const char *found;
 	unsigned char c;
 
 	if (!have(json, 2))
 		return false;
-	c = input_window(json->input, &length)[1];
+	c = json->at[1];
 	if (c == 'u')
 		return escape_unicode(json, out);
 	found = c ? strchr(from, c) : NULL;
 	if (!found)
 		return false;
 	put(out, &to[found - from], 1);
-	input_skip(json->input, 2);
+	json->at += 2;
 	return true;
 }
 
-/* From the opening quote to the closing one, into the buffer. */
-static bool read_string(struct json *json)
+/* The first byte from AT on that is no plain part of a string, or END: eight at a time. */
+static unsigned char *plain_end(unsigned char *at, const unsigned char *end)
+{
+	const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
+
+	for (uint64_t word; end - at >= 8; at += 8) {
+		memcpy(&word, at, sizeof word);
+		uint64_t quote = word ^ ones * '"', slash = word ^ ones * '\\';
+		uint64_t found = ((quote - ones) & ~quote & tops) | ((slash - ones) & ~slash & tops) | ((word - ones * 0x20) & ~word & tops);
+
+		if (found) /* the lowest one is exact: borrows only spoil those above it */
+			return at + __builtin_ctzll(found) / 8;
+	}
+	while (at < end && *at != '"' && *at != '\\' && *at >= 0x20)
+		at++;
+	return at;
+}
+
+/* Pieces of a string with escapes, or that leaves the window, into the buffer. */
+static bool gather_string(struct json *json)
 {
 	struct out out = { json->buffer, 0 };
 
-	input_skip(json->input, 1);
 	for (;;) {
-		size_t length, at = 0;
-		const unsigned char *window = input_window(json->input, &length);
+		unsigned char *to = plain_end(json->at, json->end);
 
-		while (at < length && window[at] != '"' && window[at] != '\\' && window[at] >= 0x20)
-			at++;
-		put(&out, window, at);
-		input_skip(json->input, at);
-		if (at == length) {
-			if (!input_more(json->input))
+		put(&out, json->at, (size_t)(to - json->at));
+		json->at = to;
+		if (to == json->end) {
+			if (!more(json))
 				return false;
 			continue;
 		}
-		if (window[at] == '"')
+		if (*to == '"')
 			break;
-		if (window[at] != '\\' || !escape(json, &out))
+		if (*to != '\\' || !escape(json, &out))
 			return false;
 	}
-	input_skip(json->input, 1);
+	json->at++;
 	out.bytes[out.length] = '\0';
 	json->text = out.bytes;
 	json->length = out.length;
+	return true;
+}
+
+/* From the opening quote to the closing one. Most lie whole and plain in the window, and stay there: the closing quote becomes their end. */
+static inline bool read_string(struct json *json)
+{
+	unsigned char *from = json->at + 1, *to = plain_end(from, json->end);
+
+	json->at = from;
+	if (to == json->end || *to != '"' || to - from > JSON_STRING_MAX)
+		return gather_string(json);
+	*to = '\0';
+	json->at = to + 1;
+	json->text = (char *)from;
+	json->length = (size_t)(to - from);
 	return true;
 }
 
@@ -233,84 +283,99 @@ static bool is_word(unsigned char c)
 	return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '+' || c == '-' || c == '.' || c == '_';
 }
 
-/* RFC 8259's grammar of numbers. */
-static bool is_number(const char *text)
+static const unsigned char *digits(const unsigned char *text, const unsigned char *end)
 {
-	text += *text == '-';
+	while (text < end && *text >= '0' && *text <= '9')
+		text++;
+	return text;
+}
+
+/* Where a number by RFC 8259's grammar ends, NULL when there is none. */
+static const unsigned char *number_end(const unsigned char *text, const unsigned char *end)
+{
+	const unsigned char *from;
+
+	text += text < end && *text == '-';
+	if (text == end)
+		return NULL;
 	if (*text == '0')
 		text++;
 	else if (*text >= '1' && *text <= '9')
-		text += strspn(text, "0123456789");
+		text = digits(text, end);
 	else
-		return false;
-	if (*text == '.') {
-		size_t digits = strspn(++text, "0123456789");
-
-		if (!digits)
-			return false;
-		text += digits;
+		return NULL;
+	if (text < end && *text == '.') {
+		from = text + 1;
+		text = digits(from, end);
+		if (text == from)
+			return NULL;
 	}
-	if (*text == 'e' || *text == 'E') {
-		size_t digits;
-
-		text++;
-		text += *text == '+' || *text == '-';
-		digits = strspn(text, "0123456789");
-		if (!digits)
-			return false;
-		text += digits;
+	if (text < end && (*text | 32) == 'e') {
+		from = text + 1;
+		from += from < end && (*from == '+' || *from == '-');
+		text = digits(from, end);
+		if (text == from)
+			return NULL;
 	}
-	return *text == '\0';
+	return text;
 }
 
-static enum json_token read_word(struct json *json)
+static enum json_token word_token(const struct json *json)
 {
 	static const struct { const char *word; enum json_token token; } words[] = {
 		{ "true", JSON_TRUE }, { "false", JSON_FALSE }, { "null", JSON_NULL }, { "NaN", JSON_NULL }, { "Infinity", JSON_NULL }, { "-Infinity", JSON_NULL },
 	};
-	enum { WORD_MAX = 400 };
-	size_t length, at = 0;
-	const unsigned char *window;
 
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (json_is(json, words[i].word))
+			return words[i].token;
+	return JSON_BAD;
+}
+
+static enum json_token read_word(struct json *json)
+{
+	enum { WORD_MAX = 400 };
+	const unsigned char *to = number_end(json->at, json->end);
+	size_t length = 0;
+	enum json_token token;
+
+	/* Most are numbers, whole in the window. */
+	if (to && to < json->end && !is_word(*to)) {
+		json->text = (char *)json->at;
+		json->length = (size_t)(to - json->at);
+		json->at += json->length;
+		return JSON_NUMBER;
+	}
 	for (;;) {
-		window = input_window(json->input, &length);
-		while (at < length && at <= WORD_MAX && is_word(window[at]))
-			at++;
-		if (at < length || at > WORD_MAX || !input_more(json->input))
+		while (json->at + length < json->end && length <= WORD_MAX && is_word(json->at[length]))
+			length++;
+		if (json->at + length < json->end || length > WORD_MAX || !more(json))
 			break;
 	}
-	window = input_window(json->input, &length);
-	if (at == 0 || at > WORD_MAX)
+	if (length == 0 || length > WORD_MAX)
 		return broken(json, "a value is missing");
-	memcpy(json->buffer, window, at);
-	json->buffer[at] = '\0';
+	memcpy(json->buffer, json->at, length);
+	json->buffer[length] = '\0';
 	json->text = json->buffer;
-	json->length = at;
-	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-		if (json_is(json, words[i].word)) {
-			input_skip(json->input, at);
-			return words[i].token;
-		}
-	}
-	if (!is_number(json->text))
+	json->length = length;
+	to = json->at + length;
+	token = number_end(json->at, to) == to ? JSON_NUMBER : word_token(json);
+	if (token == JSON_BAD)
 		return broken(json, "a value is neither number nor word");
-	input_skip(json->input, at);
-	return JSON_NUMBER;
+	json->at += length;
+	return token;
 }
 
 /* ---- tokens ---- */
 
 static enum json_token read_value(struct json *json, int c)
 {
-	enum json_token token;
-
 	if (c == '{' || c == '[')
 		return open_container(json, c == '{');
 	json->state = json->depth ? AFTER : DONE;
 	if (c == '"')
 		return read_string(json) ? JSON_STRING : broken(json, "a string does not end, or holds what it may not");
-	token = read_word(json);
-	return token;
+	return read_word(json);
 }
 
 static enum json_token read_key(struct json *json, int c)
@@ -321,7 +386,7 @@ static enum json_token read_key(struct json *json, int c)
 		return broken(json, "a key does not end, or holds what it may not");
 	if (peek(json) != ':')
 		return broken(json, "a colon is missing");
-	input_skip(json->input, 1);
+	json->at++;
 	json->state = VALUE;
 	return JSON_KEY;
 }
@@ -340,7 +405,7 @@ enum json_token json_next(struct json *json)
 	if (c < 0)
 		return broken(json, "it ends in the middle");
 	if (json->state == AFTER && c == ',') {
-		input_skip(json->input, 1);
+		json->at++;
 		json->state = in_object(json) ? KEY : VALUE;
 		c = peek(json);
 		if (c < 0)
@@ -370,42 +435,53 @@ bool json_skip(struct json *json, enum json_token token)
 
 /* ---- numbers ---- */
 
-/* Digits of TEXT as an integer times 10^SHIFT, rounded. */
-static bool decimal(const char *text, int shift, int64_t *out)
+/* VALUE times 10^EXPONENT, rounded half up. False when it does not fit. */
+static bool scale(uint64_t *value, long exponent)
 {
-	bool negative = *text == '-', point = false, any = false, up = false;
+	bool up = false;
+
+	for (; *value && exponent > 0; exponent--)
+		if (__builtin_mul_overflow(*value, 10, value))
+			return false;
+	for (; *value && exponent < 0; exponent++) {
+		up = *value % 10 >= 5;
+		*value /= 10;
+	}
+	*value += up && exponent == 0;
+	return *value <= INT64_MAX;
+}
+
+/* Its digits as an integer times 10^SHIFT, rounded. */
+static bool decimal(const struct json *json, int shift, int64_t *out)
+{
+	const char *text = json->text, *end = text + json->length, *from;
+	bool negative = text < end && *text == '-', point = false;
 	uint64_t value = 0;
 	long exponent = 0;
-	char *end;
 
-	text += *text == '-' || *text == '+';
-	for (; (*text >= '0' && *text <= '9') || (*text == '.' && !point); text++) {
+	text += text < end && (*text == '-' || *text == '+');
+	from = text;
+	for (; text < end && ((*text >= '0' && *text <= '9') || (*text == '.' && !point)); text++) {
 		if (*text == '.') {
 			point = true;
-		} else if (any = true, value <= (UINT64_MAX - 9) / 10) {
+		} else if (value <= (UINT64_MAX - 9) / 10) {
 			value = value * 10 + (uint64_t)(*text - '0');
 			shift -= point;
 		} else {
 			shift += !point; /* more digits than fit */
 		}
 	}
-	if (any && (*text | 32) == 'e') {
-		exponent = strtol(text + 1, &end, 10);
-		if (end == text + 1)
-			return false;
-		text = end;
-	}
-	if (!any || *text || exponent > 1000 || exponent < -1000)
+	if (text - from <= point)
 		return false;
-	for (exponent += shift; value && exponent > 0; exponent--)
-		if (__builtin_mul_overflow(value, 10, &value))
+	if (text < end && (*text | 32) == 'e') {
+		char *after;
+
+		exponent = strtol(text + 1, &after, 10); /* what follows a number in the document ends it */
+		if (after == text + 1)
 			return false;
-	for (; value && exponent < 0; exponent++) {
-		up = value % 10 >= 5;
-		value /= 10;
+		text = after;
 	}
-	value += up && exponent == 0;
-	if (value > INT64_MAX)
+	if (text != end || exponent > 1000 || exponent < -1000 || !scale(&value, exponent + shift))
 		return false;
 	*out = negative ? -(int64_t)value : (int64_t)value;
 	return true;
@@ -413,20 +489,28 @@ static bool decimal(const char *text, int shift, int64_t *out)
 
 bool json_thousandths(const struct json *json, int64_t *out)
 {
-	return decimal(json->text, 3, out);
+	return decimal(json, 3, out);
 }
 
 bool json_whole(const struct json *json, int64_t *out)
 {
 	char *end;
 
-	if (json->text[0] == '0' && (json->text[1] | 32) == 'x') {
+	if (json->length > 2 && json->text[0] == '0' && (json->text[1] | 32) == 'x') {
 		uint64_t value = strtoull(json->text, &end, 16);
 
 		*out = (int64_t)value;
-		return *end == '\0' && end != json->text + 2 && value <= INT64_MAX;
+		return end == json->text + json->length && value <= INT64_MAX;
 	}
-	return decimal(json->text, 0, out);
+	return decimal(json, 0, out);
+}
+
+struct number json_number(const struct json *json, bool thousandths)
+{
+	struct number number = { 0, false };
+
+	number.known = thousandths ? json_thousandths(json, &number.value) : json_whole(json, &number.value);
+	return number;
 }
 
 bool json_three(struct json *json, enum json_token token, int64_t out[3])

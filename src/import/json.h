@@ -23,6 +23,7 @@ struct json {
 	size_t length;
 	unsigned depth;
 	/* the reader's own */
+	unsigned char *at, *end, *window; /* of the input: unread bytes, and what it thinks is unread */
 	uint8_t state;
 	const char *why;
 	unsigned char object[JSON_DEPTH_MAX / 8]; /* bit per depth: object or array */
@@ -35,8 +36,11 @@ void json_close(struct json *json);
 enum json_token json_next(struct json *json);
 /* Reads on to the end of the value that TOKEN began: nothing for scalars. False when it broke. */
 bool json_skip(struct json *json, enum json_token token);
-/* What was wrong, static; NULL when nothing. input_offset() tells where. */
+/* What was wrong, static; NULL when nothing. */
 const char *json_failure(const struct json *json);
+uint64_t json_offset(const struct json *json); /* where it stands, in unpacked bytes */
+/* More of what follows, without reading on: LENGTH bytes, valid until the next token. */
+const char *json_ahead(struct json *json, size_t *length);
 bool json_is(const struct json *json, const char *text);
 /* Copies the token's text, cut at SIZE but not within a character. */
 void json_text(const struct json *json, char *out, size_t size);
@@ -46,6 +50,9 @@ void json_text(const struct json *json, char *out, size_t size);
 bool json_thousandths(const struct json *json, int64_t *out);
 /* The same as a whole number: "12", 12, 12.0, "0x1f". */
 bool json_whole(const struct json *json, int64_t *out);
+/* Either of the two: a number that was there, or not. */
+struct number { int64_t value; bool known; };
+struct number json_number(const struct json *json, bool thousandths);
 /* The value that TOKEN begins: [x, y, z]; anything else is passed over. False when it broke. */
 bool json_three(struct json *json, enum json_token token, int64_t out[3]);
 

@@ -23,9 +23,13 @@ static bool loads_data(struct timeline_private *p, const struct replay *replay)
 
 static bool is_rest(struct timeline_private *p, uint32_t node)
 {
-	struct wait_frames frames = wait_frames_of_node(p, node);
-	enum thread_state state = wait_refine(p, wait_of_leaf(p, &p->names.list.items[p->nodes.items[node].function]), &frames);
+	enum thread_state state = wait_of_leaf(p, &p->names.list.items[p->nodes.items[node].function]);
+	struct wait_frames frames;
 
+	if (state == THREAD_PYTHON || state == THREAD_NATIVE)
+		return false;
+	frames = wait_frames_of_node(p, node);
+	state = wait_refine(p, state, &frames);
 	return state == THREAD_IDLE || state == THREAD_SLEEP;
 }
 
