@@ -2,3 +2,10 @@
 EXTRA_PROGRAMS = tests/bench/bench_timeline
 tests_bench_bench_timeline_SOURCES = tests/bench/bench_timeline.c
 tests_bench_bench_timeline_LDADD = libanalyze.a libtimeline.a libtrace.a libbase.a $(ZSTD_LIBS) $(ZLIB_LIBS) -lm
+
+EXTRA_DIST += tests/bench/overhead tests/bench/worker.py
+
+# By hand, on a quiet machine: about 40 s per Python and kind of work. BENCH_ARGS: see tests/bench/overhead --help.
+bench: all
+	INFERSCOPE=$(abs_top_builddir)/inferscope $(srcdir)/tests/bench/overhead $(BENCH_ARGS)
+.PHONY: bench
