@@ -188,7 +188,7 @@ static enum outcome wait_for_stop(struct window *window, bool *stopped)
 	int signal;
 
 	*stopped = false;
-	switch (tracee_wait(window->tid, 0, &patience, &signal)) {
+	switch (tracee_wait(window->tid, 0, &patience, &signal, &window->moving_ns)) {
 	case TRACEE_STOPPED:
 		*stopped = true;
 		return GO_ON;
@@ -294,7 +294,7 @@ static enum outcome try_once(struct window *window)
 	struct resume resume = { 0 };
 	enum outcome outcome;
 	bool stopped = false;
-	uint64_t blocked = 0, held_ns;
+	uint64_t blocked = 0, held_ns = 0;
 	long error;
 
 	raw_alarm(&window->alarm, ALARM_MS);
@@ -317,7 +317,8 @@ static enum outcome try_once(struct window *window)
 		tracee_detach(window->tid, 0);
 	else if (stopped)
 		let_go(window, &resume);
-	held_ns = raw_now_ns() - window->interrupted_ns;
+	if (stopped)
+		held_ns = raw_now_ns() - window->moving_ns;
 	window->held = false;
 	raw_alarm(&window->alarm, 0);
 	if (held_ns > window->hold_ns)

@@ -74,7 +74,7 @@ struct window {
 	volatile bool entering; /* the slot's registers are written: whoever dies now may have entered */
 	uint32_t reasons[REASON_COUNT];
 	uint64_t hold_ns, hold_total_ns; /* longest and sum over the tries */
-	uint64_t interrupted_ns;         /* CLOCK_MONOTONIC, for the last try */
+	uint64_t interrupted_ns, moving_ns; /* CLOCK_MONOTONIC, for the last try: asked to stop; last seen not to have stopped yet */
 	struct user_regs_struct regs;
 	bool repaired;
 	bool part; /* the stub makes the rest of its call */

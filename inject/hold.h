@@ -23,7 +23,7 @@ enum hold_result {
 struct hold_copy {
 	int error;
 	uint64_t at_ns;              /* CLOCK_MONOTONIC: it stands still */
-	uint64_t hold_ns, extra_ns;  /* from the request to stop until it was let go; of these for EXTRA */
+	uint64_t hold_ns, extra_ns;  /* from the last moment at which it had not stopped yet until it was let go; of these for EXTRA */
 	uint64_t stood_ns;           /* from at_ns until it was let go: until then it may have waited for a CPU anyway */
 	uint64_t regs[17];           /* in the order of DWARF numbers: rax rdx rcx rbx rsi rdi rbp rsp r8…r15 rip */
 	uint64_t fs_base;

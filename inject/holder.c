@@ -186,9 +186,10 @@ static enum hold_result hold_stopped(struct holding *holding, struct hold_copy *
 {
 	const struct patience patience = { &holding->alarm, holding->work->page->timeout_ms, RUNNABLE_MS, holding->stat_path };
 	enum hold_result result = HOLD_NOT_NOW;
+	uint64_t moving_ns, now_ns;
 	int signal;
 
-	switch (tracee_wait(holding->tid, SPIN_NS, &patience, &signal)) {
+	switch (tracee_wait(holding->tid, SPIN_NS, &patience, &signal, &moving_ns)) {
 	case TRACEE_STOPPED:
 		result = copy_held(holding, copy);
 		tracee_detach(holding->tid, 0);
@@ -206,6 +207,9 @@ static enum hold_result hold_stopped(struct holding *holding, struct hold_copy *
 		result = HOLD_GONE;
 		break;
 	}
+	now_ns = raw_now_ns();
+	copy->hold_ns = now_ns - moving_ns;
+	copy->stood_ns = copy->at_ns ? now_ns - copy->at_ns : 0;
 	return result;
 }
 
@@ -213,7 +217,6 @@ static enum hold_result hold(struct holding *holding, struct hold_copy *copy)
 {
 	struct hold_page *page = holding->work->page;
 	enum hold_result result;
-	uint64_t now_ns;
 	long error;
 
 	raw_alarm(&holding->alarm, ALARM_MS);
@@ -227,9 +230,6 @@ static enum hold_result hold(struct holding *holding, struct hold_copy *copy)
 	page->held = true;
 	raw_ptrace(PTRACE_INTERRUPT, holding->tid, 0, NULL);
 	result = hold_stopped(holding, copy);
-	now_ns = raw_now_ns();
-	copy->hold_ns = now_ns - page->interrupted_ns;
-	copy->stood_ns = copy->at_ns ? now_ns - copy->at_ns : 0;
 	page->held = false;
 	raw_alarm(&holding->alarm, 0);
 	return result;

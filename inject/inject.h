@@ -101,7 +101,7 @@ struct payload {
 
 /* What one entry cost and left. */
 struct receipt {
-	uint64_t hold_ns;       /* the borrowed thread: interrupt to release, longest of all tries */
+	uint64_t hold_ns;       /* the borrowed thread: from the last moment at which it had not stopped yet to its release, longest of all tries */
 	uint64_t hold_total_ns;
 	uint32_t tries;         /* threads stopped */
 	uint64_t ready_ns;      /* first ptrace call to entry called */

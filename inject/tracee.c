@@ -17,7 +17,7 @@
 
 #define FLAT_CODE_SEGMENT 0x33 /* __USER_CS of a 64-bit task */
 #define RESUME_MS 20
-#define NAP_NS 10000000
+#define NAP_NS 2000000 /* also how exactly is known since when it stands */
 #define NS_PER_MS 1000000ull
 #define RESTART_NOHAND (-514)  /* kernel: make the call again, or EINTR if a handler runs */
 
@@ -136,21 +136,23 @@ static void nap_for_child(void)
 	raw_call(SYS_rt_sigtimedwait, (long)&child, 0, (long)&nap, 8, 0, 0);
 }
 
-enum tracee_stop tracee_wait(pid_t tid, uint64_t spin_ns, const struct patience *patience, int *signal)
+enum tracee_stop tracee_wait(pid_t tid, uint64_t spin_ns, const struct patience *patience, int *signal, uint64_t *moving_ns)
 {
-	uint64_t since_ns = raw_now_ns(), waited_ns;
+	uint64_t since_ns = raw_now_ns(), now_ns = since_ns;
 	int status = 0;
 	long got;
 
 	*signal = 0;
+	*moving_ns = since_ns;
 	while ((got = raw_call(SYS_wait4, tid, (long)&status, __WALL | WNOHANG, 0, 0, 0)) == 0 || got == -EINTR) {
-		waited_ns = raw_now_ns() - since_ns;
-		if (waited_ns < spin_ns)
-			continue;
-		if (waited_ns > patience->ms * NS_PER_MS && (waited_ns > patience->runnable_ms * NS_PER_MS || !could_run(patience->stat_path)))
-			return TRACEE_NOT_YET;
-		raw_alarm(patience->alarm, ALARM_MS);
-		nap_for_child();
+		*moving_ns = now_ns;
+		if (now_ns - since_ns > spin_ns) {
+			if (now_ns - since_ns > patience->ms * NS_PER_MS && (now_ns - since_ns > patience->runnable_ms * NS_PER_MS || !could_run(patience->stat_path)))
+				return TRACEE_NOT_YET;
+			raw_alarm(patience->alarm, ALARM_MS);
+			nap_for_child();
+		}
+		now_ns = raw_now_ns();
 	}
 	if (got != tid || !WIFSTOPPED(status))
 		return TRACEE_GONE;

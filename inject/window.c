@@ -80,7 +80,7 @@ void window_run(struct window *window)
 	/* Killed at the one point where it may have entered: the slot is taken until the target says otherwise. */
 	window->result = window->entering ? WINDOW_ENTERED : WINDOW_NO_STOP;
 	if (window->held) {
-		uint64_t held_ns = clock_monotonic_ns() - window->interrupted_ns;
+		uint64_t held_ns = clock_monotonic_ns() - window->moving_ns;
 
 		window->hold_total_ns += held_ns;
 		if (held_ns > window->hold_ns)

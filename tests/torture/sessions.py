@@ -1,7 +1,9 @@
 """Storms of whole sessions on target.py, and what must be true of it afterwards. For tests/torture/run."""
 import concurrent.futures
 import os
+import random
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -146,6 +148,45 @@ def forks(world, python):
 
 def killed_moments(world, python):
     return storm(world, python, "kill=moments", "rounds=%d" % (12 if world.quick else 200), "record_ms=60")
+
+
+def small_process(attacher):
+    """The one that holds threads for ATTACHER, or 0."""
+    try:
+        with open("/proc/%d/task/%d/children" % (attacher, attacher)) as f:
+            for child in f.read().split():
+                with open("/proc/%s/comm" % child) as name:
+                    if name.read().strip() == "inferscope-hold":
+                        return int(child)
+    except OSError:
+        pass
+    return 0
+
+
+def killed_holding(world, python):
+    """Attachers that hold threads a thousand times a second for their native frames, SIGKILLed meanwhile: every other one loses its small process first."""
+    dice, kills, holding = random.Random(), 10 if world.quick else 200, 0
+    with Target(python, TARGET, "--kind", "held", "--pause", "0.002") as target:
+        signals, before = ask(target, "blocked", "BLOCKED"), footprint(target.pid)
+        for i in range(kills):
+            attach = world.attach(target.pid, "-d", "60s", "--native", "--hook", "none", "--rate", "1000")
+            small, end = 0, time.monotonic() + 30
+            while not small and attach.child.poll() is None and time.monotonic() < end:
+                small = small_process(attach.child.pid)
+            require(small, "nothing holds threads: " + (harness.tail(attach.err) if attach.child.poll() is not None else "no process of its own"))
+            time.sleep(dice.random() * 0.3)
+            for pid in [small, attach.child.pid][i % 2:]:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                    holding += pid == small
+                except ProcessLookupError:
+                    pass
+            attach.wait(30)
+        end = time.monotonic() + 5
+        while os.path.exists("/proc/%d" % small) and time.monotonic() < end:
+            time.sleep(0.02)
+        require(not os.path.exists("/proc/%d" % small), "the small process outlives its attacher")
+        return "%d attachers killed, %d of them after their small process | %s" % (kills, holding, unharmed(target, before, signals))
 
 
 def killed_footprint(world, python):

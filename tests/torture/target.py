@@ -1,6 +1,6 @@
 """A program that does everything at once, knows what must come out, and says at its end whether it did.
 
-usage: target.py [--kind all|loader|single|forks|gil|late|quiet] [--seconds N]
+usage: target.py [--kind all|loader|single|forks|gil|held|late|quiet] [--seconds N]
 
 Prints READY PID. Commands on standard input, one a line:
   hooks   -> "HOOKS" and what hooks into the interpreter it sees, or "none"
@@ -426,6 +426,7 @@ KINDS = {
     "single": [compute, checksum, heap, small_blocks, objects, suspended, callbacks, stdio, garbage],
     "gil": [compute],
     "forks": [child_fork, other_fork, compute],
+    "held": [compute, checksum, heap, timers, signals_counted, suspended, callbacks, thread_churn],
     "late": [compute, lateness],
     "quiet": [],
 }

@@ -434,6 +434,7 @@ static void signal_while_seized(int number, bool interrupt_first, struct notes *
 	const struct alarm none = { -1, -1 };
 	const struct patience patience = { &none, 10000, 10000, "" };
 	struct user_regs_struct regs;
+	uint64_t moving_ns;
 	int signal = 0;
 
 	holder_close(subject.holder);
@@ -441,7 +442,7 @@ static void signal_while_seized(int number, bool interrupt_first, struct notes *
 	cr_assert_eq(raw_ptrace(PTRACE_SEIZE, subject.pid, 0, NULL), 0);
 	if (interrupt_first) {
 		raw_ptrace(PTRACE_INTERRUPT, subject.pid, 0, NULL);
-		cr_assert_eq(tracee_wait(subject.pid, 0, &patience, &signal), TRACEE_STOPPED);
+		cr_assert_eq(tracee_wait(subject.pid, 0, &patience, &signal, &moving_ns), TRACEE_STOPPED);
 		kill(subject.pid, number);
 		cr_assert_eq(raw_ptrace(PTRACE_GETREGS, subject.pid, 0, &regs), 0);
 		cr_assert(tracee_disturbed(subject.pid, &regs) && tracee_was_waiting(&regs));
@@ -449,7 +450,7 @@ static void signal_while_seized(int number, bool interrupt_first, struct notes *
 		tracee_detach(subject.pid, 0);
 	} else {
 		kill(subject.pid, number);
-		cr_assert_eq(tracee_wait(subject.pid, 1000000, &patience, &signal), TRACEE_SIGNAL);
+		cr_assert_eq(tracee_wait(subject.pid, 1000000, &patience, &signal, &moving_ns), TRACEE_SIGNAL);
 		cr_assert_eq(signal, number);
 		tracee_pass_signal(subject.pid, signal);
 	}
