@@ -1,5 +1,6 @@
 """Storms of whole sessions on target.py, and what must be true of it afterwards. For tests/torture/run."""
 import concurrent.futures
+import glob
 import os
 import random
 import re
@@ -152,14 +153,15 @@ def killed_moments(world, python):
 
 def small_process(attacher):
     """The one that holds threads for ATTACHER, or 0."""
-    try:
-        with open("/proc/%d/task/%d/children" % (attacher, attacher)) as f:
-            for child in f.read().split():
-                with open("/proc/%s/comm" % child) as name:
-                    if name.read().strip() == "inferscope-hold":
-                        return int(child)
-    except OSError:
-        pass
+    for path in glob.glob("/proc/%d/task/*/children" % attacher):
+        try:
+            with open(path) as f:
+                for child in f.read().split():
+                    with open("/proc/%s/comm" % child) as name:
+                        if name.read().strip() == "inferscope-hold":
+                            return int(child)
+        except OSError:
+            pass
     return 0
 
 
@@ -169,7 +171,7 @@ def killed_holding(world, python):
     with Target(python, TARGET, "--kind", "held", "--pause", "0.002") as target:
         signals, before = ask(target, "blocked", "BLOCKED"), footprint(target.pid)
         for i in range(kills):
-            attach = world.attach(target.pid, "-d", "60s", "--native", "--hook", "none", "--rate", "1000")
+            attach = world.attach(target.pid, "-d", "60s", "--native=hold", "--hook", "none", "--rate", "1000")
             small, end = 0, time.monotonic() + 30
             while not small and attach.child.poll() is None and time.monotonic() < end:
                 small = small_process(attach.child.pid)
