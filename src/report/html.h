@@ -17,12 +17,19 @@ void html_add_name(struct text *out, const char *name, size_t columns);
 void html_add_place(struct text *out, const char *file, uint32_t line, size_t columns);
 /* A bar of all parts; its label says the same to those who cannot see it. */
 void html_add_stack(struct text *out, const double pct[PART_COUNT], bool thin);
+/* A cell with the number that the page sorts by; unknown ones stand last. */
+void html_add_number(struct text *out, double value, struct quantity shown, bool strong);
+/* A table that sorts, named LABEL, up to its <tbody>; HEADS are cells. */
+void html_begin_table(struct text *out, const char *label, const char *heads);
 
-/* Sections, each a file of its own. */
+/* Sections, each a file of its own. Those without data add nothing. */
 void html_add_findings(struct text *out, const struct report *report);
 void html_add_functions(struct text *out, const struct report *report);
 void html_add_threads(struct text *out, const struct report *report);
 void html_add_gil(struct text *out, const struct report *report);
+void html_add_idle(struct text *out, const struct report *report);
+void html_add_sites(struct text *out, const struct report *report);
+void html_add_requests(struct text *out, const struct report *report);
 void html_add_stacks(struct text *out, const struct report *report); /* flame graphs of the busiest threads and the call tree */
 void html_add_environment(struct text *out, const struct report *report);
 void html_add_glossary(struct text *out);

@@ -17,6 +17,7 @@ enum {
 	DEPTH_MAX = 160,
 	LABELS_MAX = 50000,
 	LABEL_COLUMNS = 160,
+	SAMPLED_LANES = 1 << 20,  /* of threads whose calls were never traced: a number beyond those of lanes */
 	SLICE_BYTES = 13,         /* a slice before compression, on the large side */
 	LENGTHS = 64,
 };
@@ -32,6 +33,8 @@ struct slices {
 	LIST(struct slice_row) rows;
 	LIST(struct pending) pending; /* by row */
 	struct map index;
+	struct map lanes;         /* thread to the first lane that has calls of it */
+	uint32_t *scopes;         /* function to its label + 1, of those whose calls are requests */
 	struct strings *labels;
 	size_t pending_count;
 	uint64_t lengths[2][LENGTHS]; /* how many calls, others, of 2^i ns and more */
@@ -59,7 +62,7 @@ static bool count_interval(void *context, const struct interval *interval)
 {
 	struct slices *slices = context;
 
-	if (is_shown(interval) && (!is_call(interval) || interval->depth <= DEPTH_MAX))
+	if (is_shown(interval) && (!is_call(interval) || interval->depth < DEPTH_MAX))
 		slices->lengths[!is_call(interval)][length_class(interval->end_ns - interval->start_ns)]++;
 	return true;
 }
@@ -164,7 +167,7 @@ static bool add_slice(struct slices *slices, struct slice_row wanted, struct sli
 	return true;
 }
 
-static uint32_t label_of(struct slices *slices, const struct interval *interval)
+static uint32_t add_label(struct slices *slices, const char *name)
 {
 	struct text label;
 	uint32_t id;
@@ -172,7 +175,7 @@ static uint32_t label_of(struct slices *slices, const struct interval *interval)
 	if (strings_count(slices->labels) >= LABELS_MAX)
 		return 0;
 	text_init(&label);
-	name_add(&label, export_label(interval), LABEL_COLUMNS, 0);
+	name_add(&label, name, LABEL_COLUMNS, 0);
 	id = strings_add(slices->labels, label.data ? label.data : "", label.length);
 	text_done(&label);
 	return id == NO_NAME ? 0 : id;
@@ -213,10 +216,14 @@ static bool take_interval(void *context, const struct interval *interval)
 	*(call ? &slices->said.calls : &slices->said.others) += 1;
 	if (interval->end_ns - interval->start_ns >= slices->least_ns[!call]) {
 		if (!call)
-			slice.name = label_of(slices, interval);
+			slice.name = add_label(slices, export_label(interval));
 		else if (slice.name >= slices->report->function_count)
 			slice.name = (uint32_t)slices->report->function_count;
-		if (!call || interval->depth <= DEPTH_MAX)
+		if (call && slices->scopes && interval->function < slices->report->timeline->function_count && slices->scopes[interval->function])
+			add_slice(slices, (struct slice_row){ SLICES_SCOPES, interval->thread, 0, 0 }, (struct slice){ interval->start_ns, interval->end_ns, 0, slices->scopes[interval->function] - 1, 0 });
+		if (call && map_get(&slices->lanes, interval->thread) == MAP_ABSENT)
+			slices->failed |= !map_put(&slices->lanes, interval->thread, interval->lane);
+		if (!call || interval->depth < DEPTH_MAX)
 			added = add_slice(slices, call ? (struct slice_row){ SLICES_CALLS, interval->thread, interval->lane, interval->depth } : row_wanted(interval), slice);
 	}
 	if (!added)
@@ -238,6 +245,91 @@ static void take_moments(struct slices *slices)
 	}
 }
 
+struct sampled { uint32_t nodes[DEPTH_MAX + 1]; uint64_t starts[DEPTH_MAX + 1]; uint32_t depth; uint64_t end_ns; };
+
+/* Closes the frames from DEPTH on: each was in all samples since its start. */
+static void close_sampled(struct slices *slices, struct sampled *open, uint32_t thread, uint32_t depth)
+{
+	const struct timeline *timeline = slices->report->timeline;
+	uint32_t lane = map_get(&slices->lanes, thread);
+
+	for (; open->depth > depth; open->depth--) {
+		uint32_t at = open->depth - 1, name = timeline->nodes[open->nodes[at]].function;
+
+		add_slice(slices, (struct slice_row){ SLICES_CALLS, thread, lane == MAP_ABSENT ? SAMPLED_LANES + thread : lane, at },
+			  (struct slice){ open->starts[at], open->end_ns, 0, name < slices->report->function_count ? name : (uint32_t)slices->report->function_count, 0 });
+	}
+}
+
+static bool hooks_on(const struct timeline *timeline, size_t *window, const struct moment *moment)
+{
+	while (*window < timeline->window_count && timeline->windows[*window].end_ns <= moment->start_ns)
+		++*window;
+	return *window < timeline->window_count && timeline->windows[*window].start_ns < moment->end_ns;
+}
+
+/* The frames of NODE, outermost first; how many, or 0 when they are too many. */
+static uint32_t path_of(const struct timeline *timeline, uint32_t node, uint32_t path[DEPTH_MAX + 1])
+{
+	uint32_t depth = 0, at = node;
+
+	for (; at && at < timeline->node_count; at = timeline->nodes[at].parent)
+		if (++depth > DEPTH_MAX)
+			return 0;
+	at = node;
+	for (uint32_t i = depth; i-- > 0; at = timeline->nodes[at].parent)
+		path[i] = at;
+	return depth;
+}
+
+/* While hooks were off, samples tell which calls there were: those in samples that follow one another are one call, for all we know. */
+static void take_sampled(struct slices *slices)
+{
+	const struct timeline *timeline = slices->report->timeline;
+	struct sampled open = { .depth = 0 };
+	size_t window = 0;
+
+	for (size_t i = 0; i < timeline->moment_count; i++) {
+		const struct moment *moment = &timeline->moments[i];
+		uint32_t path[DEPTH_MAX + 1], depth, same = 0;
+
+		if (i && moment[-1].thread != moment->thread) {
+			close_sampled(slices, &open, moment[-1].thread, 0);
+			window = 0;
+		}
+		depth = hooks_on(timeline, &window, moment) ? 0 : path_of(timeline, moment->node, path);
+		while (moment->start_ns == open.end_ns && same < depth && same < open.depth && path[same] == open.nodes[same])
+			same++;
+		close_sampled(slices, &open, moment->thread, same);
+		for (; open.depth < depth; open.depth++) {
+			open.nodes[open.depth] = path[open.depth];
+			open.starts[open.depth] = moment->start_ns;
+		}
+		open.end_ns = moment->end_ns;
+	}
+	if (timeline->moment_count)
+		close_sampled(slices, &open, timeline->moments[timeline->moment_count - 1].thread, 0);
+}
+
+/* Functions whose calls are requests (--scope). */
+static bool find_scopes(struct slices *slices)
+{
+	const struct timeline *timeline = slices->report->timeline;
+
+	for (size_t i = 0; i < timeline->scope_count; i++) {
+		const struct scope_latency *scope = &timeline->scopes[i];
+		uint32_t label;
+
+		if (scope->function >= timeline->function_count)
+			continue;
+		if (!slices->scopes && !(slices->scopes = calloc(timeline->function_count, sizeof *slices->scopes)))
+			return false;
+		label = add_label(slices, scope->name);
+		slices->scopes[scope->function] = label + 1;
+	}
+	return true;
+}
+
 struct slices *slices_write(const struct report *report, struct pack *pack, uint64_t limit, struct slices_said *said, struct error *err)
 {
 	struct slices *slices = calloc(1, sizeof *slices);
@@ -248,6 +340,7 @@ struct slices *slices_write(const struct report *report, struct pack *pack, uint
 		return NULL;
 	}
 	slices->report = report;
+	slices->failed = !find_scopes(slices);
 	slices->pack = pack;
 	slices->limit = limit;
 	take_moments(slices);
@@ -255,6 +348,7 @@ struct slices *slices_write(const struct report *report, struct pack *pack, uint
 		slices_free(slices);
 		return NULL;
 	}
+	take_sampled(slices);
 	write_rows(slices);
 	if (slices->failed) {
 		slices_free(slices);
@@ -280,6 +374,8 @@ void slices_free(struct slices *slices)
 	list_done(&slices->pending);
 	list_done(&slices->rows);
 	map_done(&slices->index);
+	map_done(&slices->lanes);
+	free(slices->scopes);
 	strings_free(slices->labels);
 	free(slices);
 }

@@ -11,11 +11,15 @@ static void add_column(struct text *out, const char *class_, enum term term)
 	text_printf(out, "<th scope=\"col\"%s><abbr title=\"%s\">%s</abbr></th>", class_, TERMS[term].meaning, TERMS[term].word);
 }
 
-/* A cell with the number that the page sorts by; unknown ones have none and stand last. */
-static void add_number(struct text *out, double value, struct quantity shown, bool strong)
+void html_add_number(struct text *out, double value, struct quantity shown, bool strong)
 {
 	text_printf(out, "<td class=\"n\" data-v=\"%s\">", isfinite(value) ? quantity_plain(value, 4).text : "-1");
 	text_printf(out, strong ? "<b>%s</b></td>" : "%s</td>", shown.text);
+}
+
+void html_begin_table(struct text *out, const char *label, const char *heads)
+{
+	text_printf(out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"%s\"><table><thead><tr>%s</tr></thead><tbody>\n", label, heads);
 }
 
 static void add_function(struct text *out, const struct function_row *row, bool cpu)
@@ -32,12 +36,12 @@ static void add_function(struct text *out, const struct function_row *row, bool 
 	html_add_place(out, function->file, function->line, PLACE_SHOWN);
 	text_printf(out, "</td><td class=\"share\"><div class=\"bar\"><i style=\"width:%s%%\"></i><i class=\"wait\" style=\"width:%s%%\"></i></div></td>", quantity_plain(row->bar_pct * row->cpu_pct / 100, 2).text,
 		    quantity_plain(row->bar_pct * (100 - row->cpu_pct) / 100, 2).text);
-	add_number(out, cpu ? row->cpu_share_pct : row->self_pct, row_share(row, cpu), true);
-	add_number(out, (double)function->cpu_self_ns, quantity_ns(function->cpu_self_ns, QUANTITY_ABOUT), false);
-	add_number(out, (double)function->self_ns, row_self(row, 0), false);
-	add_number(out, (double)function->total_ns, row_ns(row, function->total_ns, 0), false);
-	add_number(out, row->calls_known ? (double)function->calls : NAN, row_calls(row, 0), false);
-	add_number(out, function->longest_ns ? (double)function->longest_ns : NAN, quantity_of(function->longest_ns ? (double)function->longest_ns : NAN, "ns", 0), false);
+	html_add_number(out, cpu ? row->cpu_share_pct : row->self_pct, row_share(row, cpu), true);
+	html_add_number(out, (double)function->cpu_self_ns, quantity_ns(function->cpu_self_ns, QUANTITY_ABOUT), false);
+	html_add_number(out, (double)function->self_ns, row_self(row, 0), false);
+	html_add_number(out, (double)function->total_ns, row_ns(row, function->total_ns, 0), false);
+	html_add_number(out, row->calls_known ? (double)function->calls : NAN, row_calls(row, 0), false);
+	html_add_number(out, function->longest_ns ? (double)function->longest_ns : NAN, quantity_of(function->longest_ns ? (double)function->longest_ns : NAN, "ns", 0), false);
 	text_printf(out, "<td><span class=\"pr pr-%s\">%s</span>", precision, precision);
 	if (function->precision == PRECISION_ESTIMATED)
 		text_printf(out, "<br><span class=\"soft small nb\">seen %s</span>", quantity_pct(100 * function->coverage, 0).text);
@@ -98,7 +102,7 @@ void html_add_threads(struct text *out, const struct report *report)
 		text_add_string(out, "<tr><td class=\"fn\">");
 		html_add_name(out, *row->thread->name ? row->thread->name : "thread", 40);
 		text_printf(out, "<span class=\"at\">%u</span></td>", row->thread->tid);
-		add_number(out, row->cpu_pct, quantity_pct(row->cpu_pct, 0), true);
+		html_add_number(out, row->cpu_pct, quantity_pct(row->cpu_pct, 0), true);
 		text_add_string(out, "<td>");
 		html_add_stack(out, row->pct, true);
 		text_printf(out, "</td><td class=\"nb\">%s <span class=\"soft\">%s</span></td><td class=\"n\" data-v=\"%s\">", PARTS[row->mostly].brief, quantity_pct(row->pct[row->mostly], 0).text, quantity_plain(row->covered_pct, 4).text);
@@ -145,8 +149,8 @@ void html_add_gil(struct text *out, const struct report *report)
 		text_add_string(out, "</td><td>");
 		html_add_name(out, name.data ? name.data : "", 60);
 		text_add_string(out, "</td>");
-		add_number(out, (double)row->wait_ns, quantity_ns(row->wait_ns, QUANTITY_ABOUT), true);
-		add_number(out, row->pct, quantity_pct(row->pct, QUANTITY_ABOUT), false);
+		html_add_number(out, (double)row->wait_ns, quantity_ns(row->wait_ns, QUANTITY_ABOUT), true);
+		html_add_number(out, row->pct, quantity_pct(row->pct, QUANTITY_ABOUT), false);
 		text_add_string(out, "</tr>\n");
 	}
 	text_add_string(out, "</tbody></table></div></section>\n");

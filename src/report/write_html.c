@@ -90,6 +90,8 @@ static void add_head(struct text *out, const struct report *report)
 		text_add_string(out, "</code>");
 	}
 	text_add_string(out, "</span>\n<nav aria-label=\"Sections\"><a href=\"#findings\">Findings</a><a href=\"#timeline\" class=\"js\">Timeline</a><a href=\"#flame\" class=\"js\">Flame graph</a><a href=\"#functions\">Functions</a><a href=\"#threads\">Threads</a>");
+	text_add_string(out, report->timeline->device_count ? "<a href=\"#idle\">GPU idle</a>" : "");
+	text_add_string(out, report->timeline->scope_count ? "<a href=\"#requests\">Requests</a>" : "");
 	text_add_string(out, report->tree.count ? "<a href=\"#stacks\">Stacks</a>" : "");
 	text_add_string(out, "<a href=\"#data\">Data</a><a href=\"#environment\">Environment</a><a href=\"#words\">Glossary</a></nav></div></header>\n<main>\n");
 }
@@ -193,8 +195,7 @@ static void add_quality(struct text *out, const struct report *report)
 /* Filled by the script; without one they do not show. */
 static void add_views(struct text *out)
 {
-	text_add_string(out, "<section id=\"timeline\" class=\"js\" aria-label=\"Timeline\"></section>\n<section id=\"flame\" class=\"js\" aria-label=\"Flame graph\"></section>\n"
-			"<section id=\"requests\" class=\"js\" hidden aria-label=\"Requests\"></section>\n");
+	text_add_string(out, "<section id=\"timeline\" class=\"js\" aria-label=\"Timeline\"></section>\n<section id=\"flame\" class=\"js\" aria-label=\"Flame graph\"></section>\n");
 }
 
 static void add_body(struct text *out, const struct report *report)
@@ -205,9 +206,12 @@ static void add_body(struct text *out, const struct report *report)
 	add_quality(out, report);
 	html_add_findings(out, report);
 	add_views(out);
+	html_add_idle(out, report);
+	html_add_requests(out, report);
 	html_add_functions(out, report);
 	html_add_threads(out, report);
 	html_add_gil(out, report);
+	html_add_sites(out, report);
 	html_add_stacks(out, report);
 	html_add_environment(out, report);
 	html_add_glossary(out);

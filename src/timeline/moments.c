@@ -23,12 +23,13 @@ static struct moment moment_of(const struct timeline_private *p, uint32_t at, ui
 		to = next < to ? next : to;
 	}
 	to = to < p->timeline.duration_ns ? to : p->timeline.duration_ns;
-	return (struct moment){ from, to, p->export_thread[sample->thread], holder_of(p, sample->holder), (enum thread_state)sample->state };
+	return (struct moment){ from, to, p->export_thread[sample->thread], holder_of(p, sample->holder), sample->stack_node < p->nodes.count ? p->export_node[sample->stack_node] : 0,
+		(enum thread_state)sample->state };
 }
 
 static bool goes_on(const struct moment *last, const struct moment *next, uint64_t slack_ns)
 {
-	return last->thread == next->thread && last->state == next->state && last->holder == next->holder && next->start_ns <= last->end_ns + slack_ns;
+	return last->thread == next->thread && last->state == next->state && last->holder == next->holder && last->node == next->node && next->start_ns <= last->end_ns + slack_ns;
 }
 
 void moments_build(struct timeline_private *p)

@@ -130,6 +130,7 @@ struct sample {
 	bool running, later;
 	uint8_t state; /* enum thread_state */
 	uint32_t holder; /* of the GIL while this one waited for it: tid, 0 = not known */
+	uint32_t stack_node; /* with its own frames added; 0 = not known */
 };
 struct gil_build { uint32_t holder, waiter; /* tid, index of the thread */ uint64_t ns, samples; };
 struct counter_build { uint32_t name; struct counter out; };

@@ -209,11 +209,12 @@ void samples_resolve(struct timeline_private *p)
 
 	p->failed |= !list_lanes(p, &lanes);
 	for (size_t i = 0; i < p->samples.count && !p->failed; i++) {
-		const struct sample *sample = &p->samples.items[i];
+		struct sample *sample = &p->samples.items[i];
 
 		if (sample->at_ns < start || sample->at_ns - start > p->timeline.duration_ns)
 			continue;
-		add_to_node(p, sample, node_of_sample(&resolve, sample), is_covered(p, &lanes, sample->thread, sample->at_ns - start));
+		sample->stack_node = node_of_sample(&resolve, sample);
+		add_to_node(p, sample, sample->stack_node, is_covered(p, &lanes, sample->thread, sample->at_ns - start));
 	}
 	map_done(&resolve.of_python);
 	map_done(&resolve.of_base);

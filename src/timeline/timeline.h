@@ -163,8 +163,8 @@ struct scope_latency {
 	uint64_t p50_ns, p95_ns, p99_ns, max_ns, max_at_ns;
 };
 
-/* A stretch in which samples saw THREAD in one state. HOLDER: index of the thread that held the GIL meanwhile, where it waited for it. */
-struct moment { uint64_t start_ns, end_ns; uint32_t thread, holder; /* UINT32_MAX = not known */ enum thread_state state; };
+/* A stretch in which samples saw THREAD in one state, with one stack. HOLDER: index of the thread that held the GIL meanwhile, where it waited for it. */
+struct moment { uint64_t start_ns, end_ns; uint32_t thread, holder; /* UINT32_MAX = not known */ uint32_t node; /* 0 = no stack */ enum thread_state state; };
 
 struct window { uint64_t start_ns, end_ns; uint32_t reason; /* why it ended; enum window_reason */ };
 

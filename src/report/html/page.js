@@ -33,9 +33,11 @@ class Page {
 	}
 
 	header() {
-		const nav = document.querySelector("nav"), theme = element("button", { type: "button", className: "quiet", title: "T" }, "Light / dark"), help = element("button", { type: "button", className: "quiet", title: "?" }, "Keys");
+		const nav = document.querySelector("nav"), theme = element("button", { type: "button", className: "quiet", title: "light or dark (T)" }, "◐"), help = element("button", { type: "button", className: "quiet", title: "keys (?)" }, "?");
 		theme.addEventListener("click", () => this.toggleTheme());
 		help.addEventListener("click", () => this.help.showModal());
+		theme.setAttribute("aria-label", "light or dark");
+		help.setAttribute("aria-label", "keys");
 		nav.append(theme, help);
 		const close = element("button", { type: "button", className: "quiet" }, "Close");
 		this.help = element("dialog", {}, element("h2", {}, "Keys"), element("dl", { className: "words" }, ...KEYS.flatMap(([key, text]) => [element("dt", {}, key), element("dd", {}, text)])), close);
@@ -77,7 +79,7 @@ class Page {
 		document.getElementById("slices").remove();
 		this.timeline = new Timeline(this, document.getElementById("timeline"));
 		this.flame = new Flame(this, document.getElementById("flame"));
-		this.requests = new Requests(this, document.getElementById("requests"));
+		this.requests = new Requests(this);
 		document.body.classList.add("drawn");
 		this.restore();
 		matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.redraw());

@@ -43,33 +43,18 @@ function slowVersusTypical(world, stats) {
 	return rows.sort((p, q) => Math.abs(q.more) - Math.abs(p.more)).slice(0, 12);
 }
 
+// The page has their table; this adds what can be pointed at.
 class Requests {
-	constructor(page, section) {
+	constructor(page) {
 		this.page = page;
 		this.world = page.world;
 		this.stats = requestStats(this.world);
-		section.hidden = !this.stats.length;
-		if (this.stats.length) this.build(section);
-	}
-
-	build(section) {
-		const head = element("tr", {}, ...["Scope", "n", "p50", "p95", "p99", "Longest", "All"].map((text, i) => element("th", { scope: "col", className: i ? "n" : "" }, text))), body = element("tbody", {});
-		for (const stats of this.stats.slice(0, 50)) {
-			const at = (pct) => percentile(stats.lengths, pct), cell = (value, text) => {
-				const made = element("td", { className: "n" }, text);
-				made.dataset.v = value;
-				return made;
-			};
-			const choose = element("button", { type: "button", className: "link" }, element("code", {}, this.world.labels[stats.name] || "(no name)"));
-			choose.addEventListener("click", () => this.choose(stats));
-			body.append(element("tr", {}, element("td", {}, choose), cell(stats.items.length, formatCount(stats.items.length)), cell(at(50), formatNs(at(50))), cell(at(95), formatNs(at(95))), cell(at(99), formatNs(at(99)) + (stats.items.length < 100 ? " *" : "")), cell(at(100), formatNs(at(100))), cell(stats.sum, formatNs(stats.sum))));
-		}
-		const table = element("table", {}, element("thead", {}, head), body), region = element("div", { className: "scroll", tabIndex: 0 }, table);
-		region.setAttribute("role", "region");
-		region.setAttribute("aria-label", "Requests");
-		this.charts = element("div", {});
-		section.replaceChildren(element("h2", {}, "Requests", element("small", {}, "what the program marks with scope()")), region, this.stats.some((stats) => stats.items.length < 100) ? element("p", { className: "soft small" }, "* fewer than 100: one slow request decides the p99.") : "", this.charts);
-		enhanceTable(table);
+		this.charts = document.getElementById("latency");
+		if (!this.charts || !this.stats.length) return;
+		const pick = element("select", {}, ...this.stats.slice(0, 200).map((stats, i) => element("option", { value: String(i) }, (this.world.labels[stats.name] || "(no name)") + " (" + formatCount(stats.items.length) + ")")));
+		pick.setAttribute("aria-label", "Requests to look at");
+		pick.addEventListener("change", () => this.choose(this.stats[Number(pick.value)]));
+		this.charts.before(element("div", { className: "tools" }, pick));
 		this.choose(this.stats[0]);
 	}
 
@@ -82,7 +67,7 @@ class Requests {
 			slowest.append(element("li", {}, show));
 		}
 		const differ = element("div", {});
-		this.charts.replaceChildren(element("h3", { className: "sub" }, this.world.labels[stats.name] || "(no name)"),
+		this.charts.replaceChildren(
 			element("div", { className: "pair" }, element("figure", {}, histogram, element("figcaption", {}, "how many took how long (log scale)")), element("figure", {}, scatter, element("figcaption", {}, "each one, over the capture; click to see it"))),
 			element("div", { className: "pair" }, element("div", {}, element("h3", { className: "sub" }, "Slowest"), slowest), differ));
 		this.drawHistogram(histogram, stats);

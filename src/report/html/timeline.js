@@ -107,6 +107,7 @@ class Timeline {
 		const card = get("--card").length === 4 ? "#" + [...get("--card").slice(1)].map((c) => c + c).join("") : get("--card");
 		this.colours = { card, ink: get("--ink"), soft: get("--soft"), line: get("--line"), track: get("--track"), link: get("--link") };
 		this.background = pixelOf(card);
+		this.pixelsOf = [];
 		this.off = mixPixels(this.background, pixelOf("#808890"), 0.14);
 	}
 
@@ -168,8 +169,15 @@ class Timeline {
 	}
 
 	colourOf(row, index) {
-		if (row.group === STATES) return pixelOf((this.world.states[row.names[index]] || this.world.states[0]).colour);
-		return pixelOf(this.palette.css(sliceKind(this.world, row, index), row.group === CALLS ? row.names[index] : row.names[index] + 1000000));
+		const pixels = this.pixelsOf[row.group] || (this.pixelsOf[row.group] = []), name = row.names[index];
+		let pixel = pixels[name];
+		if (pixel === undefined) {
+			const css = row.group === STATES ? (this.world.states[name] || this.world.states[0]).colour : this.palette.css(sliceKind(this.world, row, index), row.group === CALLS ? name : name + 1000000);
+			pixel = pixelOf(css);
+			if (this.pattern && row.group !== STATES && !this.matches(row, index)) pixel = mixPixels(this.background, pixel, 0.22); // steps back
+			pixels[name] = pixel;
+		}
+		return pixel;
 	}
 
 	isStriped(row, index) {
@@ -192,7 +200,7 @@ class Timeline {
 			level++;
 			many /= MIP;
 		}
-		if (level >= 0) this.paintBlocks(row, row.mips[level], scale);
+		if (level >= 0) this.paintBlocks(row, level, firstAfter(row.mips[level].ends, row.mips[level].count, this.from), row.mips[level].count, scale);
 		else for (let i = first; i < last; i++) this.paintSlice(row, i, scale, y, height, named);
 		this.putColumns(y, height);
 	}
@@ -200,39 +208,40 @@ class Timeline {
 	paintSlice(row, i, scale, y, height, named) {
 		const x0 = (row.starts[i] - this.from) * scale, x1 = (row.ends[i] - this.from) * scale, left = Math.max(0, Math.floor(x0)), right = Math.min(this.plot, Math.ceil(x1));
 		if (x1 - x0 < 1.5) {
-			if (left >= this.plot) return;
+			if (left >= this.plot || x1 < 0) return;
 			this.cover[left] += Math.max(x1 - x0, 0.2);
-			if (x1 - x0 >= this.longest[left]) {
-				this.longest[left] = x1 - x0;
-				this.columns[left] = this.shade(row, i);
+			if (row.ends[i] - row.starts[i] >= this.longest[left]) {
+				this.longest[left] = row.ends[i] - row.starts[i];
+				this.columns[left] = this.colourOf(row, i);
 			}
 			return;
 		}
 		const gap = x1 - x0 >= 4 && right < this.plot ? 1 : 0;
-		this.columns.fill(this.shade(row, i), left, right - gap);
+		this.columns.fill(this.colourOf(row, i), left, right - gap);
 		this.cover.fill(1, left, right - gap);
 		if (this.isStriped(row, i)) this.striped.fill(1, left, right - gap);
 		if (named && right - left >= 30) this.texts.push(["slice", row, i, left + this.labels, right - left - gap, y, height]);
 	}
 
-	paintBlocks(row, level, scale) {
-		for (let i = firstAfter(level.ends, level.count, this.from); i < level.count && level.starts[i] < this.to; i++) {
-			const length = Math.max(1, level.ends[i] - level.starts[i]), share = Math.min(1, level.filled[i] / length);
-			const left = Math.max(0, Math.floor((level.starts[i] - this.from) * scale)), right = Math.min(this.plot, Math.max(left + 1, Math.ceil((level.ends[i] - this.from) * scale)));
-			const weight = level.filled[i];
+	// A block as one column or a few; where it is wider, what is in it.
+	paintBlocks(row, level, from, to, scale) {
+		const mip = row.mips[level];
+		for (let i = from; i < to && mip.starts[i] < this.to; i++) {
+			const x0 = (mip.starts[i] - this.from) * scale, x1 = (mip.ends[i] - this.from) * scale, left = Math.max(0, Math.floor(x0)), right = Math.min(this.plot, Math.max(left + 1, Math.ceil(x1)));
+			if (right - left > 2) {
+				const inside = i * MIP, end = Math.min(inside + MIP, level ? row.mips[level - 1].count : row.count);
+				if (level) this.paintBlocks(row, level - 1, inside, end, scale);
+				else for (let j = inside; j < end; j++) this.paintSlice(row, j, scale, -1, 0, false);
+				continue;
+			}
+			const weight = mip.filled[i], share = weight * scale / (right - left);
 			for (let x = left; x < right; x++) {
+				this.cover[x] += share;
 				if (weight < this.longest[x]) continue;
 				this.longest[x] = weight;
-				this.cover[x] = Math.max(this.cover[x], share);
-				this.columns[x] = this.shade(row, level.longest[i]);
+				this.columns[x] = this.colourOf(row, mip.longest[i]);
 			}
 		}
-	}
-
-	// What does not match the search steps back.
-	shade(row, index) {
-		const colour = this.colourOf(row, index);
-		return this.pattern && row.group !== STATES && !this.matches(row, index) ? mixPixels(this.background, colour, 0.22) : colour;
 	}
 
 	putColumns(y, height) {
@@ -670,6 +679,10 @@ class Timeline {
 		this.later();
 	}
 
+	isSampled(at) {
+		return !this.world.windows.some(([start, end]) => at >= start && at <= end) && this.world.windows.length > 0;
+	}
+
 	describe() {
 		const shown = this.hover || this.picked;
 		if (!shown) {
@@ -679,6 +692,7 @@ class Timeline {
 		const { row, index } = shown, length = row.ends[index] - row.starts[index], name = sliceName(this.world, row, index), facts = [];
 		const place = row.group === CALLS ? treePlace(this.world, row.names[index]) : "", flow = this.flowOf(shown);
 		facts.push(element("b", {}, formatNs(length)), " from " + formatAt(row.starts[index], 1000));
+		if (row.group === CALLS && this.isSampled((row.starts[index] + row.ends[index]) / 2)) facts.push(" (hooks were off: from samples)");
 		if (row.group === CALLS || row.group === API || row.group === SCOPES || row.group === STATES) facts.push(", " + threadWord(this.world, row.a));
 		if (row.group === STREAM) facts.push(", GPU " + row.a + ", stream " + row.b);
 		if (row.group === COPIES && row.bytes) facts.push(", GPU " + row.a + ", " + threeDigits(row.bytes[index] / Math.max(1, length)) + " GB/s");
