@@ -42,7 +42,7 @@ static struct buffer *request(struct client *client, int tid)
 		crash_on_null_buffer();
 	pthread_mutex_lock(&profiler_lock);
 	if (bytes && generation == client->generation && (buffer = calloc(1, sizeof *buffer)))
-		*buffer = (struct buffer){ client->open, bytes, size, 0, 0, records, tid };
+		*buffer = (struct buffer){ NULL, bytes, size, 0, 0, records, tid };
 	return buffer;
 }
 
@@ -60,6 +60,16 @@ static struct buffer **open_of(struct client *client, int tid)
 	while (*at && (*at)->tid != tid)
 		at = &(*at)->next;
 	return at;
+}
+
+/* Behind one that was opened meanwhile for the same thread, so that its records stay in order. */
+static void open_last(struct client *client, struct buffer *buffer)
+{
+	struct buffer **at = &client->open;
+
+	while (*at)
+		at = &(*at)->next;
+	*at = buffer;
 }
 
 uint8_t *buffer_room(struct client *client, int tid, size_t size)
@@ -87,13 +97,18 @@ uint8_t *buffer_room(struct client *client, int tid, size_t size)
 			append_full(client, buffer);
 			return NULL;
 		}
-		client->open = buffer;
+		open_last(client, buffer);
 	}
 }
 
-/* Hands full buffers back, in order. The lock is let go. */
+/* Hands full buffers back, in order: one thread at a time. The lock is let go. */
 static void deliver(struct client *client)
 {
+	unsigned generation = client->generation;
+
+	while (client->handing && client->generation == generation)
+		pthread_cond_wait(&quiet, &profiler_lock);
+	client->handing = 1;
 	while (client->full && (client->complete || client->complete_v2)) {
 		struct buffer *buffer = client->full;
 		complete_fn *complete = client->complete;
@@ -117,8 +132,9 @@ static void deliver(struct client *client)
 		free(buffer);
 		pthread_mutex_lock(&profiler_lock);
 		client->delivering--;
-		pthread_cond_broadcast(&quiet);
 	}
+	client->handing = 0;
+	pthread_cond_broadcast(&quiet);
 }
 
 static void close_all(struct client *client)
@@ -139,15 +155,22 @@ static void write_done(struct client *client, int forced)
 	pthread_cond_broadcast(&quiet);
 }
 
+static void wait_until_quiet(struct client *client, unsigned generation)
+{
+	while (client->delivering && client->generation == generation)
+		pthread_cond_wait(&quiet, &profiler_lock);
+}
+
+/* What the worker is writing at the moment belongs to it, too. */
 void buffer_flush(struct client *client, int forced)
 {
 	unsigned generation = client->generation;
 
 	write_done(client, forced);
+	wait_until_quiet(client, generation);
 	close_all(client);
 	deliver(client);
-	while (client->delivering && client->generation == generation)
-		pthread_cond_wait(&quiet, &profiler_lock);
+	wait_until_quiet(client, generation);
 }
 
 /* Nobody gets them any more: their memory is the client's own. */

@@ -1,5 +1,5 @@
-/* Version 2 of the API. 13.0 to 13.2 have cuptiSubscribe_v2 alone, for one subscriber with a name; from 13.3 on, and with a driver of that age,
- * there may be several, each with activity of its own. */
+/* Version 2 of the API. 13.0 and 13.1 have cuptiSubscribe_v2 alone, for one subscriber with a name; from 13.2 on
+ * (complete from 13.3), and with a driver of that age, there may be several, each with activity of its own. */
 #include "cupti_api.h"
 #include "settings.h"
 
@@ -15,7 +15,7 @@ struct subscriber_params {
 };
 _Static_assert(offsetof(struct subscriber_params, multiple) == 32, "CUpti_SubscriberParams");
 
-enum { PARAMS_13_0 = 32, PARAMS_13_3 = 40, DRIVER_13_3 = 13030 };
+enum { PARAMS_13_0 = 32, PARAMS_13_2 = 40, DRIVER_13_3 = 13030 };
 
 static int v1_in_use(void)
 {
@@ -82,7 +82,7 @@ int cuptiSubscribe_v2(void **handle, callback_fn *callback, void *user, const st
 {
 	static const struct subscriber_params none = { PARAMS_13_0, NULL, NULL, 0, 0 };
 	const struct subscriber_params *used = params ? params : &none;
-	int multiple = version() >= V_13_3 && used->size >= PARAMS_13_3 && used->multiple;
+	int multiple = version() >= V_13_2 && used->size >= PARAMS_13_2 && used->multiple;
 	int rc;
 
 	api_enter("Subscribe_v2", (uint64_t)multiple);

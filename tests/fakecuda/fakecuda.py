@@ -7,11 +7,10 @@ import os
 import shutil
 
 # The functions that a version of CUPTI brought; older ones do not export them.
-SINCE = {"cuptiActivityEnableRuntimeApi": 26, "cuptiActivityEnableDriverApi": 26, "cuptiSubscribe_v2": 130000}
-SINCE.update((name, 130300) for name in (
-    "cuptiActivityEnable_v2", "cuptiActivityEnableAndDump_v2", "cuptiActivityDisable_v2", "cuptiActivityEnableRuntimeApi_v2", "cuptiActivityEnableDriverApi_v2",
-    "cuptiActivityRegisterCallbacks_v2", "cuptiActivitySetAttribute_v2", "cuptiActivityGetAttribute_v2", "cuptiActivityGetNextRecord_v2",
-    "cuptiActivityGetNumDroppedRecords_v2", "cuptiGetTimestamp_v2", "cuptiIsTracingSessionRunning"))
+SINCE = {"cuptiActivityEnableRuntimeApi": 24, "cuptiActivityEnableDriverApi": 24, "cuptiSubscribe_v2": 130000}
+SINCE.update(("cuptiActivity" + name, 130200) for name in ("Enable_v2", "EnableAndDump_v2", "Disable_v2", "RegisterCallbacks_v2", "SetAttribute_v2", "GetAttribute_v2"))
+SINCE.update(("cupti" + name, 130300) for name in ("ActivityEnableRuntimeApi_v2", "ActivityEnableDriverApi_v2", "ActivityGetNextRecord_v2", "ActivityGetNumDroppedRecords_v2",
+                                                   "GetTimestamp_v2", "IsTracingSessionRunning"))
 # layout: where libcudart and libcupti lie; the driver is in `driver`.
 LAYOUTS = {"wheel12": ("nvidia/cuda_runtime/lib", "nvidia/cuda_cupti/lib"), "wheel13": ("nvidia/cu13/lib", "nvidia/cu13/lib"), "toolkit": ("cuda/lib64", "cuda/lib64"),
            "cupti_extras": ("cuda/lib64", "cuda/extras/CUPTI/lib64"), "none": ("cuda/lib64", None)}

@@ -11,7 +11,7 @@ enum {
 	RC_OK = 0, RC_INVALID_PARAMETER = 1, RC_INVALID_OPERATION = 7, RC_SIZE = 10, RC_NO_MORE = 12, RC_NOT_COMPATIBLE = 14, RC_NOT_INITIALIZED = 15, RC_QUEUE_EMPTY = 18,
 	RC_INVALID_KIND = 21, RC_BUSY = 39, RC_UNKNOWN = 999
 };
-enum { V_12_0 = 18, V_12_9 = 27, V_13_0 = 130000, V_13_0U1 = 130001, V_13_3 = 130300 };
+enum { V_12_0 = 18, V_12_9 = 27, V_13_0 = 130000, V_13_0U1 = 130001, V_13_2 = 130200 };
 enum { KINDS_MAX = 64, CBIDS_MAX = 1024, CLIENTS_MAX = 8, ATTRIBUTES_MAX = 24, EXTERNAL_DEPTH = 64 };
 enum {
 #define KIND(id, number, type) KIND_##id = number,
@@ -62,6 +62,7 @@ struct client {
 	struct pending *pending;
 	size_t pending_count, pending_room, dropped;
 	unsigned generation; /* of sessions: what a call began in an earlier one is lost */
+	int handing;         /* a thread hands buffers back */
 	int delivering;      /* threads that write or hand over records of it */
 };
 
