@@ -3,7 +3,7 @@ _inferscope()
 {
 	local word="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" command="${COMP_WORDS[1]}"
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		COMPREPLY=($(compgen -W "attach run analyze dump top dump-trace assemble detach doctor schema config --help --version" -- "$word"))
+		COMPREPLY=($(compgen -W "attach run analyze diff dump top dump-trace assemble detach doctor schema config --help --version" -- "$word"))
 		return
 	fi
 	case "$before" in
@@ -19,6 +19,7 @@ _inferscope()
 	attach) COMPREPLY=($(compgen -W "$(pgrep python 2>/dev/null) --pid --duration --output --format --trace --force --max-overhead --alternate --hook --c-calls --skip --rate --native --debuginfod --trace-size-mb --gil-timeout --sync-error-margin-us --scope --top --max-report-mb --parameter --fail-on --strict --unverified --dry-run --log-level --error-format --color --help " -- "$word")) ;;
 	run) COMPREPLY=($(compgen -f -W "--output --format --trace --force --max-overhead --hook --c-calls --skip --rate --native --debuginfod --trace-size-mb --gil-timeout --sync-error-margin-us --scope --top --max-report-mb --parameter --fail-on --strict --unverified --python --module --code --enabled --log-level --error-format --color --help " -- "$word")) ;;
 	analyze) COMPREPLY=($(compgen -f -W "--output --format --force --scope --top --max-report-mb --parameter --fail-on --strict --list-metrics --explain --log-level --error-format --color --help " -- "$word")) ;;
+	diff) COMPREPLY=($(compgen -W "--output --format --force --scope --parameter --fail-on --log-level --error-format --help " -- "$word")) ;;
 	dump) COMPREPLY=($(compgen -W "--pid --native --unverified --locals --json --log-level --error-format --help " -- "$word")) ;;
 	top) COMPREPLY=($(compgen -W "--pid --duration --rate --native --top --unverified --json --once --refresh --log-level --error-format --help " -- "$word")) ;;
 	dump-trace) COMPREPLY=($(compgen -f -W "--output --force --log-level --error-format --help " -- "$word")) ;;

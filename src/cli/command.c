@@ -16,6 +16,9 @@ const struct command_row command_rows[] = {
 	  run_command },
 	{ "analyze", ANALYZE, "TRACE", 0, 1, false, "make the report of a kept trace again, or in another format",
 	  "The same trace and options give the same bytes as attach wrote. Never opens files of the measured process. TRACE is a file, or - for stdin.", analyze_command },
+	{ "diff", DIFF, "BEFORE AFTER", 2, 2, false, "say what changed between two kept traces",
+	  "Latencies, functions, kernels and idle devices, per request when both have the same scope, else per second; only what exceeds the noise: 10 % of the value before, 0.5 % of the time of a "
+	  "request or second, and twice the error of sampling. Findings that appeared or vanished. --fail-on regression,… ends with status 1 when something became worse.", diff_command },
 	{ "dump", STACKS, "PID", 0, 1, false, "print what every thread of a process is doing now",
 	  "Stacks of all threads, with the line each call is at, what a thread waits for, and who holds the GIL. Nothing is put into the process and nothing is stopped (but with --native each "
 	  "running thread, for microseconds), so that it works on processes that are stuck, stopped, or never give up the GIL.", dump_process_command },

@@ -5,6 +5,7 @@ libcli_a_SOURCES = \
 	src/cli/command.c src/cli/command.h \
 	src/cli/completion.c \
 	src/cli/config_command.c \
+	src/cli/diff.c \
 	src/cli/doctor.c \
 	src/cli/dump.c \
 	src/cli/failure.c src/cli/failure.h \

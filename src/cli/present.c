@@ -233,39 +233,51 @@ static int summary_write(const struct timeline *timeline, const struct analysis 
 	return sink_commit(sink, err);
 }
 
+struct capture_settings { struct parameters parameters; struct scopes scopes; };
+
+int capture_open(const char *path, const struct options *options, struct capture *out, struct error *err)
+{
+	struct capture_settings *settings = out->settings = calloc(1, sizeof *settings);
+	struct trace_info info;
+
+	if (!settings)
+		return fail(err, ERR_MEMORY, "reading %s", path);
+	if (parameters_read(options, &settings->parameters, err) < 0 || scopes_read(options, &settings->scopes, err) < 0 || import_open(path, &out->trace, err) < 0 ||
+	    timeline_build_scoped(out->trace, &settings->scopes.patterns, &out->timeline, err) < 0)
+		return -1;
+	info = trace_info(out->trace);
+	if (info.damaged_chunks && info.chunks == 0)
+		return fail(err, ERR_TRACE_DAMAGED, "%s: none of its %llu chunks is whole", path, (unsigned long long)info.damaged_chunks);
+	out->parameter_count = settings->parameters.count;
+	out->parameters = out->parameter_count ? settings->parameters.list : NULL;
+	return analysis_build(out->timeline, out->parameters, out->parameter_count, &out->analysis, err);
+}
+
+void capture_close(struct capture *capture)
+{
+	analysis_free(capture->analysis);
+	timeline_free(capture->timeline);
+	trace_close(capture->trace);
+	free(capture->settings);
+	*capture = (struct capture){ 0 };
+}
+
 int present_trace(const char *trace_path, const char *note_trace, const struct presentation *how, struct present_result *result, struct error *err)
 {
-	struct trace *trace = NULL;
-	struct timeline *timeline = NULL;
-	struct analysis *analysis = NULL;
-	struct parameters parameters;
-	struct scopes scopes;
-	struct trace_info info;
+	struct capture capture = { 0 };
 	int status = -1;
 
 	memset(result, 0, sizeof *result);
-	if (parameters_read(how->options, &parameters, err) < 0 || scopes_read(how->options, &scopes, err) < 0 || import_open(trace_path, &trace, err) < 0 ||
-	    timeline_build_scoped(trace, &scopes.patterns, &timeline, err) < 0)
-		goto out;
-	info = trace_info(trace);
-	if (info.damaged_chunks && info.chunks == 0) {
-		fail(err, ERR_TRACE_DAMAGED, "%s: none of its %llu chunks is whole", trace_path, (unsigned long long)info.damaged_chunks);
-		goto out;
-	}
-	if (analysis_build(timeline, parameters.count ? parameters.list : NULL, parameters.count, &analysis, err) < 0)
-		goto out;
-	if (reports_write(timeline, analysis, trace, how, err) < 0)
+	if (capture_open(trace_path, how->options, &capture, err) < 0 || reports_write(capture.timeline, capture.analysis, capture.trace, how, err) < 0)
 		goto out;
 	status_phase(how->status, NULL);
-	if (how->summary_fd >= 0 && summary_write(timeline, analysis, note_trace, how, err) < 0)
+	if (how->summary_fd >= 0 && summary_write(capture.timeline, capture.analysis, note_trace, how, err) < 0)
 		goto out;
-	gate_apply(how->options, analysis, result);
-	partial_apply(timeline, result);
+	gate_apply(how->options, capture.analysis, result);
+	partial_apply(capture.timeline, result);
 	status = 0;
 out:
-	analysis_free(analysis);
-	timeline_free(timeline);
-	trace_close(trace);
+	capture_close(&capture);
 	return status;
 }
 

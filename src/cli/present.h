@@ -21,6 +21,18 @@ struct present_result {
 	char partial_why[256];
 };
 
+/* A trace read to its end, with what it means. */
+struct capture {
+	struct trace *trace;
+	struct timeline *timeline;
+	struct analysis *analysis;
+	const struct parameter *parameters; /* those of the options */
+	size_t parameter_count;
+	struct capture_settings *settings;
+};
+/* *OUT is zeroed by the caller, and to be closed also after a failure. */
+int capture_open(const char *path, const struct options *options, struct capture *out, struct error *err);
+void capture_close(struct capture *capture);
 /* Reads TRACE_PATH, writes every report of outputs, then the summary. NOTE_TRACE: the trace's own name for the summary, or NULL. */
 int present_trace(const char *trace_path, const char *note_trace, const struct presentation *how, struct present_result *result, struct error *err);
 /* --fail-on and --parameter are well-formed. */

@@ -8,3 +8,5 @@ dist_noinst_SCRIPTS += tests/golden/schema_command.test
 TESTS += tests/golden/import.test
 dist_noinst_SCRIPTS += tests/golden/import.test
 EXTRA_DIST += tests/golden/import
+TESTS += tests/golden/diff.test
+dist_noinst_SCRIPTS += tests/golden/diff.test

@@ -1,0 +1,17 @@
+/* The comparison of two captures in words: text and Markdown for people, JSON for programs. */
+#ifndef INFERSCOPE_REPORT_DIFF_H
+#define INFERSCOPE_REPORT_DIFF_H
+
+#include "analyze/diff.h"
+#include "base/sink.h"
+
+struct diff_view { const struct diff *diff; struct diff_side before, after; };
+
+struct diff_format {
+	const char *name;
+	int (*write)(const struct diff_view *view, struct sink *sink, struct error *err);
+};
+/* By name, alias or extension of a report's format; NULL when differences have none such. */
+const struct diff_format *diff_format_find(const char *name);
+
+#endif
