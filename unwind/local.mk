@@ -18,6 +18,7 @@ libunwinding_a_SOURCES = \
 	unwind/modules.c unwind/modules.h \
 	unwind/pages.c unwind/pages.h \
 	unwind/perf.c unwind/perf.h \
+	unwind/perf_cost.c \
 	unwind/perf_record.c unwind/perf_record.h \
 	unwind/plt.c \
 	unwind/pycode.c \

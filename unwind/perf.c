@@ -333,6 +333,15 @@ int perf_read(struct perf *perf, perf_each *each, void *context)
 	return (int)(perf->counts.samples - before_all);
 }
 
+uint64_t perf_waiting(const struct perf *perf)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < perf->threads.count; i++)
+		bytes += __atomic_load_n(&perf->threads.items[i].page->data_head, __ATOMIC_ACQUIRE) - perf->threads.items[i].page->data_tail;
+	return bytes;
+}
+
 struct perf_totals perf_totals(const struct perf *perf)
 {
 	struct perf_totals totals = {

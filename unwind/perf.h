@@ -35,6 +35,10 @@ void perf_rate(struct perf *perf, uint32_t rate_hz);
 void perf_remove(struct perf *perf, pid_t tid);
 /* Calls EACH for every sample not yet read, oldest first per thread; CPU_NS: the CPU time that it stands for. COPY is valid during the call. Returns how many. */
 int perf_read(struct perf *perf, perf_each *each, void *context);
+/* Bytes of samples not yet read. */
+uint64_t perf_waiting(const struct perf *perf);
+/* What one sample costs the thread that it is taken of, as measured on the calling one within some 10 ms; 0: could not be measured. */
+uint64_t perf_cost_ns(uint32_t stack_bytes);
 struct perf_totals perf_totals(const struct perf *perf);
 
 #endif

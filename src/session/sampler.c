@@ -217,6 +217,25 @@ static void begin_holding(struct sampler *sampler)
 	pthread_mutex_unlock(&sampler->lock);
 }
 
+/* How much of a thread's time samples may take, and what one takes. */
+static void begin_perf(struct sampler *sampler)
+{
+	uint64_t cost_ns = sampler->perf ? perf_cost_ns(PERF_STACK_BYTES) : 0, most_hz;
+
+	pthread_mutex_lock(&sampler->lock);
+	sampler->totals.perf_cost_ns = cost_ns;
+	pthread_mutex_unlock(&sampler->lock);
+	if (!cost_ns || !sampler->settings.max_overhead_ppm)
+		return;
+	most_hz = sampler->settings.max_overhead_ppm * 1000ull / cost_ns;
+	if (most_hz < PERF_RATE_LEAST)
+		most_hz = PERF_RATE_LEAST;
+	if (most_hz < sampler->perf_rate_hz) {
+		sampler->perf_rate_hz = (uint32_t)most_hz;
+		perf_rate(sampler->perf, sampler->perf_rate_hz);
+	}
+}
+
 static void *look_again(void *context)
 {
 	struct sampler *sampler = context;
@@ -225,6 +244,7 @@ static void *look_again(void *context)
 	sampler->random = now_ns | 1;
 	setpriority(PRIO_PROCESS, 0, SAMPLER_PRIORITY); /* of this thread, where it is permitted: a sampler that waits for a CPU sees what runs when it has one */
 	begin_holding(sampler);
+	begin_perf(sampler);
 	do {
 		uint64_t begin_ns = own_cpu_ns();
 

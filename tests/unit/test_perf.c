@@ -361,6 +361,17 @@ Test(perf, watches_150_threads)
 	end_child(pid);
 }
 
+Test(perf, knows_what_a_sample_costs)
+{
+	pid_t pid = spin_child();
+	uint64_t cost_ns;
+
+	perf_close(open_or_skip(pid, 100, 4096));
+	end_child(pid);
+	cost_ns = perf_cost_ns(8192);
+	cr_assert(cost_ns == 0 || (cost_ns > 400 && cost_ns < 60000000), "%llu ns", (unsigned long long)cost_ns);
+}
+
 Test(perf, says_why_not)
 {
 	struct error err = { 0 };
