@@ -41,6 +41,7 @@ struct perf {
 	int epoll, descriptors_end; /* end: events do not get this number, nor those above */
 	uint64_t random;
 	bool user_only; /* samples of the kernel are not permitted */
+	bool wakes;
 	struct perf_counts counts;
 	uint32_t refused;
 	char why[160];
@@ -63,16 +64,20 @@ static uint64_t vary(struct perf *perf)
 	return period - period / 5 + (perf->random >> 33) % (period * 2 / 5);
 }
 
-static struct perf_event_attr attributes(uint32_t stack_bytes, uint64_t period_ns, bool user_only)
+static struct perf_event_attr attributes(uint32_t stack_bytes, uint64_t period_ns, bool wakes, bool user_only)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE, .size = sizeof attr, .config = PERF_COUNT_SW_CPU_CLOCK, .sample_period = period_ns,
 		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,
 		.sample_regs_user = PERF_REGISTERS, .sample_stack_user = stack_bytes,
-		.exclude_kernel = user_only, .exclude_hv = 1, .wakeup_events = 1,
+		.exclude_kernel = user_only, .exclude_hv = 1, .watermark = !wakes,
 		.use_clockid = 1, .clockid = CLOCK_MONOTONIC,
 	};
 
+	if (wakes)
+		attr.wakeup_events = 1;
+	else
+		attr.wakeup_watermark = 1u << 30;
 	return attr;
 }
 
@@ -108,7 +113,7 @@ static int say_why_not(pid_t pid, int error, struct error *err)
 
 int perf_possible(pid_t pid, struct error *err)
 {
-	struct perf_event_attr attr = attributes(8192, NS_PER_SECOND, true);
+	struct perf_event_attr attr = attributes(8192, NS_PER_SECOND, true, true);
 	int fd;
 
 	attr.disabled = 1;
@@ -138,7 +143,7 @@ static int descriptors_end(void)
 	return (int)limit.rlim_cur - (limit.rlim_cur / 2 < DESCRIPTORS_SPARE ? (int)limit.rlim_cur / 2 : DESCRIPTORS_SPARE);
 }
 
-int perf_open(uint32_t rate_hz, uint32_t stack_bytes, struct perf **out, struct error *err)
+int perf_open(uint32_t rate_hz, uint32_t stack_bytes, bool wakes, struct perf **out, struct error *err)
 {
 	struct perf *perf;
 
@@ -154,6 +159,7 @@ int perf_open(uint32_t rate_hz, uint32_t stack_bytes, struct perf **out, struct 
 	}
 	perf->rate_hz = rate_hz;
 	perf->stack_bytes = stack_bytes;
+	perf->wakes = wakes;
 	perf->random = (uint64_t)getpid();
 	raise_limit(RLIMIT_NOFILE);
 	raise_limit(RLIMIT_MEMLOCK);
@@ -203,7 +209,7 @@ static int refuse(struct perf *perf, pid_t tid, const char *what, int error)
 
 static int open_for(struct perf *perf, pid_t tid)
 {
-	struct perf_event_attr attr = attributes(perf->stack_bytes, vary(perf), perf->user_only);
+	struct perf_event_attr attr = attributes(perf->stack_bytes, vary(perf), perf->wakes, perf->user_only);
 	int fd = event_open(&attr, tid);
 
 	if (fd < 0 && !perf->user_only && (errno == EACCES || errno == EPERM)) {

@@ -21,9 +21,9 @@ struct perf_totals {
 int perf_possible(pid_t pid, struct error *err);
 /* RATE_HZ samples per second of CPU time of each thread, their distance varied by a fifth; STACK_BYTES (<= 65 528, multiple of 8) of stack with
  * each. Raises this process's soft limits of descriptors and locked memory to the hard ones. ERR_MEMORY, ERR_USAGE (numbers out of range). */
-int perf_open(uint32_t rate_hz, uint32_t stack_bytes, struct perf **out, struct error *err);
+int perf_open(uint32_t rate_hz, uint32_t stack_bytes, bool wakes, struct perf **out, struct error *err);
 void perf_close(struct perf *perf);
-/* Readable when a sample came; edge-triggered (EPOLLET), the perf's own. */
+/* Readable when a sample came, if perf_open() was told so: that costs the thread some 5 us more for each. */
 int perf_descriptor(const struct perf *perf);
 /* 0 when TID is watched from now on (or was), -1 when it is not (perf_totals() says why). Needs a call of perf_read() at least every 50 ms of its CPU time. */
 int perf_add(struct perf *perf, pid_t tid);
@@ -38,7 +38,7 @@ int perf_read(struct perf *perf, perf_each *each, void *context);
 /* Bytes of samples not yet read. */
 uint64_t perf_waiting(const struct perf *perf);
 /* What one sample costs the thread that it is taken of, as measured on the calling one within some 10 ms; 0: could not be measured. */
-uint64_t perf_cost_ns(uint32_t stack_bytes);
+uint64_t perf_cost_ns(uint32_t stack_bytes, bool wakes);
 struct perf_totals perf_totals(const struct perf *perf);
 
 #endif

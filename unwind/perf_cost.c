@@ -40,7 +40,7 @@ static size_t gaps_find(struct perf *perf, uint64_t *gaps)
 	return count;
 }
 
-uint64_t perf_cost_ns(uint32_t stack_bytes)
+uint64_t perf_cost_ns(uint32_t stack_bytes, bool wakes)
 {
 	unsigned char *deep = __builtin_alloca(stack_bytes); /* so that there is as much stack to copy */
 	uint64_t gaps[SAMPLES], cost_ns = 0;
@@ -50,7 +50,7 @@ uint64_t perf_cost_ns(uint32_t stack_bytes)
 
 	memset(deep, 1, stack_bytes);
 	__asm__ volatile("" : : "r"(deep) : "memory");
-	if (perf_open(RATE_HZ, stack_bytes, &perf, &err) < 0)
+	if (perf_open(RATE_HZ, stack_bytes, wakes, &perf, &err) < 0)
 		return 0;
 	if (perf_add(perf, gettid()) == 0) {
 		count = gaps_find(perf, gaps);

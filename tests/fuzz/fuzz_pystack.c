@@ -1,10 +1,11 @@
 /* Any bytes as the memory of a Python: its stacks read, its code named. The first byte chooses the version; the second makes reads fail. */
-/* folders: src/base unwind/pages.c unwind/pycode.c unwind/pyframes.c unwind/pyline.c unwind/pylocals.c unwind/pystack.c unwind/pyvalue.c */
+/* folders: src/base unwind/pages.c unwind/pycode.c unwind/pyframes.c unwind/pyglance.c unwind/pyline.c unwind/pylocals.c unwind/pystack.c unwind/pyvalue.c */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "abi/cpython.h"
+#include "unwind/pyglance.h"
 #include "unwind/pystack.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -82,6 +83,33 @@ static void check(void *context, const struct pystack *stack)
 	}
 }
 
+/* The same by looks at single threads; and what a look left, damaged. */
+static void glance(struct pyreader *reader, const uint8_t *data, size_t size)
+{
+	_Alignas(8) static unsigned char bytes[PYGLANCE_BYTES_MAX];
+	struct pyglance *looks;
+	struct pystack stack;
+	uint64_t torn = 0;
+	struct error err;
+
+	if (pyglance_open(reader, &looks, &err) < 0)
+		return;
+	pyglance_threads(looks, reader, NULL, NULL);
+	for (pid_t tid = 0; tid < 256; tid++) {
+		uint32_t used = pyglance_look_running(looks, tid, bytes, sizeof bytes, &torn);
+
+		if (used > sizeof bytes)
+			abort();
+		if (pyglance_stack(reader, bytes, used, &stack) == 0 && stack.count)
+			check(&reader, &stack);
+	}
+	size = size < sizeof bytes ? size : sizeof bytes;
+	memcpy(bytes, data, size);
+	pyglance_holds_gil(bytes, (uint32_t)size);
+	pyglance_stack(reader, bytes, (uint32_t)size, &stack);
+	pyglance_close(looks);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct memory memory = { 0 };
@@ -104,6 +132,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	for (int i = 0; i < ROUNDS; i++)
 		pyreader_stacks(reader, check, &reader);
+	glance(reader, memory.bytes, memory.size);
 	pyreader_close(reader);
 	return 0;
 }

@@ -33,3 +33,7 @@ tests_fuzz_replay_jitnames_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_jitname
 tests_fuzz_replay_jitnames_LDADD = libunwinding.a libbase.a
 tests_fuzz_replay_symfile_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_symfile.c
 tests_fuzz_replay_symfile_LDADD = libunwinding.a libbase.a $(ZLIB_LIBS) $(NATIVE_LIBS)
+
+check_PROGRAMS += tests/fuzz/replay_perf
+tests_fuzz_replay_perf_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_perf.c
+tests_fuzz_replay_perf_LDADD = libunwinding.a libbase.a

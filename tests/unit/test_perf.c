@@ -190,7 +190,7 @@ static struct perf *open_or_skip(pid_t pid, uint32_t rate_hz, uint32_t stack_byt
 		kill(pid, SIGKILL);
 		cr_skip_test("%s", err.text);
 	}
-	cr_assert_eq(perf_open(rate_hz, stack_bytes, &perf, &err), 0);
+	cr_assert_eq(perf_open(rate_hz, stack_bytes, true, &perf, &err), 0);
 	return perf;
 }
 
@@ -368,7 +368,7 @@ Test(perf, knows_what_a_sample_costs)
 
 	perf_close(open_or_skip(pid, 100, 4096));
 	end_child(pid);
-	cost_ns = perf_cost_ns(8192);
+	cost_ns = perf_cost_ns(8192, false);
 	cr_assert(cost_ns == 0 || (cost_ns > 400 && cost_ns < 60000000), "%llu ns", (unsigned long long)cost_ns);
 }
 
@@ -379,7 +379,7 @@ Test(perf, says_why_not)
 
 	cr_assert_eq(perf_possible(999999999, &err), -1);
 	cr_assert(err.code == ERR_EXITED || err.code == ERR_PERMISSION, "%s", err.text);
-	cr_assert_eq(perf_open(0, 8192, &perf, &err), -1);
-	cr_assert_eq(perf_open(100, 8191, &perf, &err), -1);
-	cr_assert_eq(perf_open(100, 65536, &perf, &err), -1);
+	cr_assert_eq(perf_open(0, 8192, true, &perf, &err), -1);
+	cr_assert_eq(perf_open(100, 8191, true, &perf, &err), -1);
+	cr_assert_eq(perf_open(100, 65536, true, &perf, &err), -1);
 }
