@@ -49,7 +49,7 @@ static bool read_sample(const struct ring *ring, uint64_t at, uint64_t size, str
 	room = take_word(ring, stack);
 	if (room == 0)
 		return true;
-	if (room > size - (stack + 8 - at) - 8 || room > THREAD_COPY_STACK_MAX)
+	if (room > THREAD_COPY_STACK_MAX || size < stack + 8 - at + room + 8)
 		return false;
 	valid = take_word(ring, stack + 8 + room);
 	copy->stack_size = (uint32_t)(valid < room ? valid : room);

@@ -24,8 +24,8 @@ struct pyframes {
 	uint64_t tstate;
 	int32_t tid;
 	uint32_t count;
-	bool cut, holds_gil;
-	bool moved; /* THREAD_MOVED */
+	uint8_t cut, holds_gil; /* flags, but bytes of anybody when a look is read back */
+	uint8_t moved; /* THREAD_MOVED */
 	struct pyframe frames[PYFRAMES_MAX];
 };
 

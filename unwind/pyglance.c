@@ -162,7 +162,7 @@ uint32_t pyglance_look_running(struct pyglance *glance, pid_t tid, void *out, ui
 
 bool pyglance_holds_gil(const void *bytes, uint32_t size)
 {
-	bool holds = false;
+	uint8_t holds = 0;
 
 	if (size >= offsetof(struct pyframes, frames))
 		memcpy(&holds, (const unsigned char *)bytes + offsetof(struct pyframes, holds_gil), sizeof holds);
