@@ -85,7 +85,6 @@ class Flame {
 	set(change) {
 		Object.assign(this, change);
 		this.root = 0;
-		if (this.way === "sandwich" && this.focus < 0) this.focus = this.hottest();
 		this.rebuild();
 		this.page.remember();
 	}
@@ -126,6 +125,7 @@ class Flame {
 		let tree = this.treeOf(spans);
 		if (!this.idle) tree = withoutWaiting(this.world, tree);
 		this.tree = tree;
+		if (this.way === "sandwich" && !tree.names.includes(this.focus)) this.focus = this.hottest();
 		this.shown = this.way === "inverted" ? invertTree(tree) : this.way === "sandwich" && this.focus >= 0 ? calleesOf(tree, this.focus) : tree;
 		this.above = this.way === "sandwich" && this.focus >= 0 ? invertTree(tree, this.focus) : null;
 		this.root = this.way === "sandwich" && this.shown.kids[0] ? this.shown.kids[0][0] : 0;

@@ -80,6 +80,7 @@ class Page {
 		this.timeline = new Timeline(this, document.getElementById("timeline"));
 		this.flame = new Flame(this, document.getElementById("flame"));
 		this.requests = new Requests(this);
+		this.drawnAt = performance.now();
 		document.body.classList.add("drawn");
 		this.restore();
 		matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.redraw());

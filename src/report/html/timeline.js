@@ -280,7 +280,7 @@ class Timeline {
 		}
 		const colour = pixelOf(KIND_TINTS[KIND_COPY][row.b % 2]);
 		for (let x = 0; x < this.plot; x++) if (highest[x]) this.putBar(x, x + 1, y, height, highest[x], colour);
-		this.texts.push(["note", band, y, band.fastest >= 0.001 ? "up to " + threeDigits(band.fastest) + " GB/s" : ""]);
+		this.texts.push(["note", band, y + 6, band.fastest >= 0.001 ? "up to " + threeDigits(band.fastest) + " GB/s" : ""]);
 	}
 
 	// Above: who held it, a colour for each thread. Below: how many waited.
@@ -363,7 +363,7 @@ class Timeline {
 				context.font = (kind === "title" ? "600 12px " : "11px ") + SANS;
 				context.fillStyle = kind === "title" ? colours.ink : colours.soft;
 				const label = kind === "note" ? note : (band.more ? (this.open.has(band.key) ? "▾ " : "▸ ") : "") + band.label, columns = Math.floor((this.labels - 14) / (kind === "title" ? 6.9 : 6));
-				context.fillText(kind === "note" ? label : label.length > columns ? label.slice(0, columns - 1) + "…" : label, kind === "title" ? 4 : 12, y + (kind === "note" ? 12 : Math.min(band.height, 22) / 2));
+				context.fillText(kind === "note" ? label : label.length > columns ? label.slice(0, columns - 1) + "…" : label, kind === "title" ? 4 : 12, y + (kind === "note" ? 12 : band.kind === "copies" ? 7 : Math.min(band.height, 22) / 2));
 			}
 		}
 		context.restore();

@@ -1,0 +1,200 @@
+// The page's pure functions, without a browser: node units.js SOURCES. Prints PASS and FAIL lines.
+"use strict";
+const fs = require("fs"), path = require("path"), vm = require("vm"), zlib = require("zlib"), assert = require("assert");
+
+const sources = process.argv[2], context = vm.createContext({ console, TextDecoder, Uint8Array, Float64Array, Uint32Array, Int32Array, Uint16Array, Float32Array, Blob, Response, DecompressionStream, atob });
+for (const file of ["format.js", "data.js", "stacks.js", "scene.js", "requests.js"]) vm.runInContext(fs.readFileSync(path.join(sources, file), "utf8"), context, { filename: file });
+const get = (name) => vm.runInContext(name, context);
+const plain = (value) => JSON.parse(JSON.stringify(value));
+
+// Two threads: 0 has main over work over step, work twice; 1 launches. A kernel of 100 ns was asked for in work's second call.
+function world(change) {
+	const Row = get("Row"), rows = [];
+	const add = (group, a, b, depth, slices, correlations) => {
+		const row = new Row(group, a, b, depth);
+		row.parts.push({ starts: Float64Array.from(slices, (s) => s[0]), ends: Float64Array.from(slices, (s) => s[1]), names: Uint32Array.from(slices, (s) => s[2]), correlations: correlations ? Uint32Array.from(correlations) : null, bytes: null });
+		row.count = slices.length;
+		row.finish().buildMips();
+		rows.push(row);
+	};
+	add(0, 0, 5, 0, [[0, 1000, 0]]);
+	add(0, 0, 5, 1, [[100, 400, 1], [500, 900, 1]]);
+	add(0, 0, 5, 2, [[150, 250, 2], [600, 700, 2], [700, 750, 2]]);
+	add(0, 1, 6, 0, [[0, 500, 3]]);
+	add(3, 0, 0, 0, [[610, 620, 1]], [77]);
+	add(4, 0, 7, 0, [[650, 750, 2], [800, 810, 3]], [77, 99]);
+	add(7, 0, 0, 0, [[0, 200, 1], [200, 600, 3], [600, 1000, 1]]);
+	add(8, 1, 0, 0, [[450, 500, 0]]);
+	add(1, 0, 0, 0, [[100, 400, 4], [500, 900, 4]]);
+	const model = { duration_ns: 1000, functions: [["main", "/app.py", 1, 0, 0], ["work", "/app.py", 2, 0, 0], ["step", "/app.py", 3, 0, 0], ["Queue.get", "/queue.py", 4, 0, 1]], threads: [[10, "MainThread", 900, 0, 1000], [11, "pool", 10, 0, 1000]], labels: ["", "cudaLaunchKernel", "gemm", "fill", "request"], states: [], thinned: {}, windows: [], slots: [], loads: [], devices: [0], nodes_left_out: 0, rows: [], ...change };
+	return get("makeWorld")(model, { rows, tree: { count: 1 } });
+}
+
+function weights(tree) {
+	const w = {};
+	for (let i = 1; i < tree.names.length; i++) w[tree.names[i]] = (w[tree.names[i]] || 0) + tree.selfs[i];
+	return w;
+}
+
+const tests = {
+	"numbers read as in the report"() {
+		const formatNs = get("formatNs");
+		assert.deepEqual([0, 999, 1000, 45600000, 999950000, 12.3e9, NaN].map(formatNs), ["0 ns", "999 ns", "1.00 µs", "45.6 ms", "1.00 s", "12.3 s", "–"]);
+		assert.equal(get("formatPct")(0.05), "<0.1 %");
+		assert.equal(get("formatCount")(1234567), "1,234,567");
+		assert.equal(get("formatBytes")(1536), "1.50 KiB");
+	},
+	"a long name loses its beginning"() {
+		assert.equal(get("elideLeft")("package.module.Class.method", 15), "….Class.method");
+		assert.equal(get("elideLeft")("short", 15), "short");
+	},
+	"a cell cannot become a formula, a comma or a line"() {
+		assert.equal(get("csvField")("=cmd()"), "'=cmd()");
+		assert.equal(get("csvField")("a,b\n\"c\""), "\"a,b \"\"c\"\"\"");
+		assert.equal(get("csvField")("-12.5"), "-12.5");
+	},
+	"the fragment holds a view and comes back the same"() {
+		const state = { t: "1.5,2.25", q: "a&b=c #%", sel: "3.17", theme: "dark" };
+		assert.deepEqual(plain(get("readFragment")(get("writeFragment")(state))), state);
+		assert.deepEqual(plain(get("readFragment")("#findings")), {});
+		assert.deepEqual(plain(get("readFragment")("#q=%zz")), { q: "%zz" });
+		assert.equal(get("readRange")("2,1", 1e10), null);
+		assert.equal(get("readRange")("x,NaN", 1e10), null);
+	},
+	"a search that is no regular expression is taken as it stands"() {
+		assert.ok(get("searchPattern")("f(").test("F(x)"));
+		assert.equal(get("searchPattern")(""), null);
+	},
+	"columns come back as they were packed"() {
+		const bytes = [], number = (value) => {
+			for (; value >= 128; value = Math.floor(value / 128)) bytes.push(value % 128 | 128);
+			bytes.push(value);
+		}, signed = (value) => number(value < 0 ? -2 * value - 1 : 2 * value);
+		[1, 0, 2, 0].forEach(number);
+		[5, 3].forEach(signed);
+		[10, 20, 1, 7].forEach(number);
+		[1, 0, 1, 0].forEach(number);
+		signed(-4); // before the end of the last one
+		[5e9, 9, 0].forEach(number);
+		const read = get("readRecords")(Uint8Array.from(bytes), { rows: [[0, 0, 0, 0]] });
+		assert.deepEqual([...read.rows[0].starts], [5, 18, 34]);
+		assert.deepEqual([...read.rows[0].ends], [15, 38, 5000000034]);
+		assert.throws(() => get("readRecords")(Uint8Array.from(bytes.slice(0, 9)), { rows: [[0, 0, 0, 0]] }), /too early/);
+		assert.throws(() => get("readRecords")(Uint8Array.from([1, 9, 0, 0]), { rows: [[0, 0, 0, 0]] }), /not there/);
+	},
+	async "gzip and base64 are undone"() {
+		const packed = zlib.gzipSync(Buffer.from([1, 2, 3, 250])).toString("base64");
+		assert.deepEqual([...(await get("gunzip")(get("bytesOfBase64")(packed)))], [1, 2, 3, 250]);
+	},
+	"slices that overlap go to rows of their own"() {
+		const Row = get("Row"), row = new Row(4, 0, 0, 0);
+		row.parts.push({ starts: Float64Array.of(0, 5, 12), ends: Float64Array.of(10, 8, 20), names: Uint32Array.of(1, 2, 3) });
+		row.count = 3;
+		const rows = row.finish().split();
+		assert.deepEqual(rows.map((part) => [...part.names]), [[1, 3], [2]]);
+	},
+	"a level of the pyramid knows its longest slice and how full it is"() {
+		const Row = get("Row"), row = new Row(0, 0, 0, 0), n = 1000, part = { starts: new Float64Array(n), ends: new Float64Array(n), names: new Uint32Array(n) };
+		for (let i = 0; i < n; i++) {
+			part.starts[i] = i * 10;
+			part.ends[i] = i * 10 + (i === 37 ? 9 : 2);
+		}
+		row.parts.push(part);
+		row.count = n;
+		row.finish().buildMips();
+		assert.equal(row.mips[0].longest[2], 37);
+		assert.equal(row.mips[0].filled[2], 16 * 2 + 7);
+		assert.equal(row.mips[1].longest[0], 37);
+		assert.equal(row.mips[1].filled[0], 256 * 2 + 7);
+		assert.equal(row.find(372), 37);
+		assert.equal(row.at(371), 37);
+		assert.equal(row.at(365), -1);
+	},
+	"a selection weighs stacks by what lies in it"() {
+		const w = weights(get("selectionTree")(world(), 0, 1000, "wall", 0));
+		assert.deepEqual(w, { 0: 300, 1: 450, 2: 250 });
+		assert.deepEqual(weights(get("selectionTree")(world(), 200, 650, "wall", 0)), { 0: 100, 1: 250, 2: 100 });
+		const both = get("selectionTree")(world(), 0, 1000, "wall", -1);
+		assert.equal(both.totals[0], 1500);
+	},
+	"GIL-held time is running Python, and what waiters say"() {
+		const made = world(), w = weights(get("selectionTree")(made, 0, 1000, "gil", 0));
+		assert.deepEqual(w, { 0: 250, 1: 200, 2: 200 }); // not from 200 to 450, nor from 500 to 600
+	},
+	"GPU time goes to the stack that launched the work"() {
+		const made = world(), tree = get("selectionTree")(made, 0, 1000, "gpu", -1), paths = {};
+		for (let i = 1; i < tree.names.length; i++) {
+			const path = [];
+			for (let at = i; at > 0; at = tree.parents[at]) path.unshift(get("treeName")(made, tree.names[at]));
+			if (tree.selfs[i]) paths[path.join(";")] = tree.selfs[i];
+		}
+		assert.deepEqual(paths, { "MainThread (10);main;work;step;gemm": 100, "(launched by nobody known);fill": 10 });
+	},
+	"an inverted tree has the same weight, callers below callees"() {
+		const tree = get("selectionTree")(world(), 0, 1000, "wall", 0), inverted = get("invertTree")(tree);
+		assert.equal(inverted.totals[0], tree.totals[0]);
+		const step = inverted.kids[0].find((node) => inverted.names[node] === 2);
+		assert.equal(inverted.totals[step], 250);
+		assert.equal(inverted.names[inverted.kids[step][0]], 1);
+	},
+	"a sandwich has what its function called and who called it"() {
+		const tree = get("selectionTree")(world(), 0, 1000, "wall", 0), callees = get("calleesOf")(tree, 1), callers = get("invertTree")(tree, 1);
+		assert.equal(callees.totals[0], 700);
+		assert.equal(callers.totals[0], 700);
+		assert.equal(callers.names[callers.kids[callers.kids[0][0]][0]], 0);
+	},
+	"recursion counts once in a total"() {
+		const Tree = get("Tree"), tree = new Tree();
+		tree.selfs[tree.child(tree.child(0, 5), 5)] = 10;
+		const row = get("tableOf")(tree.finish())[0];
+		assert.deepEqual([row.self, row.total], [10, 10]);
+	},
+	"what is below a match is not counted twice"() {
+		const tree = get("selectionTree")(world(), 0, 1000, "wall", 0);
+		assert.equal(get("matchedShare")(tree, 0, (name) => name === 1 || name === 2), 0.7);
+	},
+	"a layout fills its width, children inside their parent"() {
+		const tree = get("selectionTree")(world(), 0, 1000, "wall", -1), { rects } = get("layoutTree")(tree, 0, 0, true, String);
+		assert.equal(rects[0].x1, 1);
+		const by = new Map(rects.map((rect) => [rect.node, rect]));
+		for (const rect of rects.slice(1)) {
+			const parent = by.get(tree.parents[rect.node]);
+			assert.ok(rect.x0 >= parent.x0 - 1e-9 && rect.x1 <= parent.x1 + 1e-9 && rect.depth === parent.depth + 1);
+		}
+	},
+	"latencies by name, and what slow ones do more"() {
+		const made = world(), [stats] = get("requestStats")(made);
+		assert.equal(stats.items.length, 2);
+		assert.equal(get("percentile")(stats.lengths, 50), 300);
+		assert.equal(get("percentile")(stats.lengths, 99), 400);
+		const histogram = get("logHistogram")(stats.lengths, 10);
+		assert.equal(histogram.counts.reduce((sum, count) => sum + count, 0), 2);
+		const rows = get("slowVersusTypical")(made, stats);
+		assert.ok(rows.some((row) => row.more > 0));
+	},
+	"the bands show each row once and no two at the same place"() {
+		const made = world(), { bands, height } = get("makeBands")(made, new Set());
+		let y = 0;
+		for (const band of bands) {
+			assert.equal(band.y, y);
+			y += band.height;
+		}
+		assert.equal(y, height);
+		const rows = bands.filter((band) => band.kind === "row").map((band) => band.row);
+		assert.equal(new Set(rows).size, rows.length);
+	},
+};
+
+(async () => {
+	let failed = 0;
+	for (const [name, test] of Object.entries(tests)) {
+		try {
+			await test();
+			console.log("PASS " + name);
+		} catch (error) {
+			failed++;
+			console.log("FAIL " + name + ": " + String(error.stack || error).split("\n").slice(0, 6).join(" "));
+		}
+	}
+	process.exit(failed ? 1 : 0);
+})();
