@@ -2,6 +2,7 @@ noinst_LIBRARIES += libanalyze.a
 libanalyze_a_SOURCES = \
 	src/analyze/analysis.c src/analyze/analysis.h \
 	src/analyze/diff.c src/analyze/diff.h \
+	src/analyze/job.c src/analyze/job.h \
 	src/analyze/load.c \
 	src/analyze/metrics.c src/analyze/metrics.def src/analyze/metrics_gpu.c \
 	src/analyze/parameters.def \

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/job.h"
 #include "cli/present.h"
 #include "cli/value.h"
 
@@ -44,6 +45,13 @@ static int rule_explain(const char *id, struct error *err)
 	return fail_hint(err, "every report names the rules behind its findings");
 }
 
+static int analyze_end(enum log_level level, const struct options *options, const struct present_result *result, struct error *err)
+{
+	if (result->partial)
+		log_print(level, LOG_WARN, "partial data: %s", result->partial_why);
+	return present_status(options, result, err);
+}
+
 int analyze_command(struct invocation *invocation, struct error *err)
 {
 	const struct options *options = &invocation->options;
@@ -60,6 +68,11 @@ int analyze_command(struct invocation *invocation, struct error *err)
 		fail(err, ERR_USAGE, "analyze needs a TRACE");
 		return fail_hint(err, "attach and run keep one as inferscope-PID-UTC.iscope");
 	}
+	if (invocation->argument_count > 1) {
+		if (present_check(options, err) < 0 || job_present(invocation->arguments, invocation->argument_count, options, &result, err) < 0)
+			return -1;
+		return analyze_end(how.level, options, &result, err);
+	}
 	if (present_check(options, err) < 0 || outputs_plan(options, 0, &outputs, err) < 0 || outputs_test(&outputs, err) < 0)
 		return -1;
 	how.summary_fd = outputs_use_stdout(&outputs) ? -1 : STDOUT_FILENO;
@@ -69,7 +82,5 @@ int analyze_command(struct invocation *invocation, struct error *err)
 	status_close(how.status);
 	if (done < 0)
 		return -1;
-	if (result.partial)
-		log_print(how.level, LOG_WARN, "partial data: %s", result.partial_why);
-	return present_status(options, &result, err);
+	return analyze_end(how.level, options, &result, err);
 }

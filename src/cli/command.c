@@ -14,8 +14,9 @@ const struct command_row command_rows[] = {
 	  "The program gets its arguments, stdio and signals as without InferScope, and INFERSCOPE_ENABLED=1; inferscope ends with its status, or by the same signal. "
 	  "INFERSCOPE_ENABLED=0 runs it unmeasured. Options of inferscope stand before SCRIPT. The summary goes to stderr. 125 to 127 are failures of inferscope itself.",
 	  run_command },
-	{ "analyze", ANALYZE, "TRACE", 0, 1, false, "make the report of a kept trace again, or in another format",
-	  "The same trace and options give the same bytes as attach wrote. Never opens files of the measured process. TRACE is a file, or - for stdin.", analyze_command },
+	{ "analyze", ANALYZE, "TRACE…", 0, SIZE_MAX, false, "make the report of a kept trace again, or in another format",
+	  "The same trace and options give the same bytes as attach wrote. Never opens files of the measured process. TRACE is a file, or - for stdin. Several are the ranks of one job: "
+	  "who computes how much, who keeps the others waiting, how much communication is hidden (text, md, json).", analyze_command },
 	{ "diff", DIFF, "BEFORE AFTER", 2, 2, false, "say what changed between two kept traces",
 	  "Latencies, functions, kernels and idle devices, per request when both have the same scope, else per second; only what exceeds the noise: 10 % of the value before, 0.5 % of the time of a "
 	  "request or second, and twice the error of sampling. Findings that appeared or vanished. --fail-on regression,… ends with status 1 when something became worse.", diff_command },

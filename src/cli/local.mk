@@ -10,6 +10,7 @@ libcli_a_SOURCES = \
 	src/cli/dump.c \
 	src/cli/failure.c src/cli/failure.h \
 	src/cli/help.c src/cli/help.h \
+	src/cli/job.c src/cli/job.h \
 	src/cli/measure.c src/cli/measure.h \
 	src/cli/options.c src/cli/options.def src/cli/options.h \
 	src/cli/outputs.c src/cli/outputs.h \

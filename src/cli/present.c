@@ -262,6 +262,13 @@ void capture_close(struct capture *capture)
 	*capture = (struct capture){ 0 };
 }
 
+void present_judge(const struct capture *capture, const struct options *options, struct present_result *result)
+{
+	gate_apply(options, capture->analysis, result);
+	if (!result->partial)
+		partial_apply(capture->timeline, result);
+}
+
 int present_trace(const char *trace_path, const char *note_trace, const struct presentation *how, struct present_result *result, struct error *err)
 {
 	struct capture capture = { 0 };
@@ -273,8 +280,7 @@ int present_trace(const char *trace_path, const char *note_trace, const struct p
 	status_phase(how->status, NULL);
 	if (how->summary_fd >= 0 && summary_write(capture.timeline, capture.analysis, note_trace, how, err) < 0)
 		goto out;
-	gate_apply(how->options, capture.analysis, result);
-	partial_apply(capture.timeline, result);
+	present_judge(&capture, how->options, result);
 	status = 0;
 out:
 	capture_close(&capture);

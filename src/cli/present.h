@@ -33,6 +33,8 @@ struct capture {
 /* *OUT is zeroed by the caller, and to be closed also after a failure. */
 int capture_open(const char *path, const struct options *options, struct capture *out, struct error *err);
 void capture_close(struct capture *capture);
+/* Adds to RESULT what --fail-on says of CAPTURE, and what is missing of it. */
+void present_judge(const struct capture *capture, const struct options *options, struct present_result *result);
 /* Reads TRACE_PATH, writes every report of outputs, then the summary. NOTE_TRACE: the trace's own name for the summary, or NULL. */
 int present_trace(const char *trace_path, const char *note_trace, const struct presentation *how, struct present_result *result, struct error *err);
 /* --fail-on and --parameter are well-formed. */

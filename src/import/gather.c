@@ -32,6 +32,7 @@ struct gather {
 	struct sink *sink;
 	struct trace_writer *writer;
 	const char *format;
+	struct gather_rank rank;
 	struct strings *strings;
 	struct map functions_by_key, threads_by_key, processes_by_pid, streams_by_key;
 	LIST(struct function) functions;
@@ -106,6 +107,11 @@ void gather_close(struct gather *gather)
 	sink_discard(gather->sink);
 	strings_free(gather->strings);
 	free(gather);
+}
+
+void gather_set_rank(struct gather *gather, const struct gather_rank *rank)
+{
+	gather->rank = *rank;
 }
 
 struct gather_totals *gather_totals(struct gather *gather)
@@ -473,6 +479,15 @@ static void put_process(struct gather *gather, uint32_t index)
 	lane_end(gather, &lane);
 }
 
+static void put_number(struct lane *lane, uint64_t at, const char *key, struct number number)
+{
+	char digits[24];
+
+	snprintf(digits, sizeof digits, "%lld", (long long)number.value);
+	if (number.known)
+		event_add(&lane->events, at, EVENT_CAPTURE, 0, 0, key, digits);
+}
+
 static void put_captures(struct gather *gather, const char *broken)
 {
 	const struct { const char *name; uint64_t value; } rows[] = {
@@ -487,6 +502,8 @@ static void put_captures(struct gather *gather, const char *broken)
 	event_add(&lane.events, at, EVENT_CAPTURE, 0, 0, "format", gather->format);
 	if (broken)
 		event_add(&lane.events, at, EVENT_CAPTURE, 0, 0, "import.broken", broken);
+	put_number(&lane, at, "rank", gather->rank.rank);
+	put_number(&lane, at, "world_size", gather->rank.world);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		event_add(&lane.events, at, EVENT_COUNTER, 0, 0, rows[i].name, (int64_t)rows[i].value);
 	lane_end(gather, &lane);

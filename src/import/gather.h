@@ -11,6 +11,7 @@
 
 #include "abi/event.h"
 #include "base/error.h"
+#include "import/json.h"
 
 enum { GATHER_ROWS_MAX = 24 << 20, GATHER_THREADS_MAX = 1 << 16, GATHER_STREAMS_MAX = 4096 };
 
@@ -33,6 +34,10 @@ struct gather_totals {
 int gather_open(int fd, const char *format, struct gather **out, struct error *err);
 void gather_close(struct gather *gather);
 struct gather_totals *gather_totals(struct gather *gather);
+
+/* Which of how many processes of one job wrote it. */
+struct gather_rank { struct number rank, world; };
+void gather_set_rank(struct gather *gather, const struct gather_rank *rank);
 
 /* A thread's number for the calls below, UINT32_MAX when there can be no more. */
 uint32_t gather_thread(struct gather *gather, int64_t pid, int64_t tid);

@@ -44,8 +44,25 @@ static int format_of_array(struct json *json)
 	return -1;
 }
 
+/* What torch.distributed says of itself: {"backend": "nccl", "rank": 3, "world_size": 8, …}. False when the document broke. */
+static bool read_distributed(struct json *json, enum json_token token, struct gather_rank *rank)
+{
+	if (token != JSON_OBJECT)
+		return json_skip(json, token);
+	while ((token = json_next(json)) == JSON_KEY) {
+		struct number *out = json_is(json, "rank") ? &rank->rank : json_is(json, "world_size") ? &rank->world : NULL;
+
+		token = json_next(json);
+		if (out && token == JSON_NUMBER)
+			*out = json_number(json, false);
+		if (!json_skip(json, token))
+			return false;
+	}
+	return token == JSON_OBJECT_END;
+}
+
 /* Moves on to the array of events. The format's number, or -1. */
-static int find_events(struct json *json)
+static int find_events(struct json *json, struct gather_rank *rank)
 {
 	enum json_token token = json_next(json);
 
@@ -54,6 +71,7 @@ static int find_events(struct json *json)
 	if (token != JSON_OBJECT)
 		return -1;
 	while ((token = json_next(json)) == JSON_KEY) {
+		bool distributed = json_is(json, "distributedInfo");
 		int format = -1;
 
 		for (int i = 0; i < FORMATS; i++)
@@ -62,7 +80,7 @@ static int find_events(struct json *json)
 		token = json_next(json);
 		if (format >= 0 && token == JSON_ARRAY)
 			return format;
-		if (!json_skip(json, token))
+		if (!(distributed ? read_distributed(json, token, rank) : json_skip(json, token)))
 			return -1;
 	}
 	return -1;
@@ -81,7 +99,8 @@ static bool read_rest(struct json *json)
 
 static int convert(struct json *json, const char *name, int fd, struct error *err)
 {
-	int format = find_events(json), result;
+	struct gather_rank rank = { 0 };
+	int format = find_events(json, &rank), result;
 	struct gather *gather;
 	char broken[200];
 	bool whole;
@@ -90,6 +109,7 @@ static int convert(struct json *json, const char *name, int fd, struct error *er
 		return fail(err, ERR_TRACE_FOREIGN, "%s is neither an InferScope trace nor one that can be imported", name);
 	if (gather_open(fd, formats[format].format, &gather, err) < 0)
 		return -1;
+	gather_set_rank(gather, &rank);
 	whole = formats[format].events(json, gather) && read_rest(json);
 	if (!whole)
 		snprintf(broken, sizeof broken, "%s, at byte %llu of its text", json_failure(json) ? json_failure(json) : "an event is no object", (unsigned long long)json_offset(json));

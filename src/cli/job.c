@@ -1,0 +1,75 @@
+#include "cli/job.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/job.h"
+
+static const struct job_format *format_choose(const struct options *options, struct error *err)
+{
+	const char *output = options_text(options, OPT_OUTPUT);
+	const struct report_format *of_path = *output && strcmp(output, "-") != 0 ? report_format_of_path(output) : NULL;
+	const struct job_format *format;
+	char name[64] = "text";
+
+	if (!options_list(options, OPT_FORMAT, 0, name, sizeof name) && of_path)
+		snprintf(name, sizeof name, "%s", of_path->name);
+	format = job_format_find(name);
+	if (!format) {
+		fail(err, ERR_OPTION_VALUE, "several traces cannot be reported as \"%.60s\"", name);
+		fail_hint(err, "give text, md or json; analyze one trace alone for the other formats");
+	}
+	return format;
+}
+
+static int job_write(const struct options *options, const struct job_format *format, const struct job *job, struct error *err)
+{
+	const char *output = options_text(options, OPT_OUTPUT);
+	struct sink *sink;
+
+	if (sink_open_path(*output ? output : "-", options_flag(options, OPT_FORCE), &sink, err) < 0)
+		return -1;
+	if (format->write(job, sink, err) < 0) {
+		sink_discard(sink);
+		return -1;
+	}
+	return sink_commit(sink, err);
+}
+
+static int rank_read(const char *path, const struct options *options, struct rank *out, struct present_result *result, struct error *err)
+{
+	struct capture capture = { 0 };
+	int status = capture_open(path, options, &capture, err);
+
+	if (status == 0) {
+		rank_fill(capture.timeline, capture.analysis, path, out);
+		present_judge(&capture, options, result);
+	}
+	capture_close(&capture);
+	return status;
+}
+
+int job_present(char *const *paths, size_t count, const struct options *options, struct present_result *result, struct error *err)
+{
+	const struct job_format *format = format_choose(options, err);
+	struct rank *ranks = format ? calloc(count, sizeof *ranks) : NULL;
+	struct job job;
+	int status = -1;
+
+	memset(result, 0, sizeof *result);
+	if (!format)
+		return -1;
+	if (!ranks || count > RANKS_MAX) {
+		free(ranks);
+		return fail(err, ERR_MEMORY, "analyzing %zu traces: more than there can be", count);
+	}
+	for (size_t i = 0; i < count; i++)
+		if (rank_read(paths[i], options, &ranks[i], result, err) < 0)
+			goto out;
+	job_build(ranks, count, &job);
+	status = job_write(options, format, &job, err);
+out:
+	free(ranks);
+	return status;
+}

@@ -1,0 +1,10 @@
+/* analyze with several traces: they are the ranks of one job. */
+#ifndef INFERSCOPE_CLI_JOB_H
+#define INFERSCOPE_CLI_JOB_H
+
+#include "cli/present.h"
+
+/* One trace after the other is read; what is kept of each is small. The report goes to --output, else to stdout. */
+int job_present(char *const *paths, size_t count, const struct options *options, struct present_result *result, struct error *err);
+
+#endif

@@ -1,0 +1,15 @@
+/* Ranks of one job in words and JSON. */
+#ifndef INFERSCOPE_REPORT_JOB_H
+#define INFERSCOPE_REPORT_JOB_H
+
+#include "analyze/job.h"
+#include "base/sink.h"
+
+struct job_format {
+	const char *name;
+	int (*write)(const struct job *job, struct sink *sink, struct error *err);
+};
+/* By name, alias or extension of a report's format; NULL when jobs have none such. */
+const struct job_format *job_format_find(const char *name);
+
+#endif
