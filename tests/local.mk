@@ -21,6 +21,7 @@ include tests/unit/report.mk
 include tests/unit/cli.mk
 include tests/live/local.mk
 include tests/fakecuda/fakecuda.mk
+include tests/live/gpu/gpu.mk
 include tests/fuzz/local.mk
 include tests/golden/local.mk
 include tests/torture/local.mk

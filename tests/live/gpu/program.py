@@ -1,0 +1,111 @@
+"""What the GPU tests attach to: a Python program with the doubles of CUDA. program.py MODE; FAKECUDA_FOLDER says where they lie.
+
+Prints READY pid; at each line of its stdin it works and prints DONE with what it did (kernel name -> count); at the end of its stdin it ends with OK, if
+every kernel's data came out right."""
+import ctypes
+import json
+import os
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.environ["FAKECUDA"])
+import fakecuda
+
+MODE = sys.argv[1] if len(sys.argv) > 1 else "eager"
+ROUNDS = int(os.environ.get("ROUNDS", "100"))
+gpu = fakecuda.load(cupti=MODE != "unmapped")
+right = True
+
+
+def forward_small(stream=None):
+    gpu.gemm(20, "small_gemm<float, 4>", stream)
+
+
+def forward_large(stream=None):
+    gpu.gemm(200, "large_gemm", stream)
+
+
+def copies():
+    """Host to device and back: the data must be what was sent."""
+    global right
+    sent = bytes(range(256)) * 64
+    memory, back = gpu.memory(len(sent)), gpu.memory(len(sent), pinned=True)
+    gpu.copy(memory, sent, len(sent))
+    gpu.copy(back, memory, len(sent))
+    gpu.sync()
+    right = right and ctypes.string_at(back, len(sent)) == sent
+    gpu.memset(memory, 0, len(sent))
+    gpu.free(memory)
+    gpu.free(back, pinned=True)
+
+
+def eager():
+    for _ in range(ROUNDS):
+        forward_small()
+        forward_large()
+        gpu.triton(30, "triton_kernel")
+        gpu.stream_sync()
+    copies()
+    gpu.sync()
+
+
+def replay():
+    for _ in range(ROUNDS):
+        gpu.replay(graph)
+        gpu.stream_sync()
+
+
+def many():
+    """Two threads, each with a stream of its own, on each device."""
+    def body(device, name):
+        gpu.device(device)
+        stream = gpu.stream()
+        for _ in range(ROUNDS):
+            gpu.gemm(30, name, stream)
+            gpu.stream_sync(stream)
+    threads = [threading.Thread(target=body, args=(i % 2, "on_device_%d" % (i % 2))) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def fork():
+    child = os.fork()
+    if not child:
+        try:
+            gpu.gemm(1)
+        except RuntimeError:
+            os._exit(7)
+        os._exit(1)
+    global right
+    right = right and os.waitpid(child, 0)[1] == 7 << 8
+    eager()
+
+
+def nothing():
+    time.sleep(0.2)
+
+
+WORK = {"eager": eager, "unmapped": eager, "replay": replay, "many": many, "fork": fork, "nothing": nothing}
+if MODE != "late":
+    gpu.gemm(1, "warm_up")
+    gpu.sync()
+graph = gpu.capture(lambda stream: [gpu.gemm(5, "node_%d" % i, stream) for i in range(5)]) if MODE == "replay" else None
+if os.environ.get("HOLDER"):  # another client of CUPTI, before us
+    holder = ctypes.CDLL(os.environ["HOLDER"])
+    assert holder.client_open(gpu.cupti_path.encode()) == 0 and holder.client_start(ctypes.c_uint64(1 << 10 | 1 << 5), int(os.environ.get("HOLDER_FLAGS", "1"))) == 0
+print("READY", os.getpid(), flush=True)
+for line in sys.stdin:
+    command, _, argument = line.strip().partition(" ")
+    gpu.done.clear()
+    if command == "set":
+        gpu.set(argument.split()[0], int(argument.split()[1]))
+        print("DONE", flush=True)
+        continue
+    WORK.get(MODE, eager)()
+    print("DONE", json.dumps(dict(gpu.done)), flush=True)
+if os.environ.get("HOLDER"):
+    right = right and holder.client_stop(0) == 0
+print("OK" if right else "FAIL the data were wrong", flush=True)
