@@ -32,7 +32,7 @@ struct gather {
 	struct sink *sink;
 	struct trace_writer *writer;
 	const char *format;
-	struct gather_rank rank;
+	struct gather_about about;
 	struct strings *strings;
 	struct map functions_by_key, threads_by_key, processes_by_pid, streams_by_key;
 	LIST(struct function) functions;
@@ -109,9 +109,9 @@ void gather_close(struct gather *gather)
 	free(gather);
 }
 
-void gather_set_rank(struct gather *gather, const struct gather_rank *rank)
+void gather_set_about(struct gather *gather, const struct gather_about *about)
 {
-	gather->rank = *rank;
+	gather->about = *about;
 }
 
 struct gather_totals *gather_totals(struct gather *gather)
@@ -502,8 +502,8 @@ static void put_captures(struct gather *gather, const char *broken)
 	event_add(&lane.events, at, EVENT_CAPTURE, 0, 0, "format", gather->format);
 	if (broken)
 		event_add(&lane.events, at, EVENT_CAPTURE, 0, 0, "import.broken", broken);
-	put_number(&lane, at, "rank", gather->rank.rank);
-	put_number(&lane, at, "world_size", gather->rank.world);
+	for (size_t i = 0; i < ABOUT_ROWS; i++)
+		put_number(&lane, at, about_rows[i].key, gather->about.numbers[i]);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		event_add(&lane.events, at, EVENT_COUNTER, 0, 0, rows[i].name, (int64_t)rows[i].value);
 	lane_end(gather, &lane);

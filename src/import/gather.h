@@ -35,9 +35,11 @@ int gather_open(int fd, const char *format, struct gather **out, struct error *e
 void gather_close(struct gather *gather);
 struct gather_totals *gather_totals(struct gather *gather);
 
-/* Which of how many processes of one job wrote it. */
-struct gather_rank { struct number rank, world; };
-void gather_set_rank(struct gather *gather, const struct gather_rank *rank);
+/* What a document says of itself: the word there, and the capture's key. */
+static const struct { const char *word, *key; } about_rows[] = { { "rank", "rank" }, { "world_size", "world_size" }, { "numSms", "gpu.multiprocessors" } };
+enum { ABOUT_ROWS = sizeof about_rows / sizeof *about_rows };
+struct gather_about { struct number numbers[ABOUT_ROWS]; };
+void gather_set_about(struct gather *gather, const struct gather_about *about);
 
 /* A thread's number for the calls below, UINT32_MAX when there can be no more. */
 uint32_t gather_thread(struct gather *gather, int64_t pid, int64_t tid);

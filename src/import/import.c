@@ -44,25 +44,31 @@ static int format_of_array(struct json *json)
 	return -1;
 }
 
-/* What torch.distributed says of itself: {"backend": "nccl", "rank": 3, "world_size": 8, …}. False when the document broke. */
-static bool read_distributed(struct json *json, enum json_token token, struct gather_rank *rank)
+/* What torch.profiler says of the job and the devices, each an object or an array of such: {"backend": "nccl", "rank": 3, "world_size": 8}, [{"id": 0, "numSms": 108}]. Of several
+ * devices the first counts. False when the document broke. */
+static bool read_about(struct json *json, enum json_token token, struct gather_about *about)
 {
-	if (token != JSON_OBJECT)
-		return json_skip(json, token);
-	while ((token = json_next(json)) == JSON_KEY) {
-		struct number *out = json_is(json, "rank") ? &rank->rank : json_is(json, "world_size") ? &rank->world : NULL;
+	unsigned outside = json->depth;
 
+	if (token != JSON_OBJECT && token != JSON_ARRAY)
+		return json_skip(json, token);
+	while (json->depth >= outside && (token = json_next(json)) != JSON_BAD) {
+		struct number *out = NULL;
+
+		if (token != JSON_KEY)
+			continue;
+		for (size_t i = 0; i < ABOUT_ROWS; i++)
+			if (json_is(json, about_rows[i].word))
+				out = &about->numbers[i];
 		token = json_next(json);
-		if (out && token == JSON_NUMBER)
+		if (out && token == JSON_NUMBER && !out->known)
 			*out = json_number(json, false);
-		if (!json_skip(json, token))
-			return false;
 	}
-	return token == JSON_OBJECT_END;
+	return token != JSON_BAD;
 }
 
 /* Moves on to the array of events. The format's number, or -1. */
-static int find_events(struct json *json, struct gather_rank *rank)
+static int find_events(struct json *json, struct gather_about *about)
 {
 	enum json_token token = json_next(json);
 
@@ -71,7 +77,7 @@ static int find_events(struct json *json, struct gather_rank *rank)
 	if (token != JSON_OBJECT)
 		return -1;
 	while ((token = json_next(json)) == JSON_KEY) {
-		bool distributed = json_is(json, "distributedInfo");
+		bool is_about = json_is(json, "distributedInfo") || json_is(json, "deviceProperties");
 		int format = -1;
 
 		for (int i = 0; i < FORMATS; i++)
@@ -80,7 +86,7 @@ static int find_events(struct json *json, struct gather_rank *rank)
 		token = json_next(json);
 		if (format >= 0 && token == JSON_ARRAY)
 			return format;
-		if (!(distributed ? read_distributed(json, token, rank) : json_skip(json, token)))
+		if (!(is_about ? read_about(json, token, about) : json_skip(json, token)))
 			return -1;
 	}
 	return -1;
@@ -99,8 +105,8 @@ static bool read_rest(struct json *json)
 
 static int convert(struct json *json, const char *name, int fd, struct error *err)
 {
-	struct gather_rank rank = { 0 };
-	int format = find_events(json, &rank), result;
+	struct gather_about about = { 0 };
+	int format = find_events(json, &about), result;
 	struct gather *gather;
 	char broken[200];
 	bool whole;
@@ -109,7 +115,7 @@ static int convert(struct json *json, const char *name, int fd, struct error *er
 		return fail(err, ERR_TRACE_FOREIGN, "%s is neither an InferScope trace nor one that can be imported", name);
 	if (gather_open(fd, formats[format].format, &gather, err) < 0)
 		return -1;
-	gather_set_rank(gather, &rank);
+	gather_set_about(gather, &about);
 	whole = formats[format].events(json, gather) && read_rest(json);
 	if (!whole)
 		snprintf(broken, sizeof broken, "%s, at byte %llu of its text", json_failure(json) ? json_failure(json) : "an event is no object", (unsigned long long)json_offset(json));
