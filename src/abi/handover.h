@@ -8,6 +8,7 @@
  *             thread: maps it, closes the fd, said = MAPPED; from here on page.arm decides, with true atomics
  *             thread: takes the GIL, arms, said = DONE, ends
  *   REARM     thread: takes the GIL, turns throttled locations on again, said = DONE, ends
+ *   GPU       thread: starts the device's part of a session that is armed, said = DONE, ends
  *   DISARM    thread: takes the GIL, takes off every hook, frees tool id and references, unmaps the lanes, said = DONE, ends
  * The thread waits for an answer with the target running, sleeping 100 µs at a time, and gives up by itself after wait_ms.
  */
@@ -16,7 +17,7 @@
 
 #include <stdint.h>
 
-enum handover_command { HANDOVER_ARM = 1, HANDOVER_DISARM = 2, HANDOVER_REARM = 3, HANDOVER_NOTHING = 4 /* loads and ends: tests */ };
+enum handover_command { HANDOVER_ARM = 1, HANDOVER_DISARM = 2, HANDOVER_REARM = 3, HANDOVER_NOTHING = 4 /* loads and ends: tests */, HANDOVER_GPU = 5 };
 enum handover_said { SAID_NOTHING = 0, SAID_HAVE_FD = 1, SAID_MAPPED = 2, SAID_DONE = 3, SAID_FAILED = 4, SAID_GAVE_UP = 5 };
 enum handover_answer { ANSWER_NONE = 0, ANSWER_GO = 1, ANSWER_GIVE_UP = 2 };
 

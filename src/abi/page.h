@@ -9,7 +9,7 @@
 #include "abi/lane.h"
 
 #define PAGE_MAGIC 0x31454741504b5349ull /* "ISKPAGE1", little-endian */
-enum { PAGE_VERSION = 3, PAGE_BYTES = 256 * 1024, PAGE_SKIP_BYTES = 4096, PAGE_TEXT_BYTES = 512, COUNTED_MAX = 256 };
+enum { PAGE_VERSION = 4, PAGE_BYTES = 256 * 1024, PAGE_SKIP_BYTES = 4096, PAGE_TEXT_BYTES = 512, COUNTED_MAX = 256 };
 
 enum collector_state { COLLECTOR_UNINITIALIZED = 0, COLLECTOR_IDLE = 1, COLLECTOR_COLLECTING = 2, COLLECTOR_FINALIZED = 3 };
 
@@ -29,6 +29,51 @@ enum collector_reason {
 	REASON_NOT_PYTHON, REASON_NOT_INITIALIZED, REASON_FINALIZING, REASON_VERSION, REASON_FREE_THREADED,
 	REASON_SYMBOLS,       /* reason_text: the first one missing */
 	REASON_MEMORY, REASON_HOOK_TAKEN, REASON_AUDIT_HOOK, REASON_TOOL_IDS_TAKEN, REASON_PYTHON_ERROR, REASON_THREAD, REASON_LAYOUT,
+};
+
+/* What became of the device's part; gpu_status.state. From GPU_ENDED on no call into CUPTI follows. */
+enum gpu_state {
+	GPU_OFF = 0,      /* not wanted, or not yet begun */
+	GPU_STARTING = 1,
+	GPU_WAITING = 2,  /* the driver is there, but the program has not initialised CUDA yet */
+	GPU_ON = 3,
+	GPU_LEAVING = 4,
+	GPU_ENDED = 5,    /* was on; gpu_status.text says why when nobody asked for it */
+	GPU_FAILED = 6,   /* never was; gpu_status.text says why */
+	GPU_BUSY = 7,     /* never was: another tool has CUPTI; its name in gpu_status.holder, if it is told */
+};
+enum gpu_wish { GPU_NO = 0, GPU_NOW = 1, GPU_LATER = 2 /* when HANDOVER_GPU comes */ };
+enum gpu_detach { GPU_DETACH_NONE = 0, GPU_DETACH_HARD = 1 /* CUPTI is gone from the process */, GPU_DETACH_SOFT = 2 /* it stays, without work */ };
+enum gpu_graphs { GPU_GRAPHS_NODE = 0, GPU_GRAPHS_GRAPH = 1 };
+enum { GPU_PATH_BYTES = 512, GPU_HOLDER_BYTES = 64 };
+
+/* The collector's: written by its GPU thread and by CUPTI's threads, under a lock of the collector's. */
+struct gpu_status {
+	uint32_t state;   /* enum gpu_state, stored with release */
+	int32_t result;   /* of the call that failed: CUPTI's, or the driver's */
+	uint32_t version; /* cuptiGetVersion() */
+	uint32_t driver;  /* cuDriverGetVersion() */
+	uint32_t api;     /* 1, 2: which family of CUPTI's functions */
+	uint32_t detach;  /* enum gpu_detach */
+	uint32_t tid;     /* of its thread, 0 = none */
+	uint32_t reserved;
+	char text[PAGE_TEXT_BYTES];
+	char library[GPU_PATH_BYTES];
+	char holder[GPU_HOLDER_BYTES];
+	uint64_t records, kernels, copies, calls; /* decoded; calls: of runtime and driver */
+	uint64_t dropped;    /* by CUPTI, as it says itself */
+	uint64_t discarded;  /* buffers it asked for and did not get */
+	uint64_t invalid;    /* records without times, or with impossible ones */
+	uint64_t unfinished; /* work that had not ended when we left */
+	uint64_t unknown;    /* records of kinds we do not know */
+	uint64_t malformed;  /* shorter than their kind can be, or outside their buffer */
+	uint64_t skipped;    /* calls not recorded, because a lock was taken just then */
+	uint64_t buffers, buffer_bytes;
+	uint64_t overhead_ns; /* CUPTI's own work, as it says itself */
+	uint64_t work_ns;     /* ours */
+	uint64_t beats, beats_seen; /* our own call, each tick, and its records: they stop coming when somebody takes our buffers */
+	uint64_t free_bytes_first, free_bytes_last; /* device memory, all devices in use; 0 = not told */
+	uint64_t attach_ns, detach_ns;
 };
 
 /* A function that is only counted: hot, tiny, and its events were more than the budget holds. Its writer holds the GIL. */
@@ -57,8 +102,11 @@ struct page {
 	uint32_t skip_presets;   /* bit 0 dunder, bit 1 internals (threading, asyncio, contextlib, functools, abc, typing, collections …) */
 	uint32_t may_start_thread; /* 1: the target had a second thread, or is 3.8–3.11: the switch thread is allowed */
 	uint32_t alternate_ms;   /* the switch thread turns all on and off, so long each; 0 = no */
-	uint32_t pad_alternate;
+	uint32_t gpu;            /* enum gpu_wish */
 	uint32_t thread_tid_offset; /* in glibc's struct pthread: where its tid stands; 0 = unknown */
+	uint32_t gpu_memory;     /* 1: allocations on the device too */
+	uint32_t gpu_graphs;     /* enum gpu_graphs */
+	uint64_t gpu_records_max; /* the device's part ends by itself after so many records */
 	char skip_patterns[PAGE_SKIP_BYTES]; /* globs over "qualname" and over "file", each NUL-terminated, ends with an empty one */
 	uint64_t attach_id;
 
@@ -66,6 +114,7 @@ struct page {
 	uint64_t deadline_ticks __attribute__((aligned(64))); /* past it the hooks take themselves off */
 	uint32_t stop;           /* 1: take hooks off at the next call; the orderly disarm follows */
 	uint32_t pool_count;     /* sub-buffers given to the pool so far; only grows */
+	uint32_t gpu_stop;       /* 1: the device's part is to end */
 
 	/* both, by compare-and-swap */
 	uint32_t arm __attribute__((aligned(64))); /* enum arm_state */
@@ -105,6 +154,8 @@ struct page {
 	uint32_t counted_count;  /* rows in use; stored with release */
 	uint32_t alternate_off;  /* 1: a pause of alternate_ms: no hooks, and no samples */
 	struct counted counted[COUNTED_MAX];
+
+	struct gpu_status gpu_status;
 
 	struct lane_slot lanes[LANES_MAX] __attribute__((aligned(64)));
 };

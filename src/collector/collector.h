@@ -4,6 +4,7 @@
  *
  *   entry     takes the attacher's commands; lane, code, seed write; budget opens and closes windows;
  *   counted chooses the functions that are only counted, or left out;
+ *   gpu, gpu_*, cupti follow the device;
  *   monitoring, evaluator, setprofile, settrace are the ways to hook: they write lanes from the interpreter's hooks.
  */
 #ifndef INFERSCOPE_COLLECTOR_COLLECTOR_H
@@ -19,6 +20,7 @@
 #include "abi/event.h"
 #include "abi/page.h"
 #include "collector/code.h"
+#include "collector/gpu.h"
 #include "collector/lane.h"
 #include "collector/python.h"
 
@@ -111,6 +113,7 @@ struct collector {
 		int block_word;  /* of struct pthread: the stack's address, then its size; -1 not found */
 		uintptr_t main_top, main_size;
 	} stack;
+	struct gpu gpu; /* says itself what protects what */
 	/* the switch thread */
 	uint64_t alternate_at; /* ticks: its next turn; 0 = it takes none. Its own */
 	int64_t alternate_saved; /* tokens at the end of the last turn: none are earned between */

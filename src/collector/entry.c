@@ -239,6 +239,8 @@ static void arm_with_gil(struct page *page)
 		codes_close();
 		return;
 	}
+	if (the.settings.gpu && lanes_take_gpu(&the.gpu.names_lane, &the.gpu.work_lane))
+		the.gpu.profiled = torch_profiled();
 	page->backend_used = the.hooks->kind;
 	__atomic_store_n(&page->state, COLLECTOR_COLLECTING, __ATOMIC_RELEASE);
 	__atomic_store_n(&the.armed, true, __ATOMIC_SEQ_CST);
@@ -264,6 +266,7 @@ static void disarm(void)
 
 	if (!page)
 		return;
+	gpu_stop();
 	switcher_stop();
 	if (!gil_take(&gil))
 		return; /* what hooks there are find nothing to write to, and the process ends */
@@ -302,6 +305,8 @@ static void arm(struct handover *handover)
 		if (the.armed && (the.settings.max_overhead_ppm || the.settings.alternate_ms))
 			switcher_start();
 		gil_release(gil);
+		if (the.armed && the.settings.gpu == GPU_NOW)
+			gpu_start();
 	} else {
 		snprintf(page->reason_text, PAGE_TEXT_BYTES, "the interpreter is about to end");
 		refuse(page, REASON_FINALIZING);
@@ -320,6 +325,18 @@ static void rearm(void)
 	if (the.armed && !the.hooks_on)
 		window_open(ticks_now(), WINDOW_BUDGET);
 	gil_release(gil);
+}
+
+/* The driver came after we were armed. */
+static void follow_device(void)
+{
+	int gil;
+
+	if (!the.armed || the.dead || !gil_take(&gil))
+		return;
+	the.gpu.profiled = the.armed && torch_profiled();
+	gil_release(gil);
+	gpu_start();
 }
 
 __attribute__((visibility("default"))) void inferscope_collector_entry(struct handover *handover);
@@ -364,6 +381,10 @@ void inferscope_collector_entry(struct handover *handover)
 		break;
 	case HANDOVER_REARM:
 		rearm();
+		say(handover, SAID_DONE);
+		break;
+	case HANDOVER_GPU:
+		follow_device();
 		say(handover, SAID_DONE);
 		break;
 	case HANDOVER_NOTHING:

@@ -46,6 +46,7 @@ static void in_child(void)
 		munmap(the.mapped, the.settings.mapping_bytes);
 	the.lanes_fd = 0;
 	the.mapped = NULL;
+	gpu_forked();
 	if (!the.page)
 		return;
 	the.child = true;

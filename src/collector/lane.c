@@ -89,7 +89,7 @@ static void lane_empty(struct lane *lane)
 static void charge(struct lane *lane)
 {
 	struct lane_slot *slot = &the.page->lanes[lane->slot];
-	uint64_t cost = lane->slot == LANE_META_SLOT ? 0 : (uint64_t)((__uint128_t)lane->written * the.cost_ps * the.settings.ticks_per_second / 1000000000000ull);
+	uint64_t cost = slot->kind != LANE_THREAD ? 0 : (uint64_t)((__uint128_t)lane->written * the.cost_ps * the.settings.ticks_per_second / 1000000000000ull);
 
 	__atomic_fetch_add(&slot->events, lane->written, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&slot->cost_ticks, cost, __ATOMIC_RELAXED);
@@ -273,6 +273,13 @@ void lanes_begin(void)
 	the.lanes.busy = 0;
 	memset(the.lanes.threads, 0, sizeof the.lanes.threads);
 	take_slot(LANE_META_SLOT, LANE_META, 0, 0);
+}
+
+bool lanes_take_gpu(struct lane **names, struct lane **work)
+{
+	*names = take_slot(LANE_META_SLOT + 1, LANE_META, 0, 0);
+	*work = take_slot(LANE_META_SLOT + 1, LANE_GPU, 0, 0);
+	return *names && *work;
 }
 
 /* The caller holds the GIL and has cleared the.armed. */

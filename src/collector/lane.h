@@ -1,6 +1,6 @@
 /*
  * Writing lanes: abi/lane.h says what lies in the shared mapping. A struct lane is the writer's private half, one per slot of
- * page.lanes; a thread reaches its own through one initial-exec pointer. All under the GIL, except lane_leave (thread exit).
+ * page.lanes; a thread reaches its own through one initial-exec pointer. All under the GIL, except lane_leave (thread exit) and the device's lanes.
  */
 #ifndef INFERSCOPE_COLLECTOR_LANE_H
 #define INFERSCOPE_COLLECTOR_LANE_H
@@ -54,6 +54,8 @@ extern __thread struct lane *lane_mine __attribute__((tls_model("initial-exec"),
 
 int lanes_open(void);   /* tables and the thread-exit key; 0 or errno */
 void lanes_begin(void); /* a new mapping: takes the META lane */
+/* Two lanes for the device: of names, which are never given up, and of its work. Written under a lock of their own, not the GIL. */
+bool lanes_take_gpu(struct lane **names, struct lane **work);
 void lanes_end(void);   /* every sub-buffer becomes FULL; nobody writes after it */
 
 /* lane_mine may still point to a lane of an earlier session, by now another thread's: its owner tells. */
