@@ -64,6 +64,9 @@ int measure_init(struct measure *measure, const struct invocation *invocation, p
 	session->lines = session->backend == BACKEND_SETTRACE;
 	session->c_calls = (enum c_calls)options_choice(options, OPT_C_CALLS);
 	session->max_overhead_ppm = options_percent_ppm(options, OPT_MAX_OVERHEAD);
+	session->gpu = options_choice(options, OPT_GPU) == 0;
+	session->gpu_memory = options_flag(options, OPT_GPU_MEMORY);
+	session->gpu_graphs = (enum gpu_graphs)options_choice(options, OPT_GPU_GRAPHS);
 	session->alternate_ms = (uint32_t)(options_duration_ns(options, OPT_ALTERNATE) / 1000000);
 	session->trace_size_mb = (uint32_t)options_count(options, OPT_TRACE_SIZE_MB);
 	session->rate_hz = (uint32_t)options_count(options, OPT_RATE);

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "cli/value.h"
+#include "session/gpu_look.h"
 
 int process_named(const struct invocation *invocation, bool required, pid_t *out, struct error *err)
 {
@@ -36,21 +37,43 @@ int process_named(const struct invocation *invocation, bool required, pid_t *out
 	return 0;
 }
 
+/* What stands in the way of following the device; it stops nothing else. */
+static bool gpu_finding(const struct target *target, struct finding *out)
+{
+	const struct target_facts *facts = target_facts(target);
+	struct gpu_look look;
+
+	if (!facts->pid || !gpu_look_read(&procfs_real, facts->pid, &look))
+		return false;
+	memset(out, 0, sizeof *out);
+	out->check = "gpu";
+	out->warning = look.driver && (look.tool[0] || look.cupti_count > 1 || (!look.cupti_count && !look.runtime));
+	gpu_look_text(&look, out->text, sizeof out->text);
+	return true;
+}
+
+static void finding_print(const struct finding *finding, bool colour)
+{
+	const char *mark = finding->warning ? "warn" : finding->code ? "FAIL" : "ok";
+	const char *paint = !colour ? "" : finding->warning ? "\x1b[33m" : finding->code ? "\x1b[31m" : "\x1b[32m";
+	struct text text;
+
+	text_init(&text);
+	text_add_visible(&text, finding->text, strlen(finding->text));
+	printf("  %s%-4s%s  %-12s %s\n", paint, mark, colour ? "\x1b[0m" : "", finding->check, text.data ? text.data : "");
+	if ((finding->warning || finding->code) && finding->hint[0])
+		printf("        %-12s %s\n", "", finding->hint);
+	text_done(&text);
+}
+
 void findings_print(const struct target *target, bool colour)
 {
-	for (size_t i = 0; i < target_finding_count(target); i++) {
-		const struct finding *finding = target_finding(target, i);
-		const char *mark = finding->warning ? "warn" : finding->code ? "FAIL" : "ok";
-		const char *paint = !colour ? "" : finding->warning ? "\x1b[33m" : finding->code ? "\x1b[31m" : "\x1b[32m";
-		struct text text;
+	struct finding gpu;
 
-		text_init(&text);
-		text_add_visible(&text, finding->text, strlen(finding->text));
-		printf("  %s%-4s%s  %-12s %s\n", paint, mark, colour ? "\x1b[0m" : "", finding->check, text.data ? text.data : "");
-		if ((finding->warning || finding->code) && finding->hint[0])
-			printf("        %-12s %s\n", "", finding->hint);
-		text_done(&text);
-	}
+	for (size_t i = 0; i < target_finding_count(target); i++)
+		finding_print(target_finding(target, i), colour);
+	if (gpu_finding(target, &gpu))
+		finding_print(&gpu, colour);
 }
 
 static void json_string(struct text *out, const char *key, const char *value)
@@ -60,8 +83,24 @@ static void json_string(struct text *out, const char *key, const char *value)
 	text_add_string(out, "\"");
 }
 
+static void finding_json(struct text *out, const struct finding *finding, bool first)
+{
+	text_printf(out, "%s{", first ? "" : ",");
+	json_string(out, "check", finding->check);
+	text_printf(out, ",\"ok\":%s,\"warning\":%s,\"code\":", finding->code && !finding->warning ? "false" : "true", finding->warning ? "true" : "false");
+	if (finding->code)
+		text_printf(out, "\"%s\",", error_name(finding->code));
+	else
+		text_add_string(out, "null,");
+	json_string(out, "text", finding->text);
+	text_add_string(out, ",");
+	json_string(out, "hint", finding->hint);
+	text_add_string(out, "}");
+}
+
 void findings_json(pid_t pid, const struct target *target, const struct error *refusal)
 {
+	struct finding gpu;
 	struct text out;
 
 	text_init(&out);
@@ -75,21 +114,10 @@ void findings_json(pid_t pid, const struct target *target, const struct error *r
 	} else
 		text_add_string(&out, "null");
 	text_add_string(&out, ",\"findings\":[");
-	for (size_t i = 0; target && i < target_finding_count(target); i++) {
-		const struct finding *finding = target_finding(target, i);
-
-		text_printf(&out, "%s{", i ? "," : "");
-		json_string(&out, "check", finding->check);
-		text_printf(&out, ",\"ok\":%s,\"warning\":%s,\"code\":", finding->code && !finding->warning ? "false" : "true", finding->warning ? "true" : "false");
-		if (finding->code)
-			text_printf(&out, "\"%s\",", error_name(finding->code));
-		else
-			text_add_string(&out, "null,");
-		json_string(&out, "text", finding->text);
-		text_add_string(&out, ",");
-		json_string(&out, "hint", finding->hint);
-		text_add_string(&out, "}");
-	}
+	for (size_t i = 0; target && i < target_finding_count(target); i++)
+		finding_json(&out, target_finding(target, i), i == 0);
+	if (target && gpu_finding(target, &gpu))
+		finding_json(&out, &gpu, target_finding_count(target) == 0);
 	text_add_string(&out, "]}\n");
 	if (!out.failed)
 		fwrite(out.data, 1, out.length, stdout);

@@ -163,5 +163,4 @@ void capture_begin(struct event_builder *builder, uint64_t ticks, const struct t
 	}
 	capture_add(builder, ticks, "duration.asked_ns", "%llu", (unsigned long long)options->duration_ns);
 	capture_add(builder, ticks, "sync_error_margin_us", "%u", options->sync_error_margin_us);
-	capture_add(builder, ticks, "gpu", "this version records no GPU activity");
 }

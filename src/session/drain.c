@@ -392,6 +392,11 @@ void drain_reclaim(struct drain *drain, bool (*alive)(void *context, uint32_t in
 	}
 }
 
+uint32_t drain_lane_number(struct drain *drain)
+{
+	return drain->next_lane++;
+}
+
 struct drain_totals drain_totals(const struct drain *drain)
 {
 	const struct page *page = drain->pool->page;

@@ -35,6 +35,8 @@ void drain_round(struct drain *drain, bool partial);
 void drain_last(struct drain *drain);
 /* Threads that ended without saying so: ALIVE answers for an inner tid. Their lanes are emptied and freed. */
 void drain_reclaim(struct drain *drain, bool (*alive)(void *context, uint32_t inner_tid), void *context);
+/* A number for a lane that is made outside: no other lane has it. */
+uint32_t drain_lane_number(struct drain *drain);
 struct drain_totals drain_totals(const struct drain *drain);
 
 #endif

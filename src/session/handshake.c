@@ -326,7 +326,7 @@ int handshake_disarm(struct handshake *handshake, enum library_choice library, u
 	return 0;
 }
 
-int handshake_rearm(struct handshake *handshake, uint32_t timeout_ms, struct error *err)
+int handshake_try(struct handshake *handshake, enum handover_command command, uint32_t timeout_ms, struct error *err)
 {
 	const struct inject_options *usual = handshake->inject;
 	struct inject_options brief = *usual;
@@ -335,7 +335,7 @@ int handshake_rearm(struct handshake *handshake, uint32_t timeout_ms, struct err
 	/* The drain stands still meanwhile, so that this must not take long; it is only worth a try. */
 	brief.total_timeout_ms = (int)timeout_ms;
 	handshake->inject = &brief;
-	result = command_do(handshake, HANDOVER_REARM, 0, timeout_ms, timeout_ms, err);
+	result = command_do(handshake, command, 0, timeout_ms, timeout_ms, err);
 	handshake->inject = usual;
 	return result;
 }

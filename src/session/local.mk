@@ -6,7 +6,8 @@ libsession_a_SOURCES = \
 	src/session/counters.c src/session/state.h \
 	src/session/digest.c src/session/digest.h \
 	src/session/drain.c src/session/drain.h \
-	src/session/handshake.c src/session/handshake.h \
+	src/session/device.c src/session/gpu_clock.c src/session/gpu_clock.h src/session/gpu_look.c src/session/gpu_look.h \
+	src/session/gpu_relay.c src/session/gpu_relay.h src/session/handshake.c src/session/handshake.h \
 	src/session/joiner.c src/session/joiner.h \
 	src/session/live.c src/session/live.h \
 	src/session/look.c src/session/look.h \

@@ -119,7 +119,7 @@ static void rearm_step(struct session *session, uint64_t now_ns)
 	session->rearm_seen = wanted;
 	session->rearm_ns = now_ns + REARM_NS;
 	session_push_deadline(session, 2 * AHEAD_NS); /* longer than the three waits below */
-	if (handshake_rearm(&session->handshake, REARM_TIMEOUT_MS, &err) < 0 && err.code != ERR_EXITED)
+	if (handshake_try(&session->handshake, HANDOVER_REARM, REARM_TIMEOUT_MS, &err) < 0 && err.code != ERR_EXITED)
 		session_warn(session, "hooks could not be turned on again: %.180s", err.text);
 	session_hold(session, &session->handshake.receipt);
 }
@@ -186,8 +186,10 @@ static void loop_step(struct session *session, struct loop *loop, uint64_t now_n
 		sampler_take(session->sampler, &session->events);
 	if (now_ns >= loop->observe_ns) {
 		observe_step(session, loop, now_ns);
-		if (!loop->gone && session->drain)
+		if (!loop->gone && session->drain) {
 			rearm_step(session, now_ns);
+			device_step(session, now_ns);
+		}
 	}
 	if (now_ns >= loop->counters_ns) {
 		session_counters(session, session_ticks(session));

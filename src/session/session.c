@@ -32,14 +32,11 @@ const char *backend_name(enum backend backend)
 
 static void chunk_keep(void *context, const struct chunk *chunk, uint64_t events)
 {
-	struct session *session = context;
-
-	spool_add(session->spool, chunk, events);
+	device_chunk(context, chunk, events);
 }
 
-static uint32_t tid_outer(void *context, uint32_t inner_tid)
+uint32_t session_outer_tid(struct session *session, uint32_t inner_tid)
 {
-	struct session *session = context;
 	const struct observe_thread *thread;
 	pid_t tid;
 
@@ -50,6 +47,11 @@ static uint32_t tid_outer(void *context, uint32_t inner_tid)
 		return (uint32_t)thread->tid;
 	tid = target_outer_tid(session->target, (pid_t)inner_tid);
 	return tid > 0 ? (uint32_t)tid : inner_tid;
+}
+
+static uint32_t tid_outer(void *context, uint32_t inner_tid)
+{
+	return session_outer_tid(context, inner_tid);
 }
 
 static void skip_fill(char *out, const char *const *patterns)
@@ -94,6 +96,8 @@ static struct page *settings_new(const struct session *session)
 	page->thread_tid_offset = session->facts->tid_offset;
 	page->attach_id = clock_realtime_ns();
 	skip_fill(page->skip_patterns, options->skip_patterns);
+	page->gpu_memory = options->gpu_memory;
+	page->gpu_graphs = options->gpu_graphs;
 	return page;
 }
 
@@ -169,6 +173,7 @@ static int session_arm(struct session *session, struct error *err)
 	settings = settings_new(session);
 	if (!settings)
 		return fail(err, ERR_MEMORY, "attaching to %d", (int)session->facts->pid);
+	device_plan(session, settings);
 	result = handshake_arm(&session->handshake, settings, pool_bytes(options->trace_size_mb), FIRST_SUBBUFS, options->gil_timeout_ms ? options->gil_timeout_ms : GIL_TIMEOUT_MS,
 	                       &session->pool, err);
 	free(settings);
@@ -393,8 +398,10 @@ int session_leave(struct session *session, struct session_receipt *receipt, stru
 		session_warn(session, "the sampler did not end in time; its last samples are missing");
 	if (!over)
 		observe_read(&session->observe, session_ticks(session), &session->events);
-	if (session->armed && !over)
+	if (session->armed && !over) {
+		device_leave(session);
 		session_disarm(session, &failure);
+	}
 	receipt->clean = over || !target_alive(session->target) || clean_check(session, receipt);
 	if (session->drain)
 		drain_last(session->drain);
@@ -403,6 +410,7 @@ int session_leave(struct session *session, struct session_receipt *receipt, stru
 	if (session->sampler)
 		sampler_take(session->sampler, &session->events);
 	receipt_sum(session, receipt);
+	device_rows(session, session_ticks(session));
 	closing_warnings(session, receipt);
 	closing_rows(session, receipt);
 	session_flush(session);
@@ -424,6 +432,7 @@ void session_free(struct session *session)
 	drain_close(session->drain);
 	pool_close(&session->pool);
 	sampler_close(session->sampler);
+	device_done(session);
 	observe_done(&session->observe);
 	event_builder_done(&session->events);
 	if (session->pidfd >= 0)

@@ -27,6 +27,9 @@ struct session_options {
 	uint32_t rate_hz;           /* samples of stacks from outside; 0 = none */
 	enum native_way native;
 	bool debuginfod;            /* names of native functions may be fetched from the network */
+	bool gpu;                   /* follow the device, where the process uses CUDA */
+	bool gpu_memory;            /* and its allocations there */
+	enum gpu_graphs gpu_graphs; /* a CUDA graph's launch node by node, or as one */
 	bool lines, skip_default, unverified, seed;
 	uint32_t skip_presets;
 	const char *const *skip_patterns; /* NULL-terminated, or NULL */

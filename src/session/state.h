@@ -3,6 +3,8 @@
 #define INFERSCOPE_SESSION_STATE_H
 
 #include "session/drain.h"
+#include "session/gpu_look.h"
+#include "session/gpu_relay.h"
 #include "session/handshake.h"
 #include "session/observe.h"
 #include "session/residue.h"
@@ -10,6 +12,14 @@
 #include "session/session.h"
 
 enum { SESSION_LANE = 0, FIRST_TARGET_LANE = 1 };
+
+/* The device's part. */
+struct device_part {
+	struct gpu_look look;
+	struct gpu_relay *relay; /* NULL: it is not wanted, or there is no memory for it */
+	bool asked;              /* the collector was told to begin */
+	uint64_t look_ns;        /* when the process is looked at again, while it has no driver */
+};
 
 struct session {
 	struct target *target;
@@ -34,6 +44,7 @@ struct session {
 	uint64_t pushed_ns; /* when the deadline was moved last */
 	bool fell_silent;   /* too late for it once */
 
+	struct device_part device;
 	struct observe observe;
 	struct sampler *sampler;
 	uint64_t sampler_stolen_ns; /* as last counted: how long threads stood still for it */
@@ -49,6 +60,8 @@ struct session {
 	uint32_t warning_count;
 };
 
+/* A thread of the target by the number that we know it by. */
+uint32_t session_outer_tid(struct session *session, uint32_t inner_tid);
 uint64_t session_ticks(const struct session *session);
 void session_warn(struct session *session, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Counts what one entry cost the target. */
@@ -64,6 +77,17 @@ void sampled_rows(struct session *session, uint64_t ticks);
 void session_push_deadline(struct session *session, uint64_t ahead_ns);
 /* Cost of the hooks over CPU time of the process since the session began, ppm. */
 uint64_t session_overhead_ppm(const struct session *session, uint64_t cost_ticks);
+
+/* device.c: the device's part, from first look to last record. */
+void device_plan(struct session *session, struct page *settings); /* before arming */
+void device_chunk(struct session *session, const struct chunk *chunk, uint64_t events); /* one that the drain hands on */
+void device_step(struct session *session, uint64_t now_ns);
+/* Lets it end while lanes are still drained: within seconds, whatever CUPTI does. */
+void device_leave(struct session *session);
+/* After the last chunk: what is left, then what became of it. */
+void device_rows(struct session *session, uint64_t ticks);
+void device_done(struct session *session);
+
 /* Field 28 of /proc/PID/stat, 0 when not told. */
 uint64_t session_startstack(const struct session *session);
 

@@ -48,6 +48,11 @@ static bool append(struct event_builder *builder, const void *bytes, size_t leng
 	return true;
 }
 
+void event_builder_append(struct event_builder *builder, const void *events, size_t size)
+{
+	append(builder, events, size);
+}
+
 void event_builder_move(struct event_builder *to, struct event_builder *from)
 {
 	if (to->size == 0 && !to->failed) {

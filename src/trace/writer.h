@@ -27,6 +27,8 @@ struct event_builder {
 void event_builder_init(struct event_builder *builder);
 void event_builder_done(struct event_builder *builder);
 void event_builder_clear(struct event_builder *builder);
+/* Adds SIZE bytes of whole events. */
+void event_builder_append(struct event_builder *builder, const void *events, size_t size);
 /* Moves the events of FROM to the end of TO. */
 void event_builder_move(struct event_builder *to, struct event_builder *from);
 void event_add(struct event_builder *builder, uint64_t ticks, enum event_kind kind, uint32_t ref, unsigned flags, ...);
