@@ -298,9 +298,8 @@ static void ask_names(void)
 		for (uint32_t cbid = 1; cbid < GPU_CBIDS; cbid++) {
 			const char *name = NULL;
 
-			if (the.gpu.cupti.GetCallbackName(CUPTI_DOMAIN_DRIVER + domain, cbid, &name) != CUPTI_OK || !name)
-				break;
-			the.gpu.call_names[(size_t)domain * GPU_CBIDS + cbid] = name;
+			if (the.gpu.cupti.GetCallbackName(CUPTI_DOMAIN_DRIVER + domain, cbid, &name) == CUPTI_OK)
+				the.gpu.call_names[(size_t)domain * GPU_CBIDS + cbid] = name;
 		}
 }
 
