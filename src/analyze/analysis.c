@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/private.h"
+#include "analyze/rule.h"
 
 void *analysis_keep(struct analysis_private *p, size_t count, size_t size)
 {
@@ -31,14 +31,6 @@ const char *analysis_printf(struct analysis_private *p, const char *format, ...)
 	return "";
 }
 
-double analysis_parameter(const struct analysis_private *p, const char *name, double fallback)
-{
-	for (size_t i = 0; i < p->given_count; i++)
-		if (strcmp(p->given[i].name, name) == 0)
-			return p->given[i].value;
-	return fallback;
-}
-
 /* Lost events, too little time, clocks that were not read: each takes a part. */
 double analysis_quality(const struct analysis_private *p)
 {
@@ -53,40 +45,56 @@ double analysis_quality(const struct analysis_private *p)
 	return (1 - 0.5 * clamp(lost, 0, 1)) * (1 - 0.5 * unknown) * (0.7 + 0.3 * clamp(seconds / 5, 0, 1)) * (p->load.read || p->device ? 1 : 0.7);
 }
 
-static const struct parameter_info parameter_table[] = {
-#define PARAMETER(id, name, value, meaning) { name, value, meaning },
-#include "analyze/parameters.def"
-#undef PARAMETER
-};
-
-const struct parameter_info *parameter_infos(size_t *count)
+/* Defaults, then what the rules file set, then what the user gave. */
+static bool take_parameters(struct analysis_private *p, const struct parameter *given, size_t count)
 {
-	*count = PARAMETER_COUNT;
-	return parameter_table;
+	const struct ruleset *rules = p->rules;
+
+	p->parameters = analysis_keep(p, rules->parameters.count, sizeof *p->parameters);
+	for (size_t i = 0; p->parameters && i < rules->parameters.count; i++)
+		p->parameters[i] = rules->parameters.items[i].value;
+	for (size_t i = 0; p->parameters && i < count; i++) {
+		const struct rule_parameter *parameter = ruleset_parameter(rules, given[i].name, strlen(given[i].name));
+
+		if (parameter)
+			p->parameters[parameter - rules->parameters.items] = given[i].value;
+	}
+	return p->parameters != NULL;
 }
 
-static void take_parameters(struct analysis_private *p)
-{
-	for (int i = 0; i < PARAMETER_COUNT; i++)
-		p->parameters[i] = analysis_parameter(p, parameter_table[i].name, parameter_table[i].value);
-}
-
-int analysis_build(const struct timeline *timeline, const struct parameter *parameters, size_t parameter_count, struct analysis **out, struct error *err)
+static struct analysis_private *begin(const struct timeline *timeline, const struct ruleset *rules, struct error *err)
 {
 	struct analysis_private *p = calloc(1, sizeof *p);
 
-	if (!p)
-		return fail(err, ERR_MEMORY, "analyzing: out of memory");
+	if (!p) {
+		fail(err, ERR_MEMORY, "analyzing: out of memory");
+		return NULL;
+	}
 	arena_init(&p->arena);
 	p->analysis.private_ = p;
 	p->timeline = timeline;
-	p->given = parameters;
-	p->given_count = parameter_count;
-	take_parameters(p);
-	load_build(p);
-	metrics_build(p);
-	verdict_build(p);
-	rules_build(p);
+	p->rules = rules;
+	if (!rules && ruleset_new(&p->own_rules, err) < 0) {
+		analysis_free(&p->analysis);
+		return NULL;
+	}
+	if (!rules)
+		p->rules = p->own_rules;
+	return p;
+}
+
+int analysis_build_with(const struct timeline *timeline, const struct ruleset *rules, const struct parameter *parameters, size_t parameter_count, struct analysis **out, struct error *err)
+{
+	struct analysis_private *p = begin(timeline, rules, err);
+
+	if (!p)
+		return -1;
+	if (take_parameters(p, parameters, parameter_count)) {
+		load_build(p);
+		metrics_build(p);
+		verdict_build(p);
+		rules_build(p);
+	}
 	if (p->failed) {
 		analysis_free(&p->analysis);
 		return fail(err, ERR_MEMORY, "analyzing: out of memory");
@@ -95,10 +103,16 @@ int analysis_build(const struct timeline *timeline, const struct parameter *para
 	return 0;
 }
 
+int analysis_build(const struct timeline *timeline, const struct parameter *parameters, size_t parameter_count, struct analysis **out, struct error *err)
+{
+	return analysis_build_with(timeline, NULL, parameters, parameter_count, out, err);
+}
+
 void analysis_free(struct analysis *analysis)
 {
 	if (!analysis)
 		return;
+	ruleset_free(analysis->private_->own_rules);
 	arena_done(&analysis->private_->arena);
 	free(analysis->private_);
 }

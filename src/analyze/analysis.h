@@ -2,6 +2,7 @@
 #ifndef INFERSCOPE_ANALYZE_ANALYSIS_H
 #define INFERSCOPE_ANALYZE_ANALYSIS_H
 
+#include "base/text.h"
 #include "timeline/timeline.h"
 
 enum verdict_class { VERDICT_UNKNOWN = 0, VERDICT_CPU_BOUND, VERDICT_GPU_BOUND, VERDICT_MEMORY_BOUND, VERDICT_BALANCED };
@@ -47,6 +48,9 @@ struct finding_report {
 	enum verdict_class class_;
 	uint64_t recoverable_ns; /* estimate */
 	double recoverable_pct;  /* of the capture */
+	double throughput_pct;   /* at most so much more could be done in the same time if the cause vanished; an upper bound */
+	const char *scope;       /* of rules about requests, else "" */
+	bool general;            /* it measures an effect; others name causes */
 	size_t evidence_count, location_count;
 	const struct evidence *evidence;
 	const struct location *locations;
@@ -55,26 +59,40 @@ struct finding_report {
 
 struct not_evaluated { const char *rule, *reason; };
 
-/* Rules as rows. */
+/* Rules: those that are built in, changed and added to by a rules file (docs/rules.md). Outlives the analyses made with it. */
+struct ruleset;
+struct analysis;
+int ruleset_new(struct ruleset **out, struct error *err); /* the built-in ones */
+int ruleset_read(const char *path, struct ruleset **out, struct error *err);
+int ruleset_parse(const char *text, size_t length, const char *name, struct ruleset **out, struct error *err); /* a file's text */
+void ruleset_free(struct ruleset *rules);
+/* Whether NAME is a threshold of the verdict or of a rule; else *suggestion is the closest one, or NULL. */
+bool ruleset_has_parameter(const struct ruleset *rules, const char *name, const char **suggestion);
+bool ruleset_has_rule(const struct ruleset *rules, const char *id, const char **suggestion);
+/* "3 rules of its own, 1 threshold set, 2 rules turned off" */
+void ruleset_describe(const struct ruleset *rules, char *out, size_t size);
+/* What a rule means, and with ANALYSIS, each value on the way to its judgement. ERR_RULES when there is no such rule. */
+int ruleset_explain(const struct ruleset *rules, const char *id, const struct analysis *analysis, struct text *out, struct error *err);
+
+/* The built-in rules, for tests and documentation. */
 struct rule_info { const char *id; uint32_t version; const char *title, *definition; double threshold; const char *threshold_name; };
-const struct rule_info *rule_infos(size_t *count);
+size_t rule_infos(struct rule_info *out, size_t limit); /* returns how many there are */
 
 struct analysis {
 	struct verdict verdict;
 	size_t metric_count, finding_count, not_evaluated_count;
 	const struct metric *metrics;          /* sorted by name */
-	const struct finding_report *findings; /* sorted: severity, then recoverable, then id */
+	const struct finding_report *findings; /* sorted: severity, then recoverable (general ones count less), then id */
 	const struct not_evaluated *not_evaluated; /* sorted by rule */
 	struct analysis_private *private_;
 };
 
 /* Named parameters ("gpu.idle_pct_threshold" …) as given by the user; NULL and 0 for the defaults. */
 struct parameter { const char *name; double value; };
-/* The parameters of the verdict, with their defaults; rules' thresholds are parameters too (rule_info.threshold_name). */
-struct parameter_info { const char *name; double value; const char *meaning; };
-const struct parameter_info *parameter_infos(size_t *count);
 
 int analysis_build(const struct timeline *timeline, const struct parameter *parameters, size_t parameter_count, struct analysis **out, struct error *err);
+/* The same with RULES (NULL = the built-in ones). */
+int analysis_build_with(const struct timeline *timeline, const struct ruleset *rules, const struct parameter *parameters, size_t parameter_count, struct analysis **out, struct error *err);
 void analysis_free(struct analysis *analysis);
 double analysis_metric(const struct analysis *analysis, const char *name); /* NAN when unknown */
 const char *verdict_name(enum verdict_class class_);   /* "cpu_bound" */

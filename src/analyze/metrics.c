@@ -262,7 +262,10 @@ double metric_python_exceptions(const struct analysis_private *p, const char **w
 
 double metric_python_gc(const struct analysis_private *p, const char **why)
 {
-	return metric_unknown(why, "runs of the garbage collector are not recorded");
+	for (size_t i = 0; i < p->timeline->function_count; i++)
+		if (p->timeline->functions[i].kind == FUNCTION_C && p->timeline->functions[i].calls)
+			return inclusive_time(p, function_is_collector, false).ns;
+	return metric_unknown(why, "calls of C functions were not recorded");
 }
 
 double metric_python_hottest(const struct analysis_private *p, const char **why)

@@ -43,9 +43,27 @@ bool function_is_tokenizer(const struct function *function)
 	return false;
 }
 
+bool function_is_collector(const struct function *function)
+{
+	return function->kind == FUNCTION_C && strcmp(function->file, "gc") == 0 && strcmp(last_part(function->name), "collect") == 0;
+}
+
 bool function_is_loop_callback(const struct function *function)
 {
 	return ends_with(function->file, "/asyncio/events.py") && strcmp(last_part(function->name), "_run") == 0;
+}
+
+const struct function *function_hottest(const struct timeline *timeline)
+{
+	const struct function *best = NULL;
+
+	for (size_t i = 0; i < timeline->function_count; i++) {
+		const struct function *function = &timeline->functions[i];
+
+		if (function->cpu_work_ns && !function->waiter && (!best || function->cpu_work_ns > best->cpu_work_ns))
+			best = function;
+	}
+	return best;
 }
 
 struct walk {

@@ -41,9 +41,9 @@ struct analysis_private {
 	bool failed; /* out of memory */
 	const struct timeline *timeline;
 	struct load load;
-	double parameters[PARAMETER_COUNT];
-	const struct parameter *given;
-	size_t given_count;
+	const struct ruleset *rules;
+	struct ruleset *own_rules; /* where nobody gave any */
+	double *parameters;        /* by index in the rules' list: the verdict's first */
 	struct metric metrics[METRIC_COUNT];
 	const struct device *device; /* the busiest, or NULL */
 };
@@ -66,7 +66,7 @@ const char *metric_unit(enum metric_index index);
 /* verdict.c */
 void verdict_build(struct analysis_private *p);
 
-/* rules.c */
+/* judge.c */
 void rules_build(struct analysis_private *p);
 
 /* paths.c: questions about functions and their place in the tree. */
@@ -74,7 +74,10 @@ typedef bool (*function_test)(const struct function *function);
 bool function_is_logging(const struct function *function);
 bool function_is_import(const struct function *function);     /* the import machinery, or a module's body */
 bool function_is_tokenizer(const struct function *function);
+bool function_is_collector(const struct function *function);     /* gc.collect */
 bool function_is_loop_callback(const struct function *function); /* asyncio's Handle._run */
+/* With most CPU time of those that are not there to wait, or NULL. */
+const struct function *function_hottest(const struct timeline *timeline);
 struct inclusive {
 	double ns;        /* outermost such calls, with all below them, scaled to the whole capture */
 	uint64_t calls;
@@ -90,7 +93,6 @@ uint64_t longest_callback(const struct analysis_private *p, uint32_t *out, uint3
 /* analysis.c */
 void *analysis_keep(struct analysis_private *p, size_t count, size_t size);
 const char *analysis_printf(struct analysis_private *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
-double analysis_parameter(const struct analysis_private *p, const char *name, double fallback);
 /* How far the data can be trusted, 0–1. */
 double analysis_quality(const struct analysis_private *p);
 static inline double clamp(double value, double low, double high) { return value < low ? low : value > high ? high : value; }

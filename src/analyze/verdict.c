@@ -63,19 +63,6 @@ static double of_demand(const struct analysis_private *p, enum thread_state stat
 	return p->load.demand_ns > 0 ? 100 * p->load.share_ns[state] / p->load.demand_ns : 0;
 }
 
-static const struct function *hottest(const struct analysis_private *p)
-{
-	const struct function *best = NULL;
-
-	for (size_t i = 0; i < p->timeline->function_count; i++) {
-		const struct function *function = &p->timeline->functions[i];
-
-		if (function->cpu_work_ns && !function->waiter && (!best || function->cpu_work_ns > best->cpu_work_ns))
-			best = function;
-	}
-	return best;
-}
-
 static void decide(struct analysis_private *p, enum verdict_class class_, const char *reason, double confidence, const char *sentence)
 {
 	struct verdict *verdict = &p->analysis.verdict;
@@ -102,7 +89,7 @@ static void decide_cpu_bound(struct analysis_private *p, double compute, double 
 {
 	double gil = of_demand(p, THREAD_GIL_WAIT), runnable = of_demand(p, THREAD_RUNNABLE);
 	double busiest = metric_value(p, METRIC_cpu_busiest_wants), cores = metric_value(p, METRIC_cpu_cores);
-	const struct function *top = hottest(p);
+	const struct function *top = function_hottest(p->timeline);
 	const char *where = !top ? "" : top->line ? analysis_printf(p, "; most CPU time is in %s (%s:%u)", top->name, top->file, top->line) :
 		analysis_printf(p, "; most CPU time is in %s%s%s", top->name, *top->file ? " of " : "", top->file);
 	const char *reason = p->load.share_ns[THREAD_NATIVE] > p->load.share_ns[THREAD_PYTHON] ? "native_code" : "python_code";

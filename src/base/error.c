@@ -45,7 +45,7 @@ int fail(struct error *err, enum error_code code, const char *format, ...)
 		return -1;
 	err->code = code;
 	err->sys_errno = saved;
-	err->hint[0] = '\0';
+	err->hint[0] = err->place[0] = '\0';
 	va_start(arguments, format);
 	vsnprintf(err->text, sizeof err->text, format, arguments);
 	va_end(arguments);
@@ -66,6 +66,21 @@ int fail_hint(struct error *err, const char *format, ...)
 	va_end(arguments);
 	make_one_line(err->hint, sizeof err->hint);
 	errno = saved;
+	return -1;
+}
+
+int fail_place(struct error *err, const char *line, size_t length, unsigned caret)
+{
+	if (!err)
+		return -1;
+	if (length > sizeof err->place - 1)
+		length = sizeof err->place - 1;
+	memcpy(err->place, line, length);
+	err->place[length] = '\0';
+	for (char *at = err->place; *at; at++)
+		*at = *at == '\t' ? ' ' : *at;
+	make_one_line(err->place, sizeof err->place);
+	err->caret = caret;
 	return -1;
 }
 

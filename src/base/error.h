@@ -2,6 +2,8 @@
 #ifndef INFERSCOPE_BASE_ERROR_H
 #define INFERSCOPE_BASE_ERROR_H
 
+#include <stddef.h>
+
 enum error_code {
 	ERR_NONE = 0,
 #define ERROR(id, name, status, hint) ERR_##id,
@@ -15,6 +17,8 @@ struct error {
 	int sys_errno;   /* 0 = none */
 	char text[1024]; /* one line: who, what, why; lower case, no full stop */
 	char hint[512];  /* what to do about it; empty = the general one of error.def */
+	char place[128]; /* the line of the user's file that is meant, or empty */
+	unsigned caret;  /* where in it, in characters from 0 */
 };
 
 /* Fills ERR (which may be NULL) and returns -1. Formats after it has saved errno, which it leaves as found. */
@@ -22,6 +26,9 @@ int fail(struct error *err, enum error_code code, const char *format, ...) __att
 
 /* Replaces the hint of a filled ERR. Returns -1, so that `return fail_hint(err, …)` reads well. */
 int fail_hint(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The line of a file that a filled ERR is about, and the character in it. Returns -1. */
+int fail_place(struct error *err, const char *line, size_t length, unsigned caret);
 
 const char *error_name(enum error_code code);   /* "E_USAGE" */
 int error_status(enum error_code code);         /* exit status */

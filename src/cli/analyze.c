@@ -2,12 +2,10 @@
 #include "cli/command.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cli/job.h"
 #include "cli/present.h"
-#include "cli/value.h"
 
 static int metrics_list(void)
 {
@@ -19,30 +17,41 @@ static int metrics_list(void)
 	return 0;
 }
 
-static int rule_explain(const char *id, struct error *err)
+/* --check-rules FILE, or with --rules-file. */
+static int rules_check(const struct invocation *invocation, struct error *err)
 {
-	size_t count;
-	const struct rule_info *rules = rule_infos(&count), *close = NULL;
-	unsigned closest = 6;
+	const char *path = options_text(&invocation->options, OPT_RULES_FILE);
+	struct ruleset *rules;
+	char what[160];
 
-	for (size_t i = 0; i < count; i++) {
-		unsigned distance = value_distance(id, strlen(id), rules[i].id, strlen(rules[i].id));
-
-		if (strcmp(rules[i].id, id) == 0) {
-			printf("%s (version %u): %s\n\n%s\n", rules[i].id, rules[i].version, rules[i].title, rules[i].definition);
-			if (rules[i].threshold_name && *rules[i].threshold_name)
-				printf("\nthreshold: %s = %g; change it with --parameter %s=VALUE\n", rules[i].threshold_name, rules[i].threshold, rules[i].threshold_name);
-			return 0;
-		}
-		if (distance < closest) {
-			closest = distance;
-			close = &rules[i];
-		}
+	if (!*path && invocation->argument_count == 0) {
+		fail(err, ERR_USAGE, "--check-rules needs a rules file");
+		return fail_hint(err, "inferscope analyze --check-rules rules.yaml");
 	}
-	fail(err, ERR_RULES, "there is no rule \"%.80s\"", id);
-	if (close)
-		return fail_hint(err, "did you mean %s?", close->id);
-	return fail_hint(err, "every report names the rules behind its findings");
+	for (size_t i = 0; i < (*path ? 1 : invocation->argument_count); i++) {
+		const char *file = *path ? path : invocation->arguments[i];
+
+		if (ruleset_read(file, &rules, err) < 0)
+			return -1;
+		ruleset_describe(rules, what, sizeof what);
+		printf("%s: %s\n", file, what);
+		ruleset_free(rules);
+	}
+	return 0;
+}
+
+static int rule_explain(const struct invocation *invocation, struct error *err)
+{
+	const char *rule = options_text(&invocation->options, OPT_EXPLAIN);
+	struct text text;
+	int result;
+
+	text_init(&text);
+	result = present_explain(invocation->argument_count ? invocation->arguments[0] : NULL, rule, &invocation->options, &text, err);
+	if (result == 0 && text.data)
+		fputs(text.data, stdout);
+	text_done(&text);
+	return result;
 }
 
 static int analyze_end(enum log_level level, const struct options *options, const struct present_result *result, struct error *err)
@@ -63,7 +72,9 @@ int analyze_command(struct invocation *invocation, struct error *err)
 	if (options_flag(options, OPT_LIST_METRICS))
 		return metrics_list();
 	if (options_given(options, OPT_EXPLAIN))
-		return rule_explain(options_text(options, OPT_EXPLAIN), err);
+		return rule_explain(invocation, err);
+	if (options_flag(options, OPT_CHECK_RULES))
+		return rules_check(invocation, err);
 	if (invocation->argument_count == 0) {
 		fail(err, ERR_USAGE, "analyze needs a TRACE");
 		return fail_hint(err, "attach and run keep one as inferscope-PID-UTC.iscope");

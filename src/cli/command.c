@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "cli/value.h"
+#include "base/words.h"
 
 const struct command_row command_rows[] = {
 	{ "attach", ATTACH, "PID", 0, 1, false, "measure a running Python process, without restarting it",
@@ -52,7 +52,7 @@ const char *command_suggest(const char *name)
 	unsigned closest = 4;
 
 	for (size_t i = 0; i < command_count; i++) {
-		unsigned distance = value_distance(name, strlen(name), command_rows[i].name, strlen(command_rows[i].name));
+		unsigned distance = words_distance(name, strlen(name), command_rows[i].name, strlen(command_rows[i].name));
 
 		if (distance < closest && distance < strlen(name)) {
 			closest = distance;

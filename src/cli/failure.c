@@ -31,6 +31,8 @@ int failure_print(const struct error *err, bool json)
 		json_print(err);
 	else {
 		fprintf(stderr, "inferscope: %s\n", err->text);
+		if (*err->place)
+			fprintf(stderr, "  %s\n  %*s^\n", err->place, (int)err->caret, "");
 		if (hint && *hint)
 			fprintf(stderr, "  %s\n", hint);
 	}

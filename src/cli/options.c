@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/words.h"
 #include "cli/value.h"
 
 const struct option_row option_rows[OPT_COUNT] = {
@@ -153,7 +154,7 @@ const char *option_suggest(const char *name, size_t length, unsigned commands)
 
 		if (commands && !(option_rows[i].commands & commands))
 			continue;
-		distance = value_distance(name, length, candidate, size);
+		distance = words_distance(name, length, candidate, size);
 		if (length >= 3 && size > length && memcmp(name, candidate, length) == 0)
 			distance = 1; /* the beginning of a name */
 		if (distance < closest && distance <= (size + 2) / 4) {

@@ -88,20 +88,55 @@ static bool severity_named(const char *name, enum severity *out)
 	return false;
 }
 
-int present_check(const struct options *options, struct error *err)
+static int rules_load(const struct options *options, struct ruleset **out, struct error *err)
+{
+	const char *path = options_text(options, OPT_RULES_FILE);
+
+	return *path ? ruleset_read(path, out, err) : ruleset_new(out, err);
+}
+
+static int parameters_check(const struct options *options, const struct ruleset *rules, struct error *err)
 {
 	struct parameters parameters;
+	const char *suggestion;
+
+	if (parameters_read(options, &parameters, err) < 0)
+		return -1;
+	for (size_t i = 0; i < parameters.count; i++) {
+		if (ruleset_has_parameter(rules, parameters.list[i].name, &suggestion))
+			continue;
+		fail(err, ERR_OPTION_VALUE, "--parameter: there is no threshold \"%.60s\"", parameters.list[i].name);
+		return suggestion ? fail_hint(err, "did you mean %s?", suggestion) : fail_hint(err, "docs/metrics.md and docs/rules.md list them");
+	}
+	return 0;
+}
+
+static int fail_on_check(const struct options *options, const struct ruleset *rules, struct error *err)
+{
 	enum verdict_class class_;
 	enum severity severity;
+	const char *suggestion;
 	char name[64];
 
 	for (size_t i = 0; options_list(options, OPT_FAIL_ON, i, name, sizeof name); i++) {
-		if (class_named(name, &class_) || severity_named(name, &severity))
+		if (class_named(name, &class_) || severity_named(name, &severity) || ruleset_has_rule(rules, name, &suggestion))
 			continue;
-		fail(err, ERR_OPTION_VALUE, "--fail-on: \"%.60s\" is neither a class nor a severity", name);
-		return fail_hint(err, "classes: cpu_bound gpu_bound memory_bound balanced unknown; severities: info low medium high");
+		fail(err, ERR_OPTION_VALUE, "--fail-on: \"%.60s\" is neither a class nor a severity nor a rule", name);
+		return suggestion ? fail_hint(err, "did you mean %s?", suggestion) : fail_hint(err, "classes: cpu_bound gpu_bound memory_bound balanced unknown; severities: info low medium high; rules: docs/rules.md");
 	}
-	return parameters_read(options, &parameters, err);
+	return 0;
+}
+
+int present_check(const struct options *options, struct error *err)
+{
+	struct ruleset *rules;
+	int result;
+
+	if (rules_load(options, &rules, err) < 0)
+		return -1;
+	result = fail_on_check(options, rules, err) < 0 ? -1 : parameters_check(options, rules, err);
+	ruleset_free(rules);
+	return result;
 }
 
 static void gate_apply(const struct options *options, const struct analysis *analysis, struct present_result *result)
@@ -117,6 +152,12 @@ static void gate_apply(const struct options *options, const struct analysis *ana
 		}
 		for (size_t j = 0; severity_named(name, &severity) && j < analysis->finding_count && !result->gate_failed; j++) {
 			if (analysis->findings[j].severity < severity)
+				continue;
+			result->gate_failed = true;
+			snprintf(result->gate, sizeof result->gate, "--fail-on %s: %.150s", name, analysis->findings[j].title);
+		}
+		for (size_t j = 0; j < analysis->finding_count && !result->gate_failed; j++) {
+			if (strcmp(analysis->findings[j].rule, name) != 0)
 				continue;
 			result->gate_failed = true;
 			snprintf(result->gate, sizeof result->gate, "--fail-on %s: %.150s", name, analysis->findings[j].title);
@@ -242,6 +283,8 @@ int capture_open(const char *path, const struct options *options, struct capture
 
 	if (!settings)
 		return fail(err, ERR_MEMORY, "reading %s", path);
+	if (rules_load(options, &out->rules, err) < 0 || parameters_check(options, out->rules, err) < 0)
+		return -1;
 	if (parameters_read(options, &settings->parameters, err) < 0 || scopes_read(options, &settings->scopes, err) < 0 || import_open(path, &out->trace, err) < 0 ||
 	    timeline_build_scoped(out->trace, &settings->scopes.patterns, &out->timeline, err) < 0)
 		return -1;
@@ -250,12 +293,13 @@ int capture_open(const char *path, const struct options *options, struct capture
 		return fail(err, ERR_TRACE_DAMAGED, "%s: none of its %llu chunks is whole", path, (unsigned long long)info.damaged_chunks);
 	out->parameter_count = settings->parameters.count;
 	out->parameters = out->parameter_count ? settings->parameters.list : NULL;
-	return analysis_build(out->timeline, out->parameters, out->parameter_count, &out->analysis, err);
+	return analysis_build_with(out->timeline, out->rules, out->parameters, out->parameter_count, &out->analysis, err);
 }
 
 void capture_close(struct capture *capture)
 {
 	analysis_free(capture->analysis);
+	ruleset_free(capture->rules);
 	timeline_free(capture->timeline);
 	trace_close(capture->trace);
 	free(capture->settings);
@@ -284,6 +328,23 @@ int present_trace(const char *trace_path, const char *note_trace, const struct p
 	status = 0;
 out:
 	capture_close(&capture);
+	return status;
+}
+
+int present_explain(const char *trace_path, const char *rule, const struct options *options, struct text *out, struct error *err)
+{
+	struct capture capture = { 0 };
+	struct ruleset *rules = NULL;
+	int status = -1;
+
+	if (rules_load(options, &rules, err) < 0 || parameters_check(options, rules, err) < 0)
+		goto out;
+	if (trace_path && capture_open(trace_path, options, &capture, err) < 0)
+		goto out;
+	status = ruleset_explain(trace_path ? capture.rules : rules, rule, capture.analysis, out, err);
+out:
+	capture_close(&capture);
+	ruleset_free(rules);
 	return status;
 }
 

@@ -3,6 +3,7 @@
 #define INFERSCOPE_CLI_PRESENT_H
 
 #include "cli/failure.h"
+#include "base/text.h"
 #include "cli/outputs.h"
 #include "cli/status.h"
 
@@ -25,6 +26,7 @@ struct present_result {
 struct capture {
 	struct trace *trace;
 	struct timeline *timeline;
+	struct ruleset *rules; /* the built-in ones, or those of --rules-file */
 	struct analysis *analysis;
 	const struct parameter *parameters; /* those of the options */
 	size_t parameter_count;
@@ -37,8 +39,10 @@ void capture_close(struct capture *capture);
 void present_judge(const struct capture *capture, const struct options *options, struct present_result *result);
 /* Reads TRACE_PATH, writes every report of outputs, then the summary. NOTE_TRACE: the trace's own name for the summary, or NULL. */
 int present_trace(const char *trace_path, const char *note_trace, const struct presentation *how, struct present_result *result, struct error *err);
-/* --fail-on and --parameter are well-formed. */
+/* --fail-on, --parameter and --rules-file are well-formed. */
 int present_check(const struct options *options, struct error *err);
+/* What RULE means, and with a TRACE_PATH how it comes to its judgement there. */
+int present_explain(const char *trace_path, const char *rule, const struct options *options, struct text *out, struct error *err);
 /* The exit status of a finished command. */
 int present_status(const struct options *options, const struct present_result *result, struct error *err);
 bool colour_wanted(const struct options *options, int fd);

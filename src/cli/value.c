@@ -127,31 +127,3 @@ bool value_choice(const char *text, const char *choices, unsigned *out)
 	}
 	return false;
 }
-
-unsigned value_distance(const char *a, size_t a_length, const char *b, size_t b_length)
-{
-	enum { LONGEST = 40 };
-	unsigned rows[LONGEST + 1][LONGEST + 1];
-
-	if (a_length > LONGEST || b_length > LONGEST)
-		return 99;
-	for (size_t i = 0; i <= a_length; i++) {
-		for (size_t j = 0; j <= b_length; j++) {
-			unsigned best;
-
-			if (!i || !j) {
-				rows[i][j] = (unsigned)(i + j);
-				continue;
-			}
-			best = rows[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
-			if (rows[i - 1][j] + 1 < best)
-				best = rows[i - 1][j] + 1;
-			if (rows[i][j - 1] + 1 < best)
-				best = rows[i][j - 1] + 1;
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && rows[i - 2][j - 2] + 1 < best)
-				best = rows[i - 2][j - 2] + 1;
-			rows[i][j] = best;
-		}
-	}
-	return rows[a_length][b_length];
-}

@@ -17,7 +17,5 @@ bool value_flag(const char *text, bool *out);
 bool value_pid(const char *text, int *out);
 /* Position of TEXT in "a|b|c". */
 bool value_choice(const char *text, const char *choices, unsigned *out);
-/* Edits (insert, delete, replace, swap) between two words, at most 99. */
-unsigned value_distance(const char *a, size_t a_length, const char *b, size_t b_length);
 
 #endif

@@ -109,9 +109,11 @@ static void put_finding(struct json *json, cJSON *findings, const struct finding
 	put_string(json, object, "severity", severity_name(finding->severity));
 	put_number(json, object, "confidence", finding->confidence, 3);
 	put_string(json, object, "class", verdict_name(finding->class_));
+	put_known(json, object, "scope", finding->scope);
 	impact = put_object(json, object, "impact");
 	put_u64(json, impact, "recoverable_ns", finding->recoverable_ns);
 	put_number(json, impact, "capture_pct", finding->recoverable_pct, 3);
+	put_number(json, impact, "throughput_pct", finding->throughput_pct, 1);
 	evidence = put_array(json, object, "evidence");
 	for (size_t i = 0; i < finding->evidence_count; i++) {
 		const struct evidence *from = &finding->evidence[i];

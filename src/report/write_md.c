@@ -139,6 +139,8 @@ static void add_finding(struct text *out, const struct finding_report *finding, 
 			text_printf(out, " (threshold %s)", quantity_of(evidence->threshold, evidence->unit, 0).text);
 		text_add_string(out, "\n");
 	}
+	if (finding->throughput_pct >= 1)
+		text_printf(out, "- throughput at most +%.0f %% without it\n", finding->throughput_pct);
 	text_add_string(out, "- **What to do**: ");
 	add_prose(out, finding->suggestion, 500);
 	text_printf(out, "\n- rule ");

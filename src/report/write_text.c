@@ -97,6 +97,8 @@ static void add_finding(struct terminal *t, const struct finding_report *finding
 
 		text_init(&line);
 		text_printf(&line, "%s (%s of the capture) could go away", quantity_ns(finding->recoverable_ns, t->quantity | QUANTITY_ABOUT).text, quantity_pct(finding->recoverable_pct, 0).text);
+		if (finding->throughput_pct >= 1)
+			text_printf(&line, "; throughput at most +%.0f %%", finding->throughput_pct);
 		text_add_string(&t->text, "          ");
 		terminal_wrap(t, 0, line.data ? line.data : "", 10, 2);
 		text_done(&line);

@@ -467,7 +467,14 @@ static void take_fact(struct timeline_private *p, struct lane *lane, const struc
 	case EVENT_D2D_COPY:
 	case EVENT_GPU_MEMSET:
 	case EVENT_GPU_API:
+		operations_add(p, c);
 		gpu_add(p, c, at_ns);
+		break;
+	case EVENT_GPU_SYNC:
+	case EVENT_GPU_OVERHEAD:
+	case EVENT_CPU_SYSCALL:
+	case EVENT_MEMORY_ALLOC:
+		operations_add(p, c);
 		break;
 	default:
 		break;

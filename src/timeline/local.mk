@@ -13,6 +13,7 @@ libtimeline_a_SOURCES = \
 	src/timeline/moments.c \
 	src/timeline/names.c \
 	src/timeline/natives.c \
+	src/timeline/operations.c src/timeline/operations.h \
 	src/timeline/partition.c \
 	src/timeline/percentile.c \
 	src/timeline/pieces.c src/timeline/pieces.h \

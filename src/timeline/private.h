@@ -186,6 +186,7 @@ struct timeline_private {
 	LIST(struct open_scope_build) open_scopes;
 	struct pieces scopes_open; /* absolute, melted */
 	const struct scope_patterns *patterns;
+	struct operations_build *operations;
 	LIST(struct node) nodes;
 	uint32_t *node_table; /* hash of (parent, function) to node + 1 */
 	size_t node_table_size;
@@ -323,6 +324,11 @@ uint64_t middle_of(uint64_t *items, size_t count);
 uint64_t percentile_of(const uint64_t *sorted, size_t count, unsigned percent);
 /* moments.c: what samples saw each thread do. After totals_build(). */
 void moments_build(struct timeline_private *p);
+
+/* operations.c: each kernel, copy, runtime call, wait, system call; then all of them. */
+void operations_add(struct timeline_private *p, const struct event_cursor *event);
+void operations_build(struct timeline_private *p);
+void operations_done(struct timeline_private *p);
 
 /* totals.c: fills timeline's arrays from all the above. */
 void totals_build(struct timeline_private *p);

@@ -55,6 +55,7 @@ static void private_free(struct timeline_private *p)
 	map_done(&p->process_index);
 	map_done(&p->lane_index);
 	map_done(&p->thread_index);
+	operations_done(p);
 	names_done(p);
 	strings_free(p->strings);
 	arena_done(&p->arena);
@@ -102,6 +103,7 @@ int timeline_build_scoped(struct trace *trace, const struct scope_patterns *patt
 	natives_match(p);
 	counted_share(p);
 	natives_split(p);
+	operations_build(p);
 	totals_build(p);
 	moments_build(p);
 	if (p->failed) {

@@ -37,3 +37,7 @@ tests_fuzz_replay_symfile_LDADD = libunwinding.a libbase.a $(ZLIB_LIBS) $(NATIVE
 check_PROGRAMS += tests/fuzz/replay_perf
 tests_fuzz_replay_perf_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_perf.c
 tests_fuzz_replay_perf_LDADD = libunwinding.a libbase.a
+
+check_PROGRAMS += tests/fuzz/replay_rules
+tests_fuzz_replay_rules_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_rules.c
+tests_fuzz_replay_rules_LDADD = libanalyze.a libtimeline.a $(FUZZ_LDADD) $(YAML_LIBS) -lm

@@ -5,6 +5,8 @@
 #include "analyze/analysis.h"
 
 const struct analysis *analysis_of_golden(const char *name);
+/* PART: "fire" or "quiet". */
+const struct analysis *analysis_of_rule(const char *rule, const char *part);
 const struct analysis *analysis_of_text(const char *text, const struct parameter *parameters, size_t count);
 const struct finding_report *finding_of(const struct analysis *analysis, const char *rule); /* NULL = none */
 const char *why_not_evaluated(const struct analysis *analysis, const char *rule);      /* NULL = it was */

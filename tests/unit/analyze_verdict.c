@@ -86,11 +86,7 @@ Test(analyze_metrics, are_documented)
 	char *docs = read_text("docs", "metrics.md");
 	size_t count;
 	const struct metric_definition *definitions = metric_definitions(&count);
-	const struct parameter_info *parameters;
 
 	for (size_t i = 0; i < count; i++)
 		cr_expect_not_null(strstr(docs, definitions[i].name), "docs/metrics.md does not know %s", definitions[i].name);
-	parameters = parameter_infos(&count);
-	for (size_t i = 0; i < count; i++)
-		cr_expect_not_null(strstr(docs, parameters[i].name), "docs/metrics.md does not know %s", parameters[i].name);
 }

@@ -3,6 +3,7 @@
 #include <criterion/parameterized.h>
 #include <string.h>
 
+#include "base/words.h"
 #include "cli/options.h"
 #include "cli/value.h"
 
@@ -69,9 +70,9 @@ Test(value, counts_stay_within_their_limits)
 
 Test(value, distance_counts_a_swap_as_one)
 {
-	cr_assert_eq(value_distance("duration", 8, "duraiton", 8), 1);
-	cr_assert_eq(value_distance("abc", 3, "abc", 3), 0);
-	cr_assert_eq(value_distance("", 0, "abc", 3), 3);
+	cr_assert_eq(words_distance("duration", 8, "duraiton", 8), 1);
+	cr_assert_eq(words_distance("abc", 3, "abc", 3), 0);
+	cr_assert_eq(words_distance("", 0, "abc", 3), 3);
 }
 
 Test(option, suggests_what_was_meant)

@@ -1,0 +1,415 @@
+/* Judges one rule after the other. Precision before recall: a healthy program has no finding of medium severity or above. */
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/rule.h"
+#include "base/text.h"
+
+enum { FINDINGS_LIMIT = 512, EVIDENCE_LIMIT = 8, SCOPES_JUDGED = 32 };
+
+struct judge {
+	struct analysis_private *p;
+	struct rule_state state;
+	struct finding_report *findings;
+	struct not_evaluated *skipped;
+	size_t finding_count, skipped_count;
+};
+
+static struct value number(double value, const char *why)
+{
+	return isfinite(value) ? (struct value){ .kind = VALUE_NUMBER, .number = value } : (struct value){ .kind = VALUE_UNKNOWN, .text = why };
+}
+
+static struct value text(const char *value)
+{
+	return (struct value){ .kind = VALUE_TEXT, .text = value };
+}
+
+static const char *hottest_name(const struct timeline *timeline)
+{
+	const struct function *best = function_hottest(timeline);
+
+	return best ? best->name : "nothing";
+}
+
+struct value rule_symbol(void *context, const struct symbol *symbol)
+{
+	const struct rule_state *state = context;
+
+	switch (symbol->sort) {
+	case SYMBOL_METRIC: return number(state->p->metrics[symbol->index].value, state->p->metrics[symbol->index].why);
+	case SYMBOL_PARAMETER: return number(state->parameters[symbol->index], "no number");
+	case SYMBOL_LET: return state->lets[symbol->index];
+	case SYMBOL_SCOPE: return text(state->scope ? state->scope->name : state->rule->scope);
+	case SYMBOL_CLASS: return text(verdict_name(state->p->analysis.verdict.class_));
+	case SYMBOL_REASON: return text(state->p->analysis.verdict.reason);
+	default: return text(hottest_name(state->p->timeline));
+	}
+}
+
+bool rule_begin(struct rule_state *state, struct analysis_private *p, const struct ruleset *set, const double *parameters)
+{
+	*state = (struct rule_state){ .p = p, .set = set, .parameters = parameters };
+	state->matched = calloc(p->timeline->function_count + 1, sizeof *state->matched);
+	state->tally = calloc(p->timeline->function_count + 1, sizeof *state->tally);
+	state->evaluation.seen = calloc(EXPRESSION_NODES_MAX, sizeof *state->evaluation.seen);
+	return state->matched && state->tally && state->evaluation.seen;
+}
+
+void rule_end(struct rule_state *state)
+{
+	free(state->matched);
+	free(state->tally);
+	free(state->evaluation.seen);
+}
+
+struct value rule_when(struct rule_state *state)
+{
+	memset(state->matched, 0, state->p->timeline->function_count * sizeof *state->matched);
+	state->function_count = 0;
+	state->evaluation.steps = 0;
+	for (size_t i = 0; i < state->rule->let_count; i++)
+		state->lets[i] = expression_value(&state->rule->lets[i].value, &state->evaluation);
+	return expression_value(&state->rule->when, &state->evaluation);
+}
+
+static double value_or(struct rule_state *state, const struct expression *expression, double fallback)
+{
+	struct value value = expression_value(expression, &state->evaluation);
+
+	return value.kind == VALUE_UNKNOWN ? fallback : value.number;
+}
+
+static void add_value(struct rule_state *state, const struct title_part *part, struct text *out)
+{
+	struct value value = expression_value(&part->value, &state->evaluation);
+
+	if (value.kind == VALUE_TEXT)
+		text_add_visible(out, value.text, strnlen(value.text, 200));
+	else if (value.kind == VALUE_UNKNOWN)
+		text_add_string(out, "?");
+	else if (value.kind == VALUE_TRUTH)
+		text_add_string(out, value.number ? "true" : "false");
+	else if (part->decimals == UINT8_MAX)
+		text_printf(out, "%g", value.number);
+	else
+		text_printf(out, "%.*f", part->decimals, value.number);
+}
+
+const char *rule_title(struct rule_state *state)
+{
+	struct text out;
+	char *kept;
+
+	text_init(&out);
+	for (size_t i = 0; i < state->rule->title_count; i++) {
+		const struct title_part *part = &state->rule->title[i];
+
+		if (part->has_value)
+			add_value(state, part, &out);
+		else
+			text_add_string(&out, part->literal);
+	}
+	kept = arena_strndup(&state->p->arena, out.data ? out.data : "", out.length);
+	state->p->failed |= !kept || out.failed;
+	text_done(&out);
+	return kept ? kept : "";
+}
+
+/* ---- evidence: what WHEN compared ---- */
+
+static const char *node_text(struct judge *judge, const struct expression_node *node)
+{
+	return analysis_printf(judge->p, "%.*s", (int)(node->end - node->begin < 120 ? node->end - node->begin : 120), judge->state.rule->when.text + node->begin);
+}
+
+static const char *node_unit(const struct rule *rule, const struct expression_node *node)
+{
+	if (node->operation == OP_ADD || node->operation == OP_SUBTRACT || node->operation == OP_MAX || node->operation == OP_MIN)
+		return node_unit(rule, &rule->when.nodes[node->child]);
+	if (node->operation == OP_SYMBOL)
+		return symbol_unit(rule, &node->symbol);
+	return node->operation == OP_COUNT ? "count" : node->operation == OP_BYTES ? "bytes" : node->operation == OP_PCT ? "pct" : operation_is_aggregate((enum expression_operation)node->operation) ? "ns" : "";
+}
+
+static void add_evidence(struct finding_report *finding, struct evidence evidence)
+{
+	struct evidence *rows = (struct evidence *)finding->evidence;
+
+	for (size_t i = 0; i < finding->evidence_count; i++)
+		if (strcmp(rows[i].metric, evidence.metric) == 0 && (isnan(evidence.threshold) || strcmp(rows[i].op, evidence.op) == 0))
+			return;
+	if (finding->evidence_count < EVIDENCE_LIMIT)
+		rows[finding->evidence_count++] = evidence;
+}
+
+static const char *flipped(enum expression_operation operation)
+{
+	switch (operation) {
+	case OP_LESS: return ">";
+	case OP_LESS_EQUAL: return ">=";
+	case OP_GREATER: return "<";
+	case OP_GREATER_EQUAL: return "<=";
+	default: return operation_name(operation);
+	}
+}
+
+/* Built-in rules show what they hold against thresholds of their own; other conditions only keep them from judging what they should not. */
+static bool is_shown(const struct judge *judge, const struct expression *when, uint32_t index)
+{
+	const struct rule *rule = judge->state.rule;
+	const struct expression_node *node = &when->nodes[index];
+	const char *name;
+
+	if (rule->own)
+		return true;
+	if (node->operation == OP_SYMBOL && node->symbol.sort == SYMBOL_PARAMETER) {
+		name = symbol_name(judge->state.set, rule, &node->symbol);
+		if (strncmp(name, rule->id, strlen(rule->id)) == 0)
+			return true;
+	}
+	for (uint32_t child = node->child; child != NO_NODE; child = when->nodes[child].next)
+		if (is_shown(judge, when, child))
+			return true;
+	return false;
+}
+
+static bool is_constant(const struct expression_node *node)
+{
+	return node->operation == OP_NUMBER || (node->operation == OP_SYMBOL && node->symbol.sort == SYMBOL_PARAMETER);
+}
+
+static void add_comparison(struct judge *judge, struct finding_report *finding, const struct expression_node *node)
+{
+	const struct expression *when = &judge->state.rule->when;
+	const struct value *seen = judge->state.evaluation.seen;
+	uint32_t left = node->child, right = when->nodes[left].next;
+	const struct expression_node *subject;
+	bool flip = is_constant(&when->nodes[left]);
+	const char *name;
+
+	if (seen[left].kind != VALUE_NUMBER || seen[right].kind != VALUE_NUMBER)
+		return;
+	subject = &when->nodes[flip ? right : left];
+	name = subject->operation == OP_SYMBOL ? symbol_name(judge->state.set, judge->state.rule, &subject->symbol) : node_text(judge, subject);
+	add_evidence(finding, (struct evidence){ name, seen[flip ? right : left].number, node_unit(judge->state.rule, subject), seen[flip ? left : right].number,
+		flip ? flipped((enum expression_operation)node->operation) : operation_name((enum expression_operation)node->operation) });
+}
+
+/* Of sides joined by "and" all hold; of those joined by "or", those that do. */
+static void add_compared(struct judge *judge, struct finding_report *finding, uint32_t index, unsigned depth)
+{
+	const struct expression *when = &judge->state.rule->when;
+	const struct expression_node *node = &when->nodes[index];
+	const struct value *seen = judge->state.evaluation.seen;
+
+	if (seen[index].kind != VALUE_TRUTH || !seen[index].number || depth > EXPRESSION_NODES_MAX)
+		return;
+	if (node->operation == OP_AND || node->operation == OP_OR) {
+		add_compared(judge, finding, node->child, depth + 1);
+		add_compared(judge, finding, when->nodes[node->child].next, depth + 1);
+	} else if (operation_is_comparison((enum expression_operation)node->operation) && is_shown(judge, when, index)) {
+		add_comparison(judge, finding, node);
+	}
+}
+
+static void add_named_evidence(struct judge *judge, struct finding_report *finding)
+{
+	const struct rule *rule = judge->state.rule;
+
+	for (size_t i = 0; i < rule->evidence_count; i++) {
+		struct value value = rule_symbol(&judge->state, &rule->evidence[i]);
+
+		if (value.kind == VALUE_NUMBER)
+			add_evidence(finding, (struct evidence){ symbol_name(judge->state.set, rule, &rule->evidence[i]), value.number, symbol_unit(rule, &rule->evidence[i]), NAN, "" });
+	}
+}
+
+/* ---- findings ---- */
+
+static void add_places(struct judge *judge, struct finding_report *finding)
+{
+	struct rule_state *state = &judge->state;
+	struct location *locations = analysis_keep(judge->p, LOCATIONS_LIMIT, sizeof *locations);
+
+	for (size_t i = 0; i < state->rule->place_count; i++)
+		state->rule->places[i]->find(state, state->rule->top_stacks);
+	if (!locations)
+		return;
+	for (size_t i = 0; i < state->function_count; i++) {
+		const struct function *function = &judge->p->timeline->functions[state->functions[i]];
+
+		locations[finding->location_count++] = (struct location){ function->file, function->line, function->name, function->kind };
+	}
+	finding->locations = locations;
+}
+
+/* FNV-1a of the first place: the same trouble has the same id in every capture. */
+static const char *finding_id(struct judge *judge, const struct finding_report *finding)
+{
+	const struct location *first = finding->location_count ? finding->locations : NULL;
+	const char *const parts[] = { first ? first->file : "", first ? first->function : "", judge->state.scope ? judge->state.scope->name : "" };
+	uint32_t hash = 2166136261u;
+
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+		for (const char *at = parts[i]; *at; at++)
+			hash = (hash ^ (unsigned char)*at) * 16777619u;
+	return analysis_printf(judge->p, "%s-%08x", finding->rule, hash);
+}
+
+/* What is left to do when the cause is gone: the device's work that it does not free, and the rest of the time with demand. */
+static double throughput_gain(const struct analysis_private *p, enum rule_frees frees, double recoverable_ns)
+{
+	double demand = p->load.demand_ns, floor = 0, left;
+
+	if (p->device) {
+		demand = fmax(demand, (double)p->device->busy_ns);
+		floor = frees == FREES_HOST ? (double)p->device->busy_ns : frees == FREES_COPIES ? (double)p->device->kernel_ns : 0;
+	}
+	left = fmax(demand - recoverable_ns, floor);
+	return demand > 0 && left > 0 ? fmin(100 * (demand / left - 1), 9900) : 0;
+}
+
+static enum severity severity_of(struct judge *judge, double confidence)
+{
+	static const enum severity grades[] = { SEVERITY_HIGH, SEVERITY_MEDIUM, SEVERITY_LOW };
+	const struct rule *rule = judge->state.rule;
+	enum severity severity = SEVERITY_INFO;
+
+	for (size_t i = 0; i < 3; i++) {
+		if (!value_or(&judge->state, &rule->severity[i], 0))
+			continue;
+		severity = grades[i];
+		break;
+	}
+	/* Half a guess, or a glance of less than a second, is no reason to act. */
+	if (!rule->about_data && (confidence < 0.5 || strcmp(judge->p->analysis.verdict.reason, "too_short") == 0) && severity > SEVERITY_LOW)
+		return SEVERITY_LOW;
+	return severity;
+}
+
+static void find(struct judge *judge)
+{
+	struct rule_state *state = &judge->state;
+	struct analysis_private *p = judge->p;
+	double duration = (double)p->timeline->duration_ns, recoverable, confidence;
+	struct finding_report *finding;
+
+	if (judge->finding_count == FINDINGS_LIMIT || p->failed)
+		return;
+	finding = &judge->findings[judge->finding_count];
+	*finding = (struct finding_report){ .rule = state->rule->id, .rule_version = state->rule->version, .class_ = p->analysis.verdict.class_, .suggestion = state->rule->suggestion,
+		.evidence = analysis_keep(p, EVIDENCE_LIMIT, sizeof *finding->evidence), .scope = state->scope ? state->scope->name : "", .general = state->rule->general };
+	if (!finding->evidence)
+		return;
+	add_compared(judge, finding, state->rule->when.root, 0); /* before others are evaluated */
+	add_named_evidence(judge, finding);
+	confidence = clamp(value_or(state, &state->rule->confidence, 0.5), 0, 1) * (state->rule->about_data ? 1 : analysis_quality(p));
+	recoverable = clamp(value_or(state, &state->rule->recoverable, 0), 0, duration);
+	finding->confidence = round(100 * confidence) / 100;
+	finding->severity = severity_of(judge, confidence);
+	finding->title = rule_title(state);
+	finding->recoverable_ns = (uint64_t)recoverable;
+	finding->recoverable_pct = duration > 0 ? 100 * recoverable / duration : 0;
+	finding->throughput_pct = throughput_gain(p, state->rule->frees, recoverable);
+	add_places(judge, finding);
+	finding->id = finding_id(judge, finding);
+	judge->finding_count++;
+}
+
+static void skip(struct judge *judge, const char *reason)
+{
+	judge->skipped[judge->skipped_count++] = (struct not_evaluated){ judge->state.rule->id, reason };
+}
+
+static const char *judge_once(struct judge *judge)
+{
+	struct value holds = rule_when(&judge->state);
+
+	if (holds.kind == VALUE_UNKNOWN)
+		return holds.text;
+	if (holds.number)
+		find(judge);
+	return NULL;
+}
+
+bool scope_fits(const struct rule *rule, const struct scope_latency *scope)
+{
+	return fnmatch(rule->scope, scope->name, 0) == 0;
+}
+
+/* Once for each scope that the rule's name or pattern fits. */
+static const char *judge_scopes(struct judge *judge)
+{
+	const struct timeline *timeline = judge->p->timeline;
+	const char *reason = "no request scope of that name in the trace";
+	size_t judged = 0;
+
+	for (size_t i = 0; i < timeline->scope_count && judged < SCOPES_JUDGED; i++) {
+		const char *why;
+
+		if (!scope_fits(judge->state.rule, &timeline->scopes[i]))
+			continue;
+		judge->state.scope = &timeline->scopes[i];
+		why = judge_once(judge);
+		reason = judged++ ? why && reason ? reason : NULL : why;
+	}
+	judge->state.scope = NULL;
+	return reason;
+}
+
+/* A rule that names a cause says more than one that only measures the effect: it goes first while it explains two fifths of it. */
+static double weight(const struct finding_report *finding)
+{
+	return (double)finding->recoverable_ns * (finding->general ? 0.4 : 1);
+}
+
+static int compare_findings(const void *left, const void *right)
+{
+	const struct finding_report *a = left, *b = right;
+
+	if (a->severity != b->severity)
+		return a->severity > b->severity ? -1 : 1;
+	if (weight(a) != weight(b))
+		return weight(a) > weight(b) ? -1 : 1;
+	return strcmp(a->id, b->id);
+}
+
+static int compare_skipped(const void *left, const void *right)
+{
+	return strcmp(((const struct not_evaluated *)left)->rule, ((const struct not_evaluated *)right)->rule);
+}
+
+void rules_build(struct analysis_private *p)
+{
+	struct judge judge = { .p = p };
+	const struct world world = { &judge.state, (double)p->timeline->duration_ns / 1e9, rule_symbol, rule_aggregate };
+
+	judge.findings = analysis_keep(p, FINDINGS_LIMIT, sizeof *judge.findings);
+	judge.skipped = analysis_keep(p, p->rules->rules.count, sizeof *judge.skipped);
+	p->failed |= !rule_begin(&judge.state, p, p->rules, p->parameters);
+	judge.state.evaluation.world = &world;
+	for (size_t i = 0; i < p->rules->rules.count && !p->failed; i++) {
+		const struct rule *rule = judge.state.rule = &p->rules->rules.items[i];
+		const char *reason;
+
+		if (rule->disabled)
+			continue;
+		reason = need_missing(p, rule->needs);
+		if (!reason)
+			reason = rule->scope ? judge_scopes(&judge) : judge_once(&judge);
+		if (reason)
+			skip(&judge, reason);
+	}
+	rule_end(&judge.state);
+	if (p->failed)
+		return;
+	qsort(judge.findings, judge.finding_count, sizeof *judge.findings, compare_findings);
+	qsort(judge.skipped, judge.skipped_count, sizeof *judge.skipped, compare_skipped);
+	p->analysis.findings = judge.findings;
+	p->analysis.finding_count = judge.finding_count;
+	p->analysis.not_evaluated = judge.skipped;
+	p->analysis.not_evaluated_count = judge.skipped_count;
+}

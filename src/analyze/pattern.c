@@ -1,0 +1,112 @@
+/* regcomp() with limits: glibc expands repetitions, so that nested ones grow without bound, and its back-references take exponential time. */
+#include "analyze/pattern.h"
+
+#include <ctype.h>
+#include <regex.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { REPEAT_MAX = 64, TEXT_BYTES_MAX = 1024 };
+
+struct pattern { regex_t compiled; const struct pattern *next; };
+
+/* The largest number in {m,n} at AT, or -1 when there is none. */
+static long repeat_at(const char *at)
+{
+	long largest = -1, number = 0;
+	bool digits = false;
+
+	for (at++; *at && *at != '}'; at++) {
+		if (isdigit((unsigned char)*at)) {
+			number = number < REPEAT_MAX * 10 ? number * 10 + (*at - '0') : number;
+			digits = true;
+			largest = number > largest ? number : largest;
+		} else if (*at == ',') {
+			number = 0;
+		} else {
+			return -1;
+		}
+	}
+	return digits ? largest : -1;
+}
+
+static const char *refusal(const char *text)
+{
+	long product = 1;
+	bool in_class = false;
+
+	if (strlen(text) > PATTERN_BYTES_MAX)
+		return "a pattern has at most 256 bytes";
+	for (const char *at = text; *at; at++) {
+		if (*at == '\\' && !in_class) {
+			if (isdigit((unsigned char)at[1]))
+				return "back-references are not used here";
+			at += at[1] != '\0';
+		} else if (*at == '[' && !in_class) {
+			in_class = true;
+			at += at[1] == '^';
+			at += at[1] == ']';
+		} else if (*at == ']') {
+			in_class = false;
+		} else if (*at == '{' && !in_class) {
+			long repeat = repeat_at(at);
+
+			product *= repeat > 1 ? repeat : 1;
+			if (product > REPEAT_MAX)
+				return "the repetitions {m,n} of a pattern multiply to at most 64";
+		}
+	}
+	return NULL;
+}
+
+struct pattern *pattern_new(const char *text, const char **why, char *room, size_t room_size)
+{
+	struct pattern *pattern;
+	int failure;
+
+	*why = refusal(text);
+	if (*why)
+		return NULL;
+	pattern = calloc(1, sizeof *pattern);
+	if (!pattern) {
+		*why = "out of memory";
+		return NULL;
+	}
+	failure = regcomp(&pattern->compiled, text, REG_EXTENDED | REG_NOSUB);
+	if (!failure)
+		return pattern;
+	regerror(failure, &pattern->compiled, room, room_size);
+	*why = room;
+	free(pattern);
+	return NULL;
+}
+
+void pattern_free(struct pattern *pattern)
+{
+	if (!pattern)
+		return;
+	regfree(&pattern->compiled);
+	free(pattern);
+}
+
+bool pattern_matches(const struct pattern *pattern, const char *text)
+{
+	char cut[TEXT_BYTES_MAX + 1];
+
+	if (strnlen(text, TEXT_BYTES_MAX + 1) > TEXT_BYTES_MAX) {
+		memcpy(cut, text, TEXT_BYTES_MAX);
+		cut[TEXT_BYTES_MAX] = '\0';
+		text = cut;
+	}
+	return regexec(&pattern->compiled, text, 0, NULL, 0) == 0;
+}
+
+void pattern_link(struct pattern *pattern, const struct pattern *next)
+{
+	pattern->next = next;
+}
+
+const struct pattern *pattern_next(const struct pattern *pattern)
+{
+	return pattern->next;
+}

@@ -1,0 +1,142 @@
+/* What expressions may name: metrics, parameters, what the rule itself computed, and the sets that can be added up. */
+#include <stdio.h>
+#include <string.h>
+
+#include "analyze/rule.h"
+#include "analyze/sets.h"
+#include "base/words.h"
+
+static bool is(const char *name, size_t length, const char *word)
+{
+	return strlen(word) == length && memcmp(name, word, length) == 0;
+}
+
+static bool metric_find(const char *name, size_t length, struct symbol *out)
+{
+	for (uint32_t i = 0; i < METRIC_COUNT; i++) {
+		if (!is(name, length, metric_name((enum metric_index)i)))
+			continue;
+		*out = (struct symbol){ SYMBOL_METRIC, i, VALUE_NUMBER };
+		return true;
+	}
+	return false;
+}
+
+static bool symbol_find(void *context, const char *name, size_t length, struct symbol *out)
+{
+	static const struct { const char *name; uint32_t sort; } texts[] = { { "scope", SYMBOL_SCOPE }, { "verdict.class", SYMBOL_CLASS }, { "verdict.reason", SYMBOL_REASON },
+		{ "python.hottest_function", SYMBOL_HOTTEST } };
+	const struct names_context *names = context;
+	const struct rule_parameter *parameter;
+
+	if (length > 7 && memcmp(name, "metric.", 7) == 0) {
+		name += 7;
+		length -= 7;
+	}
+	for (uint32_t i = 0; i < names->rule->let_count; i++) {
+		if (!is(name, length, names->rule->lets[i].name))
+			continue;
+		*out = (struct symbol){ SYMBOL_LET, i, (enum value_kind)names->rule->lets[i].value.nodes[names->rule->lets[i].value.root].type };
+		return true;
+	}
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		if (!is(name, length, texts[i].name) || (texts[i].sort == SYMBOL_SCOPE && !names->rule->scope))
+			continue;
+		*out = (struct symbol){ texts[i].sort, 0, VALUE_TEXT };
+		return true;
+	}
+	if (metric_find(name, length, out))
+		return true;
+	parameter = ruleset_parameter(names->set, name, length);
+	if (parameter)
+		*out = (struct symbol){ SYMBOL_PARAMETER, (uint32_t)(parameter - names->set->parameters.items), VALUE_NUMBER };
+	return parameter != NULL;
+}
+
+static void consider(const char *name, size_t length, const char *candidate, const char **best, unsigned *distance)
+{
+	unsigned here = words_distance(name, length, candidate, strlen(candidate));
+
+	if (here < *distance) {
+		*distance = here;
+		*best = candidate;
+	}
+}
+
+static const char *symbol_suggest(void *context, const char *name, size_t length)
+{
+	const struct names_context *names = context;
+	const char *best = NULL;
+	unsigned distance = 5;
+
+	for (uint32_t i = 0; i < METRIC_COUNT; i++)
+		consider(name, length, metric_name((enum metric_index)i), &best, &distance);
+	for (size_t i = 0; i < names->set->parameters.count; i++)
+		consider(name, length, names->set->parameters.items[i].name, &best, &distance);
+	for (uint32_t i = 0; i < names->rule->let_count; i++)
+		consider(name, length, names->rule->lets[i].name, &best, &distance);
+	return best;
+}
+
+static bool set_find(void *context, const char *name, size_t length, struct symbol *out)
+{
+	size_t count;
+	const struct set_info *sets = set_infos(&count);
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (!is(name, length, sets[i].name))
+			continue;
+		*out = (struct symbol){ 0, i, VALUE_UNKNOWN };
+		return true;
+	}
+	return false;
+}
+
+static const char *set_combines(void *context, enum expression_operation operation, const struct symbol *set)
+{
+	const struct names_context *names = context;
+	size_t count;
+	const struct set_info *info = &set_infos(&count)[set->index];
+
+	if (!(info->operations & SET_OPERATION(operation)))
+		return "this cannot be asked of that: docs/rules.md says which goes with which";
+	return info->family == SET_SCOPE && !names->rule->scope ? "the rule has no scope: a line \"scope: NAME\" gives it one" : NULL;
+}
+
+struct vocabulary rule_vocabulary(struct names_context *context)
+{
+	return (struct vocabulary){ context, symbol_find, set_find, set_combines, symbol_suggest };
+}
+
+const char *symbol_name(const struct ruleset *set, const struct rule *rule, const struct symbol *symbol)
+{
+	switch (symbol->sort) {
+	case SYMBOL_METRIC: return metric_name((enum metric_index)symbol->index);
+	case SYMBOL_PARAMETER: return set->parameters.items[symbol->index].name;
+	case SYMBOL_LET: return rule->lets[symbol->index].name;
+	case SYMBOL_SCOPE: return "scope";
+	case SYMBOL_CLASS: return "verdict.class";
+	case SYMBOL_REASON: return "verdict.reason";
+	default: return "python.hottest_function";
+	}
+}
+
+/* Of what a rule computes itself, the name tells. */
+static const char *unit_of_name(const char *name)
+{
+	static const char *const units[] = { "ns", "us", "ms", "bytes", "count", "cores", "pct", "per_second" };
+	size_t length = strlen(name);
+
+	for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+		size_t end = strlen(units[i]);
+
+		if (length > end && name[length - end - 1] == '_' && strcmp(name + length - end, units[i]) == 0)
+			return units[i];
+	}
+	return "";
+}
+
+const char *symbol_unit(const struct rule *rule, const struct symbol *symbol)
+{
+	return symbol->sort == SYMBOL_METRIC ? metric_unit((enum metric_index)symbol->index) : symbol->sort == SYMBOL_LET ? unit_of_name(rule->lets[symbol->index].name) : "";
+}

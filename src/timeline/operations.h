@@ -1,0 +1,38 @@
+/* What devices and the calls that ask them for work did, by name: kernels, copies, runtime calls, waits, system calls. Built while the trace is read. */
+#ifndef INFERSCOPE_TIMELINE_OPERATIONS_H
+#define INFERSCOPE_TIMELINE_OPERATIONS_H
+
+#include "timeline/timeline.h"
+
+enum {
+	OPERATIONS_LIMIT = 4096,    /* names; what comes later goes under "(other)" of its kind */
+	OPERATION_BUCKETS = 512,    /* eight to an octave: a percentile is at most 7 % off */
+	BLOCKS_TOLD = 512,          /* kernels with more thread blocks count as this many */
+	SEQUENCE_KERNELS = 20,      /* so many kernels in a row … */
+	SEQUENCE_REPEATS = 10,      /* … so many times make a sequence that repeats */
+};
+
+struct operation {
+	enum event_kind kind;   /* GPU_KERNEL, H2D_COPY …, GPU_MEMSET, GPU_SYNC, GPU_API, GPU_OVERHEAD, CPU_SYSCALL, MEMORY_ALLOC */
+	const char *name;       /* of copies: where from and where to, "pageable-device" */
+	uint64_t count, time_ns, longest_ns, bytes;
+	const uint32_t *histogram; /* of durations; of copies also by_bytes */
+	const uint32_t *by_bytes;  /* NULL for what moves none */
+};
+
+struct operations {
+	size_t count;
+	const struct operation *items; /* by kind, then most time first, then name */
+	uint64_t kernel_ns;            /* a sum: what overlaps counts twice */
+	uint64_t blocks_ns[BLOCKS_TOLD + 1]; /* the same by the number of thread blocks */
+	uint64_t kernels, repeated_kernels;  /* the latter end a sequence that was seen SEQUENCE_REPEATS times */
+	bool sequences_cut;            /* too many different ones to remember: repeated_kernels is a lower bound */
+};
+
+const struct operations *timeline_operations(const struct timeline *timeline);
+/* The value that RANK per cent do not exceed; HISTOGRAMS are added up. NAN of nothing. */
+double operations_percentile(const uint32_t *const *histograms, size_t count, double rank);
+/* How many were at most LIMIT, to the bucket. */
+double operations_up_to(const uint32_t *histogram, uint64_t limit);
+
+#endif

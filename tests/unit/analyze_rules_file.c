@@ -1,0 +1,218 @@
+/* Rules files: what is taken, what is refused and where, and what the rules then say of a trace. */
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze_golden.h"
+#include "analyze_help.h"
+#include "timeline_help.h"
+
+#define HEAD "schema: inferscope.rules/1\n"
+#define RULE_HEAD HEAD "rules:\n  - id: acme.one\n    title: one\n    suggestion: none\n"
+
+static void free_rules(void *rules)
+{
+	ruleset_free(rules);
+}
+
+static struct ruleset *rules_of(const char *text)
+{
+	struct ruleset *rules;
+	struct error err = { 0 };
+
+	cr_assert_eq(ruleset_parse(text, strlen(text), "rules.yaml", &rules, &err), 0, "%s\n%s", err.text, err.hint);
+	keep_until_end(rules, free_rules);
+	return rules;
+}
+
+static void free_analysis(void *analysis)
+{
+	analysis_free(analysis);
+}
+
+static void free_timeline(void *timeline)
+{
+	timeline_free(timeline);
+}
+
+/* The requests of io.net_wait: 100 of App.handle, 50 ms each, 6 ms of it in getresponse. */
+static const struct analysis *requests_judged_by(const struct ruleset *rules)
+{
+	static const char *const scopes[] = { "App.handle" };
+	struct golden_trace golden = golden_expand(read_text("tests/golden/rules", "io.net_wait.trace"), "fire");
+	struct timeline *timeline;
+	struct analysis *analysis;
+	struct error err;
+
+	keep_until_end(golden.text, free);
+	cr_assert_eq(timeline_build_scoped(trace_from_text(golden.text), &(struct scope_patterns){ scopes, 1 }, &timeline, &err), 0);
+	keep_until_end(timeline, free_timeline);
+	cr_assert_eq(analysis_build_with(timeline, rules, NULL, 0, &analysis, &err), 0);
+	keep_until_end(analysis, free_analysis);
+	return analysis;
+}
+
+static const char example[] = HEAD
+	"extends: default            # or none\n"
+	"set: {gpu.idle_pct_threshold: 10}\n"
+	"disable: [py.exceptions_hot]\n"
+	"rules:\n"
+	"  - id: acme.answers\n"
+	"    version: 3\n"
+	"    title: \"Answers take {metric.ask_pct:.1f}% of {scope} time\"\n"
+	"    scope: \"App.*\"\n"
+	"    requires: [py.stacks, scopes]\n"
+	"    let:\n"
+	"      ask_pct: \"100 * time(py, func =~ 'getresponse|urlopen', within=scope) / time(scope)\"\n"
+	"    when: \"ask_pct > 8 and n(scope) >= 30\"\n"
+	"    severity: {high: \"ask_pct > 25\", medium: \"true\"}\n"
+	"    confidence: \"clamp((ask_pct - 8) / 20, 0.5, 0.95)\"\n"
+	"    recoverable: ask_pct / 100 * time(scope)\n"
+	"    evidence: {top_stacks: 5, metrics: [cpu.busy_cores]}\n"
+	"    suggestion: \"Ask earlier.\"\n";
+
+Test(analyze_rules_file, judges_requests_by_a_rule_of_ones_own)
+{
+	const struct finding_report *finding = finding_of(requests_judged_by(rules_of(example)), "acme.answers");
+
+	cr_assert_not_null(finding);
+	cr_expect_str_eq(finding->title, "Answers take 12.0% of App.handle time");
+	cr_expect_eq(finding->severity, SEVERITY_MEDIUM);
+	cr_expect_eq(finding->rule_version, 3);
+	cr_expect_float_eq(finding->confidence, 0.5, 1e-9);
+	cr_expect_eq(finding->recoverable_ns, 600000000);
+	cr_expect_str_eq(finding->scope, "App.handle");
+	cr_expect_eq(finding->evidence_count, 3);
+	cr_expect_str_eq(finding->evidence[0].metric, "ask_pct");
+	cr_expect_str_eq(finding->evidence[0].unit, "pct");
+	cr_expect_float_eq(finding->evidence[0].threshold, 8, 1e-9);
+	cr_expect_str_eq(finding->evidence[1].metric, "n(scope)");
+	cr_assert_eq(finding->location_count, 1);
+	cr_expect_str_eq(finding->locations[0].function, "HTTPConnection.getresponse");
+}
+
+Test(analyze_rules_file, says_what_is_in_it)
+{
+	char what[160];
+
+	ruleset_describe(rules_of(example), what, sizeof what);
+	cr_expect_not_null(strstr(what, "1 of them from the file; 1 thresholds set, 1 built-in rules turned off"), "%s", what);
+}
+
+Test(analyze_rules_file, turns_rules_off_and_thresholds_up)
+{
+	const struct analysis *analysis = requests_judged_by(rules_of(HEAD "disable: [gil.contention]\nset: {io.net_wait.pct: 13}\n"));
+
+	cr_expect_null(finding_of(analysis, "io.net_wait"));
+	cr_expect_null(why_not_evaluated(analysis, "gil.contention"));
+	cr_expect_not_null(finding_of(requests_judged_by(rules_of(HEAD)), "io.net_wait"));
+	cr_expect_eq(requests_judged_by(rules_of(HEAD "extends: none\n"))->finding_count, 0);
+}
+
+Test(analyze_rules_file, is_not_evaluated_without_its_data)
+{
+	const struct analysis *analysis = requests_judged_by(rules_of(RULE_HEAD "    when: gpu.busy_pct > 1\n  - {id: acme.two, title: '', suggestion: '', when: '1 / (cpu.cores - 4) > 1'}\n"
+		"  - {id: acme.three, title: '', suggestion: '', when: 'true', scope: other}\n  - {id: acme.four, title: '', suggestion: '', when: 'true', requires: gpu}\n"));
+
+	cr_expect_str_eq(why_not_evaluated(analysis, "acme.one"), "no GPU data");
+	cr_expect_str_eq(why_not_evaluated(analysis, "acme.two"), "a division by zero");
+	cr_expect_str_eq(why_not_evaluated(analysis, "acme.three"), "no request scope of that name in the trace");
+	cr_expect_str_eq(why_not_evaluated(analysis, "acme.four"), "no GPU data");
+}
+
+Test(analyze_rules_file, may_be_json)
+{
+	cr_assert_not_null(rules_of("{\"schema\": \"inferscope.rules/1\", \"rules\": [{\"id\": \"a.b\", \"title\": \"t\", \"when\": \"true\", \"suggestion\": \"s\"}]}"));
+}
+
+Test(analyze_rules_file, explains_each_value)
+{
+	struct ruleset *rules = rules_of(example);
+	struct error err;
+	struct text text;
+
+	text_init(&text);
+	cr_assert_eq(ruleset_explain(rules, "acme.answers", requests_judged_by(rules), &text, &err), 0);
+	cr_expect_not_null(strstr(text.data, "ask_pct: 12\n"), "%s", text.data);
+	cr_expect_not_null(strstr(text.data, "= 5000000000\n"), "time(scope)");
+	cr_expect_not_null(strstr(text.data, "judgement: fires\n"));
+	text_done(&text);
+	cr_assert_lt(ruleset_explain(rules, "acme.answer", NULL, &text, &err), 0);
+	cr_expect_str_eq(err.hint, "did you mean acme.answers?");
+}
+
+struct refused_row { char text[200], message[96]; };
+
+ParameterizedTestParameters(analyze_rules_file, refuses)
+{
+	static struct refused_row rows[] = {
+		{ "", "rules.yaml: the file is empty" }, { "a: b\n", "rules.yaml:1:1: no such key: \"a\"" }, { "rules: []\n", "rules.yaml:1:1: \"schema\" is missing" },
+		{ "schema: other/1\n", "rules.yaml:1:9: expected inferscope.rules/1" }, { "- a\n", "rules.yaml:1:1: expected \"key: value\"" },
+		{ HEAD HEAD, "rules.yaml:2:1: \"schema\" stands here twice" }, { HEAD "---\na: b\n", "rules.yaml:2:1: one document is expected" },
+		{ HEAD "set: &a {gpu.idle_pct_threshold: 1}\n", "rules.yaml:2:6: anchors and tags are not used here" }, { HEAD "extends: &a default\n", "rules.yaml:2:10: anchors are not used here" },
+		{ HEAD "extends: *a\n", "rules.yaml:2:10: aliases are not used here" }, { HEAD "extends: !!str default\n", "rules.yaml:2:10: tags are not used here" },
+		{ HEAD "set: {<<: 1}\n", "rules.yaml:2:7: merges are not used here" }, { HEAD "set: {[a]: 1}\n", "rules.yaml:2:7: a key is a word" },
+		{ HEAD "set: {gpu.idle_pct: 1}\n", "rules.yaml:2:7: no threshold is called \"gpu.idle_pct\"" }, { HEAD "set: {gpu.idle_pct_threshold: ten}\n", "rules.yaml:2:31: expected a number" },
+		{ HEAD "set: {gpu.idle_pct_threshold: .inf}\n", "rules.yaml:2:31: expected a number" }, { HEAD "disable: [gil.contentio]\n", "rules.yaml:2:11: there is no rule \"gil.contentio\"" },
+		{ HEAD "disable: gil.contention\n", "rules.yaml:2:10: a list of rules is expected here" }, { HEAD "extends: [[[[[[[[[[a]]]]]]]]]]\n", "rules.yaml:2:17: nested too deeply" },
+		{ HEAD "rules: [{id: nodot}]\n", "rules.yaml:2:14: an id has a dot in it" }, { HEAD "rules: [{id: A.b}]\n", "rules.yaml:2:14: an id is made of a-z, 0-9, _ and dots between" },
+		{ RULE_HEAD "    when: no\n", "rules.yaml:6:11: \"no\" may mean two things" }, { RULE_HEAD "    when:\n", "rules.yaml:6:10: a value is missing" }, { RULE_HEAD, "rules.yaml:3:5: \"when\" is missing" },
+		{ RULE_HEAD "    when: cpu.core > 2\n", "rules.yaml:6:11: nothing is called 'cpu.core'" }, { RULE_HEAD "    when: \"true and cpu.cores + 'a' > 2\"\n", "rules.yaml:6:33: expected a number, this is a text" },
+		{ RULE_HEAD "    when: |\n      cpu.cores > 2\n      and cpu.core > 1\n", "rules.yaml:8:11: nothing is called 'cpu.core'" }, { RULE_HEAD "    when: cpu.cores\n", "rules.yaml:6:11: expected true or false, this is a number" },
+		{ RULE_HEAD "    when: n(scope) > 2\n", "rules.yaml:6:13: the rule has no scope: a line \"scope: NAME\" gives it one" }, { RULE_HEAD "    when: count(api) > 1\n    severity: {high: high}\n", "rules.yaml:7:22: nothing is called 'high'" },
+		{ RULE_HEAD "    when: 'true'\n    severity: bad\n", "rules.yaml:7:15: expected info, low, medium, high, or {high: expression, …}" }, { RULE_HEAD "    when: 'true'\n    places: nowhere\n", "rules.yaml:7:13: no such places" },
+		{ RULE_HEAD "    when: 'true'\n    requires: [gpus]\n", "rules.yaml:7:16: no such kind of data" }, { RULE_HEAD "    when: 'true'\n    let: {1a: '1'}\n", "rules.yaml:7:11: a name is made of letters, digits and _" },
+		{ RULE_HEAD "    when: 'true'\n    evidence: {metrics: [cpu.core]}\n", "rules.yaml:7:26: no number is called so" }, { RULE_HEAD "    when: 'true'\n    version: 1.5\n", "rules.yaml:7:14: expected a whole number from 0 to 1000000" },
+		{ RULE_HEAD "    when: 'true'\n  - id: acme.one\n    title: a\n    suggestion: b\n    when: 'true'\n", "rules.yaml:7:9: there is a rule of that id above" },
+		{ HEAD "rules:\n  - id: gil.contention\n    title: a\n    suggestion: b\n    when: 'true'\n", "rules.yaml:3:9: there is a rule of that id built in" },
+		{ HEAD "rules:\n  - id: a.b\n    title: \"x {cpu.cores:.9f}\"\n    suggestion: b\n    when: 'true'\n", "rules.yaml:4:25: after the colon stands .0f to .6f" },
+		{ HEAD "rules:\n  - id: a.b\n    title: \"x {cpu.cores\"\n    suggestion: b\n    when: 'true'\n", "rules.yaml:4:15: this brace is never closed" },
+		{ HEAD "a: [\n", "rules.yaml:3:1: did not find expected node content" }, { HEAD "\"a\\0b\": 1\n", "rules.yaml:2:1: a value holds a NUL byte" },
+	};
+
+	return cr_make_param_array(struct refused_row, rows, sizeof rows / sizeof *rows);
+}
+
+ParameterizedTest(struct refused_row *row, analyze_rules_file, refuses)
+{
+	struct ruleset *rules;
+	struct error err = { 0 };
+
+	cr_assert_lt(ruleset_parse(row->text, strlen(row->text), "rules.yaml", &rules, &err), 0, "taken: %s", row->text);
+	cr_expect_eq(err.code, ERR_RULES);
+	cr_expect(strncmp(err.text, row->message, strlen(row->message)) == 0, "%s", err.text);
+}
+
+Test(analyze_rules_file, shows_the_place)
+{
+	const char *text = RULE_HEAD "    when: \"cpu.cores > 2 and cpu.core > 1\"\n";
+	struct ruleset *rules;
+	struct error err;
+
+	cr_assert_lt(ruleset_parse(text, strlen(text), "rules.yaml", &rules, &err), 0);
+	cr_expect_str_eq(err.place, "    when: \"cpu.cores > 2 and cpu.core > 1\"");
+	cr_expect_str_eq(err.place + err.caret, "cpu.core > 1\"");
+	cr_expect_str_eq(err.hint, "did you mean cpu.cores?");
+}
+
+Test(analyze_rules_file, has_bounds)
+{
+	size_t size = (1 << 20) + 100;
+	char *text = malloc(size + 1);
+	struct ruleset *rules;
+	struct error err;
+
+	memset(text, ' ', size);
+	text[size] = '\0';
+	cr_expect_lt(ruleset_parse(text, size, "long", &rules, &err), 0);
+	memset(text, '[', 1 << 19);
+	cr_expect_lt(ruleset_parse(text, 1 << 19, "deep", &rules, &err), 0);
+	for (size_t i = 1; i + 1 < size; i += 2)
+		memcpy(text + i, "a,", 2);
+	text[0] = '[';
+	cr_expect_lt(ruleset_parse(text, 1 << 20, "wide", &rules, &err), 0);
+	cr_expect_not_null(strstr(err.text, "too many entries"), "%s", err.text);
+	free(text);
+}
