@@ -167,7 +167,7 @@ def small_process(attacher):
 
 def killed_holding(world, python):
     """Attachers that hold threads a thousand times a second for their native frames, SIGKILLed meanwhile: every other one loses its small process first."""
-    dice, kills, holding = random.Random(), 10 if world.quick else 200, 0
+    dice, kills, holding = random.Random(), 10 if world.quick else world.rounds // 5, 0
     with Target(python, TARGET, "--kind", "held", "--pause", "0.002") as target:
         signals, before = ask(target, "blocked", "BLOCKED"), footprint(target.pid)
         for i in range(kills):
