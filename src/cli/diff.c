@@ -102,7 +102,7 @@ static const struct diff_format *format_choose(const struct options *options, st
 	format = diff_format_find(name);
 	if (!format) {
 		fail(err, ERR_OPTION_VALUE, "differences cannot be written as \"%.60s\"", name);
-		fail_hint(err, "give text, md or json");
+		fail_hint(err, "give text, md, html or json");
 	}
 	return format;
 }

@@ -225,7 +225,7 @@ static int write_json_diff(const struct diff_view *view, struct sink *sink, stru
 
 const struct diff_format *diff_format_find(const char *name)
 {
-	static const struct diff_format formats[] = { { "text", write_text_diff }, { "md", write_md_diff }, { "json", write_json_diff } };
+	static const struct diff_format formats[] = { { "text", write_text_diff }, { "md", write_md_diff }, { "html", diff_write_html }, { "json", write_json_diff } };
 	const struct report_format *report = report_format_find(name);
 
 	for (size_t i = 0; report && i < sizeof formats / sizeof *formats; i++)

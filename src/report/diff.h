@@ -1,4 +1,4 @@
-/* The comparison of two captures in words: text and Markdown for people, JSON for programs. */
+/* The comparison of two captures in words: text, Markdown and HTML for people, JSON for programs. */
 #ifndef INFERSCOPE_REPORT_DIFF_H
 #define INFERSCOPE_REPORT_DIFF_H
 
@@ -11,6 +11,7 @@ struct diff_format {
 	const char *name;
 	int (*write)(const struct diff_view *view, struct sink *sink, struct error *err);
 };
+int diff_write_html(const struct diff_view *view, struct sink *sink, struct error *err); /* html_diff.c */
 /* By name, alias or extension of a report's format; NULL when differences have none such. */
 const struct diff_format *diff_format_find(const char *name);
 

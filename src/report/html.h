@@ -9,6 +9,8 @@
 /* The page's style and script: src/report/html/, embedded when the program is built. */
 extern const char HTML_CSS[], HTML_JS[];
 
+/* A page up to the text beside the name in its header, a span that stays open. */
+void html_begin(struct text *out, const char *title);
 /* BYTES cut to COLUMNS and escaped, for text or a quoted attribute. */
 void html_add(struct text *out, const char *bytes, size_t columns, unsigned flags);
 /* A function's name as code, the longer form of a cut one as tooltip. */

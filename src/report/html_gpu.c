@@ -37,7 +37,7 @@ static void add_device(struct text *out, const struct device *device, uint64_t d
 	text_add_string(out, "</div><ul class=\"legend\">");
 	for (size_t cause = 0; cause < GPU_IDLE_CAUSES; cause++)
 		if (device->idle_ns[cause])
-			text_printf(out, "<li title=\"%s\"><span class=\"key %s\" style=\"background-color:%s\"></span>idle, %s<b>%s</b></li>", CAUSES[cause].meaning, CAUSES[cause].pattern, CAUSES[cause].colour, CAUSES[cause].label,
+			text_printf(out, "<li title=\"%s\"><span class=\"key %s\" style=\"background-color:%s\"></span>%s<b>%s</b></li>", CAUSES[cause].meaning, CAUSES[cause].pattern, CAUSES[cause].colour, CAUSES[cause].label,
 				    quantity_ns(device->idle_ns[cause], 0).text);
 	text_add_string(out, "</ul>\n");
 }

@@ -3,6 +3,7 @@
  * it, can I trust it, what shall I do, where exactly. The script (src/report/html/) adds time line and flame graph and makes tables sort.
  */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "config.h"
@@ -71,16 +72,24 @@ static void add_part_style(struct text *out)
 		text_printf(out, ".p-%s{background-color:%s}", PARTS[part].key, PARTS[part].colour);
 }
 
-static void add_head(struct text *out, const struct report *report)
+void html_begin(struct text *out, const char *title)
 {
 	text_add_string(out, "<!DOCTYPE html><!-- InferScope report -->\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
 			"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:\">\n"
 			"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n<title>");
-	html_add(out, report->class_label, 40, NAME_HEAD);
-	text_printf(out, ": process %u, InferScope report</title>\n<style>", report->pid);
+	html_add(out, title, 120, NAME_HEAD);
+	text_add_string(out, "</title>\n<style>");
 	text_add_string(out, HTML_CSS);
 	add_part_style(out);
 	text_add_string(out, "</style></head>\n<body><a class=\"skip\" href=\"#findings\">Skip to findings</a>\n<header class=\"top\"><div><span class=\"brand\"><i aria-hidden=\"true\"><b></b><b></b><b></b></i>InferScope</span>\n<span class=\"soft small\">");
+}
+
+static void add_head(struct text *out, const struct report *report)
+{
+	char title[120];
+
+	snprintf(title, sizeof title, "%s: process %u, InferScope report", report->class_label, report->pid);
+	html_begin(out, title);
 	text_printf(out, "pid %u", report->pid);
 	if (*report->command) {
 		text_add_string(out, " &nbsp;<code title=\"");

@@ -104,7 +104,10 @@ class Page {
 
 	// Into the fragment: a link to this very view.
 	remember() {
-		if (!this.timeline) return;
+		if (!this.timeline) {
+			history.replaceState(null, "", writeFragment({ theme: this.state.theme || "" }) || location.pathname + location.search);
+			return;
+		}
 		const timeline = this.timeline, whole = timeline.from === 0 && timeline.to === this.world.duration;
 		const fragment = writeFragment({
 			t: writeRange(this.selection), v: whole ? "" : writeRange([timeline.from, timeline.to]), q: this.query,
@@ -173,7 +176,7 @@ class Page {
 
 	key(event) {
 		const timeline = this.timeline;
-		if (event.ctrlKey || event.metaKey || event.altKey || !timeline) return;
+		if (event.ctrlKey || event.metaKey || event.altKey || (!timeline && !/^[tT?]$/.test(event.key))) return;
 		if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) && event.target.type !== "checkbox") {
 			if (event.key === "Escape") event.target.blur();
 			return;
@@ -217,7 +220,7 @@ function findingMarkdown(card) {
 
 document.documentElement.classList.add("scripted");
 const page = new Page();
-page.load().catch((error) => {
+if (document.getElementById("model")) page.load().catch((error) => {
 	const words = "The time line and the flame graph cannot be drawn: " + error.message + ". All else is below.";
 	document.getElementById("timeline").replaceChildren(element("h2", {}, "Timeline"), element("p", { className: "soft" }, words));
 	document.getElementById("flame").hidden = true;

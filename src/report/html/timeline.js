@@ -80,7 +80,7 @@ class Timeline {
 		this.height = Math.round(height);
 		this.labels = this.width < 600 ? 78 : LABELS;
 		this.plot = this.width - this.labels;
-		this.scroller.style.height = this.height + "px";
+		this.scroller.style.height = this.height + 2 + "px"; // and its border
 		this.sizer.style.height = this.total + RULER + "px";
 		this.sizer.style.marginTop = -this.height + "px";
 		const ratio = window.devicePixelRatio || 1;
@@ -280,7 +280,7 @@ class Timeline {
 		}
 		const colour = pixelOf(KIND_TINTS[KIND_COPY][row.b % 2]);
 		for (let x = 0; x < this.plot; x++) if (highest[x]) this.putBar(x, x + 1, y, height, highest[x], colour);
-		this.texts.push(["note", band, y + 6, band.fastest >= 0.001 ? "up to " + threeDigits(band.fastest) + " GB/s" : ""]);
+		this.texts.push(["note", band, y + 6, band.fastest >= 0.1 ? "up to " + threeDigits(band.fastest) + " GB/s" : band.fastest ? "up to " + threeDigits(band.fastest * 1000) + " MB/s" : ""]);
 	}
 
 	// Above: who held it, a colour for each thread. Below: how many waited.
