@@ -15,6 +15,7 @@
 #define CALIBRATE_NS 50000000ull
 #define HOLDER_WAIT_NS 5000000000ull /* longer than any deadline is pushed ahead */
 #define HOLDER_POLL_NS 20000000l
+#define SHUTDOWN_NS 5000000000ull
 enum {
 	FIRST_SUBBUFS = 4 * 1024 * 1024 / SUBBUF_BYTES,
 	GIL_TIMEOUT_MS = 5000,
@@ -281,6 +282,20 @@ out:
 	return -1;
 }
 
+static bool hooks_are_off(const struct session *session)
+{
+	return !session->pool.page || __atomic_load_n(&session->pool.page->arm, __ATOMIC_ACQUIRE) == ARM_DISARMED;
+}
+
+/* An interpreter that shuts down lets nobody take the GIL, and takes its hooks along: seen to it, rather than called not clean. */
+static void shutdown_wait(const struct session *session)
+{
+	uint64_t until_ns = clock_monotonic_ns() + SHUTDOWN_NS;
+
+	while (!hooks_are_off(session) && target_alive(session->target) && clock_monotonic_ns() < until_ns)
+		nanosleep(&(struct timespec){ 0, HOLDER_POLL_NS }, NULL);
+}
+
 /* Hooks off: asked for by the flag at once, then in order. */
 static int session_disarm(struct session *session, struct error *err)
 {
@@ -296,8 +311,10 @@ static int session_disarm(struct session *session, struct error *err)
 		if (result < 0 && (err->code == ERR_TIMEOUT || err->code == ERR_NO_THREAD))
 			break; /* it is on its way in there, and a second one would wait behind it; or it was tried for long */
 	}
-	if (result == 0)
+	if (result == 0) {
 		session->armed = false;
+		shutdown_wait(session);
+	}
 	return result;
 }
 
@@ -305,15 +322,16 @@ static int session_disarm(struct session *session, struct error *err)
 static bool clean_check(struct session *session, struct session_receipt *receipt)
 {
 	struct residue after;
-	uint32_t arm = session->pool.page ? __atomic_load_n(&session->pool.page->arm, __ATOMIC_ACQUIRE) : (uint32_t)ARM_DISARMED;
 
 	if (!residue_read(session->procfs, session->facts->pid, &after))
 		return true; /* it ended */
 	receipt->fds_after = after.fds;
 	receipt->threads_after = after.threads;
 	receipt->mappings_after = after.mappings;
-	if (session->armed || arm != ARM_DISARMED)
+	if (session->armed)
 		snprintf(receipt->not_clean, sizeof receipt->not_clean, "its hooks were not confirmed to be off");
+	else if (!hooks_are_off(session))
+		snprintf(receipt->not_clean, sizeof receipt->not_clean, "its interpreter is shutting down, with our hooks in it");
 	else if (after.descriptors > session->before.descriptors)
 		snprintf(receipt->not_clean, sizeof receipt->not_clean, "%u descriptors of ours are still open in it", after.descriptors);
 	else if (after.lanes_addr)

@@ -45,6 +45,20 @@ def ends_hooked(world, python):
             attach.expect(0, 30)
 
 
+def ends_slowly(world, python):
+    """Left while its interpreter shuts down, which lets nobody take the GIL: in order, once it has ended."""
+    path = world.path("slow.py")
+    with open(path, "w") as f:
+        f.write("import os, sys, time\nclass Slow:\n    def __del__(self, sleep=time.sleep): sleep(2.5)\nkeep = Slow()\nprint('READY', os.getpid(), flush=True)\nsys.stdin.readline()\n")
+    with Target(python, path, cwd=world.folder) as target:
+        attach = world.attach(target.pid, "-d", "1500ms")
+        harness.settle(target.pid, attach)
+        target.go()
+        attach.expect(0, 40)
+        status, _ = target.finish(30)
+        require(status == 0 and not target.errors(), "the target ended with %s: %s" % (harness.status_text(status), target.errors()))
+
+
 def gil_held(world, python):
     """The GIL stays in one C call: given up in time, and nothing is armed when it is free again."""
     with Target(python, TARGET, "--kind", "gil") as target:
