@@ -313,16 +313,26 @@ class Timeline {
 		this.texts.push(["note", band, y + 12, "waiters, up to " + Math.ceil(most)]);
 	}
 
+	// The slices of ROW that are in view, or blocks of them where there are many to a pixel: where they begin and end, how much of that they fill.
+	eachPart(row, visit) {
+		const first = row.find(this.from), last = firstAfter(row.starts, row.count, this.to);
+		let level = -1;
+		for (let many = last - first; many > this.plot * 6 && level + 1 < row.mips.length; many /= MIP) level++;
+		if (level < 0) {
+			for (let i = first; i < last; i++) visit(row.starts[i], row.ends[i], row.ends[i] - row.starts[i]);
+			return;
+		}
+		const mip = row.mips[level];
+		for (let i = firstAfter(mip.ends, mip.count, this.from); i < mip.count && mip.starts[i] < this.to; i++) visit(mip.starts[i], mip.ends[i], mip.filled[i]);
+	}
+
 	// How busy the device was, over the width of each pixel.
 	paintBusy(band, y) {
 		const scale = this.plot / (this.to - this.from), busy = new Float32Array(this.plot);
-		for (const row of band.streams) {
-			const last = firstAfter(row.starts, row.count, this.to);
-			for (let i = row.find(this.from); i < last; i++) {
-				const x0 = Math.max(0, (row.starts[i] - this.from) * scale), x1 = Math.min(this.plot, (row.ends[i] - this.from) * scale);
-				for (let x = Math.floor(x0); x < x1; x++) busy[x] += Math.min(x1, x + 1) - Math.max(x0, x);
-			}
-		}
+		for (const row of band.streams) this.eachPart(row, (start, end, filled) => {
+			const x0 = Math.max(0, (start - this.from) * scale), x1 = Math.min(this.plot, (end - this.from) * scale), share = filled / Math.max(1, end - start);
+			for (let x = Math.floor(x0); x < x1; x++) busy[x] += share * (Math.min(x1, x + 1) - Math.max(x0, x));
+		});
 		let sum = 0;
 		for (let x = 0; x < this.plot; x++) {
 			sum += Math.min(1, busy[x]);

@@ -172,6 +172,12 @@ const tests = {
 		const rows = get("slowVersusTypical")(made, stats);
 		assert.ok(rows.some((row) => row.more > 0));
 	},
+	"pixels mix by their parts"() {
+		const mix = get("mixPixels"), pixel = get("pixelOf");
+		assert.equal(mix(pixel("#102030"), pixel("#f0e0d0"), 0), pixel("#102030"));
+		assert.equal(mix(pixel("#102030"), pixel("#f0e0d0"), 1), pixel("#f0e0d0"));
+		assert.equal(mix(pixel("#000000"), pixel("#fefefe"), 0.5), pixel("#7f7f7f"));
+	},
 	"the bands show each row once and no two at the same place"() {
 		const made = world(), { bands, height } = get("makeBands")(made, new Set());
 		let y = 0;
