@@ -4,8 +4,8 @@ TESTS += tests/unit/test_session
 endif
 tests_unit_test_session_SOURCES = tests/unit/test_session_drain.c tests/unit/test_session_spool.c tests/unit/test_session_observe.c
 tests_unit_test_session_CFLAGS = $(UNIT_CFLAGS)
-tests_unit_test_session_LDADD = libsession.a libtrace.a libbase.a $(CRITERION_LIBS) $(ZSTD_LIBS) $(ZLIB_LIBS)
-tests_unit_test_session_SOURCES += tests/unit/test_session_nvml.c tests/unit/test_session_tally.c
+tests_unit_test_session_LDADD = libsession.a libunwinding.a libtrace.a libbase.a $(CRITERION_LIBS) $(ZSTD_LIBS) $(ZLIB_LIBS) $(NATIVE_LIBS)
+tests_unit_test_session_SOURCES += tests/unit/test_session_gpu.c tests/unit/test_session_nvml.c tests/unit/test_session_tally.c
 tests_unit_test_session_CPPFLAGS = $(AM_CPPFLAGS) -DFAKE_NVML='"$(abs_builddir)/tests/unit/fake_nvml.so"'
 check_DATA += tests/unit/fake_nvml.so
 EXTRA_DIST += tests/unit/fake_nvml.c
