@@ -36,11 +36,21 @@ class Browser:
         os.close(to_child)
         os.close(from_child)
         self.buffer, self.number, self.session, self.messages, self.requests = b"", 0, None, [], []
-        target = next(t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page")
+        target = self._first_page()
         self.session = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(domain + ".enable")
         self.resize(width, height)
+
+    def _first_page(self):
+        """It comes a while after the browser answers."""
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline:
+            for target in self.call("Target.getTargets", timeout=120)["targetInfos"]:
+                if target["type"] == "page":
+                    return target
+            time.sleep(0.1)
+        raise BrowserError("the browser opens no page")
 
     def close(self):
         try:
