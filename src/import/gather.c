@@ -460,7 +460,7 @@ static void put_names(struct gather *gather, struct lane *lane, uint32_t process
 	}
 }
 
-/* Process, threads, names and the window, for each process. */
+/* Process, names and the window, for each process. */
 static void put_process(struct gather *gather, uint32_t index)
 {
 	const struct process *process = &gather->processes.items[index];
@@ -471,11 +471,25 @@ static void put_process(struct gather *gather, uint32_t index)
 	lane_begin(gather, &lane, index, 0, LANE_META);
 	event_add(&lane.events, at, EVENT_PROCESS, (uint32_t)process->pid, 0, (uint32_t)0, (uint64_t)0, name, name, "");
 	event_add(&lane.events, at, EVENT_WINDOW_ON, 0, 0, (uint32_t)WINDOW_ARM);
-	for (size_t i = 0; i < gather->threads.count; i++)
-		if (gather->threads.items[i].process == index)
-			event_add(&lane.events, at, EVENT_THREAD, (uint32_t)gather->threads.items[i].tid, 0, (uint64_t)0, string_of(gather, gather->threads.items[i].name));
 	put_names(gather, &lane, index, at);
 	event_add(&lane.events, ticks_of(gather->last_ns), EVENT_WINDOW_OFF, 0, 0, (uint32_t)WINDOW_ARM);
+	lane_end(gather, &lane);
+}
+
+/* After their lanes: only a thread that is known gets a name. */
+static void put_thread_names(struct gather *gather, uint32_t index)
+{
+	uint64_t at = ticks_of(gather->first_ns);
+	struct lane lane;
+
+	lane_begin(gather, &lane, index, 0, LANE_META);
+	for (size_t i = 0; i < gather->threads.count; i++) {
+		const struct thread *thread = &gather->threads.items[i];
+
+		if (thread->process == index && thread->name)
+			event_add(&lane.events, at, EVENT_THREAD, (uint32_t)thread->tid, 0, (uint64_t)0, string_of(gather, thread->name));
+		lane_keep_small(gather, &lane);
+	}
 	lane_end(gather, &lane);
 }
 
@@ -519,6 +533,8 @@ int gather_finish(struct gather *gather, const char *broken, struct error *err)
 		put_process(gather, i);
 	for (size_t i = 0; i < gather->threads.count; i++)
 		put_thread(gather, &gather->threads.items[i]);
+	for (uint32_t i = 0; i < gather->processes.count; i++)
+		put_thread_names(gather, i);
 	for (size_t i = 0; i < gather->streams.count; i++)
 		lane_flush(gather, &gather->streams.items[i]->lane);
 	put_captures(gather, broken);

@@ -10,6 +10,7 @@
 
 #include "import/chrome.h"
 #include "import/event_json.h"
+#include "import/nsys.h"
 
 static const struct {
 	const char *format;
@@ -185,19 +186,41 @@ static int keep_pipe(int from, struct error *err)
 	return to;
 }
 
+/* SQLite wants a name: what came through a pipe has none. */
+static int import_nsys(const char *path, bool standard_in, struct trace **out, struct error *err)
+{
+	char own_path[64];
+	int to, result = -1;
+
+	if (standard_in)
+		return fail(err, ERR_TRACE_FOREIGN, "stdin: a database can only be read from a file");
+	to = open_unnamed(err);
+	if (to >= 0 && nsys_convert(path, to, err) == 0) {
+		snprintf(own_path, sizeof own_path, "/proc/self/fd/%d", to);
+		result = trace_open(own_path, out, err);
+	}
+	if (to >= 0)
+		close(to);
+	return result;
+}
+
 int import_open(const char *path, struct trace **out, struct error *err)
 {
 	bool standard_in = strcmp(path, "-") == 0;
 	int fd = standard_in ? keep_pipe(STDIN_FILENO, err) : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY), result;
-	unsigned char head[2];
+	unsigned char head[sizeof NSYS_MAGIC] = { 0 };
 	char own_path[64];
 	const char *name = standard_in ? "stdin" : path;
 
 	if (fd < 0)
 		return standard_in ? -1 : fail(err, ERR_TRACE_OPEN, "cannot read %s: %s", path, strerror(errno));
 	snprintf(own_path, sizeof own_path, "/proc/self/fd/%d", fd);
-	/* JSON, a byte order mark before it, or gzip; whatever else it is, the trace reader tells. */
-	if (pread(fd, head, sizeof head, 0) == (ssize_t)sizeof head && ((head[0] && strchr("{[ \t\r\n", head[0])) || memcmp(head, "\x1f\x8b", 2) == 0 || memcmp(head, "\xef\xbb", 2) == 0))
+	/* SQLite, JSON, a byte order mark before it, or gzip; whatever else it is, the trace reader tells. */
+	if (pread(fd, head, sizeof head, 0) < 2)
+		head[0] = '\0';
+	if (memcmp(head, NSYS_MAGIC, sizeof head) == 0)
+		result = import_nsys(path, standard_in, out, err);
+	else if ((head[0] && strchr("{[ \t\r\n", head[0])) || memcmp(head, "\x1f\x8b", 2) == 0 || memcmp(head, "\xef\xbb", 2) == 0)
 		result = import_document(input_open(fd), name, out, err);
 	else
 		result = trace_open(standard_in ? own_path : path, out, err);

@@ -1,6 +1,6 @@
 /*
  * Traces of other tools, told by their content and turned into ours: Chrome's trace event format (torch.profiler's Kineto, viztracer and others) and event
- * JSON, both also gzipped. A document that breaks off gives what came before, and says where it broke.
+ * JSON, both also gzipped, and SQLite databases that nsys exports. A document that breaks off gives what came before, and says where it broke.
  */
 #ifndef INFERSCOPE_IMPORT_IMPORT_H
 #define INFERSCOPE_IMPORT_IMPORT_H

@@ -5,4 +5,5 @@ libimport_a_SOURCES = \
 	src/import/gather.c src/import/gather.h \
 	src/import/import.c src/import/import.h \
 	src/import/input.c src/import/input.h \
-	src/import/json.c src/import/json.h
+	src/import/json.c src/import/json.h \
+	src/import/nsys.c src/import/nsys.h

@@ -10,3 +10,5 @@ dist_noinst_SCRIPTS += tests/golden/import.test
 EXTRA_DIST += tests/golden/import
 TESTS += tests/golden/diff.test
 dist_noinst_SCRIPTS += tests/golden/diff.test
+TESTS += tests/golden/nsys.test
+dist_noinst_SCRIPTS += tests/golden/nsys.test

@@ -156,7 +156,7 @@ Test(import, a_chrome_trace_with_calls_and_kernels)
 		"{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"gemm\",\"pid\":0,\"tid\":3,\"ts\":120,\"dur\":20.25,\"args\":{\"device\":1,\"stream\":3,\"correlation\":7,\"grid\":[4,5,6],\"block\":[32,1,1]}},"
 		"{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":\"Memcpy DtoH (Device -> Pinned)\",\"pid\":0,\"tid\":3,\"ts\":141,\"dur\":1,\"args\":{\"device\":1,\"stream\":3,\"correlation\":8,\"bytes\":64}},"
 		"{\"ph\":\"X\",\"cat\":\"Trace\",\"name\":\"all\",\"pid\":\"Spans\",\"tid\":\"x\",\"ts\":0,\"dur\":1000}]}";
-	static const char *const parts[] = { "process", "thread", "main", "code", "handle", "c_function", "cudaLaunchKernel", "enter", "c_enter", "c_leave", "leave" };
+	static const char *const parts[] = { "process", "code", "handle", "c_function", "cudaLaunchKernel", "enter", "c_enter", "c_leave", "leave", "thread", "main" };
 	struct error err;
 	char *dump = imported(document, &err);
 
