@@ -21,6 +21,7 @@ enum {
 	PAGE = 4096, STACK_BYTES_MAX = 65528, RATE_MAX = 10000,
 	THREADS_MAX = 1 << 16,
 	READ_MS = 50,       /* so often the rings are read, at worst */
+	RING_MAX = 1 << 19,
 	SAMPLES_MIN = 2,    /* that a ring must hold; less is no use */
 	SAMPLES_PER_PERIOD = 8,
 	TOLD = 16,
@@ -173,12 +174,12 @@ static size_t sample_size(const struct perf *perf)
 	return 8 + 32 + 17 * 8 + 16 + perf->stack_bytes;
 }
 
-/* Room for what comes between two reads, twice. */
+/* Room for what comes between two reads; not much, because every thread has a ring. */
 static size_t wanted_ring(const struct perf *perf)
 {
-	size_t wanted = (perf->rate_hz * READ_MS / 1000 + 1) * 2 * sample_size(perf), size = PAGE;
+	size_t wanted = (perf->rate_hz * READ_MS / 1000 + 1) * sample_size(perf), least = SAMPLES_MIN * sample_size(perf), size = PAGE;
 
-	while (size < wanted)
+	while (size < wanted && (size < RING_MAX || size < least))
 		size *= 2;
 	return size;
 }

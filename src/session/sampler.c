@@ -19,7 +19,9 @@
 enum {
 	STOP_WAIT_MS = 250, CLOSE_WAIT_MS = 10000,
 	COST_PART_MOST = 20 /* a look may take a twentieth of the time between two */, COST_PART_FAST = 4, FAST_HZ = 500,
-	SAMPLER_PRIORITY = -10, PERF_STACK_BYTES = 16384, PERF_STACK_BYTES_FAST = 8192, PERF_RATE_LEAST = 10, LOAD_HIGH = 50,
+	SAMPLER_PRIORITY = -10,
+	PERF_STACK_BYTES = 32768, /* numpy's calls take more than 16 KiB; what lies further out is read later, when it may have changed */
+	PERF_RATE_LEAST = 10, LOAD_HIGH = 50,
 };
 
 struct worker {
@@ -83,12 +85,6 @@ static uint64_t jitter(struct sampler *sampler, uint64_t interval_ns)
 static bool is_fast(const struct sampler *sampler)
 {
 	return sampler->settings.rate_hz >= FAST_HZ;
-}
-
-/* Of each sample; what lies further out is read from the process. */
-static uint32_t stack_bytes(const struct sampler *sampler)
-{
-	return is_fast(sampler) ? PERF_STACK_BYTES_FAST : PERF_STACK_BYTES;
 }
 
 /* Who asks for many looks wants to pay for them. */
@@ -232,7 +228,7 @@ static void begin_holding(struct sampler *sampler)
 /* How much of a thread's time samples may take, and what one takes. */
 static void begin_perf(struct sampler *sampler)
 {
-	uint64_t cost_ns = sampler->perf ? perf_cost_ns(stack_bytes(sampler), !is_fast(sampler)) : 0, most_hz;
+	uint64_t cost_ns = sampler->perf ? perf_cost_ns(PERF_STACK_BYTES, !is_fast(sampler)) : 0, most_hz;
 
 	pthread_mutex_lock(&sampler->lock);
 	sampler->totals.perf_cost_ns = cost_ns;
@@ -355,7 +351,7 @@ static void choose_ways(struct sampler *sampler)
 	if (settings->native == NATIVE_NONE)
 		return;
 	if (settings->native != NATIVE_HOLD) {
-		ways->perf = perf_possible(sampler->facts->pid, &err) == 0 && perf_open(settings->rate_hz, stack_bytes(sampler), !is_fast(sampler), &sampler->perf, &err) == 0;
+		ways->perf = perf_possible(sampler->facts->pid, &err) == 0 && perf_open(settings->rate_hz, PERF_STACK_BYTES, !is_fast(sampler), &sampler->perf, &err) == 0;
 		if (!ways->perf)
 			snprintf(ways->why_not_perf, sizeof ways->why_not_perf, "%.200s", err.text);
 	}
