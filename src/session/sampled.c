@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+enum { LOST_PART = 100 /* one in so many is no news */ };
+
 static void counter(struct session *session, uint64_t ticks, const char *name, uint64_t value)
 {
 	event_add(&session->events, ticks, EVENT_COUNTER, 0, 0, name, (int64_t)(value > INT64_MAX ? INT64_MAX : value));
@@ -102,4 +104,21 @@ void sampled_rows(struct session *session, uint64_t ticks)
 	capture_add(&session->events, ticks, "rate_hz", "%.0f", totals.ways.perf ? (double)totals.perf_rate_hz : 1e9 / (double)totals.every_ns);
 	if (totals.ways.perf)
 		capture_add(&session->events, ticks, "rate_hz.blocked", "%.0f", 1e9 / (double)totals.every_ns);
+}
+
+void sampled_warnings(struct session *session)
+{
+	struct sampler_totals totals = sampler_totals(session->sampler);
+	unsigned long long perf_lost = totals.perf.lost;
+
+	if (1200000000ull / session->options->rate_hz < totals.every_ns)
+		session_warn(session, "looks at all threads were lowered to %.0f per second: one takes too long for more", 1e9 / (double)totals.every_ns);
+	if (totals.ways.perf && totals.perf_rate_hz < session->options->rate_hz)
+		session_warn(session, "samples of running threads were lowered to %u per second: more would cost more than --max-overhead allows, or come faster than they can be named", totals.perf_rate_hz);
+	if (perf_lost * LOST_PART > totals.perf.samples)
+		session_warn(session, "%llu samples by perf_event were lost: inferscope got no CPU in time", perf_lost);
+	if (totals.sights_lost)
+		session_warn(session, "%llu samples were lost: naming them took too long", (unsigned long long)totals.sights_lost);
+	if (totals.perf.refused)
+		session_warn(session, "%u threads were not sampled by perf_event, but by the next way: %s", totals.perf.refused, totals.perf.why);
 }

@@ -376,8 +376,8 @@ static void closing_warnings(struct session *session, const struct session_recei
 		session_warn(session, "the process ended while it was measured");
 	if (session->end == END_TARGET_EXECED)
 		session_warn(session, "the process replaced itself with another program (exec) while it was measured");
-	if (session->sampler && 1200000000ull / session->options->rate_hz < sampler_totals(session->sampler).every_ns)
-		session_warn(session, "samples were lowered to %.0f per second: one look at all threads takes too long for more", 1e9 / (double)sampler_totals(session->sampler).every_ns);
+	if (session->sampler)
+		sampled_warnings(session);
 	if (receipt->lost)
 		session_warn(session, "%llu events were overwritten before they could be read; raise --trace-size-mb, or lower --max-overhead", (unsigned long long)receipt->lost);
 	if (spool_dropped_events(session->spool))

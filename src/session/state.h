@@ -73,6 +73,8 @@ void session_counters(struct session *session, uint64_t ticks);
 /* The same of the sampler; and how it worked, as CAPTURE events. */
 void sampled_counters(struct session *session, uint64_t ticks);
 void sampled_rows(struct session *session, uint64_t ticks);
+/* What went wrong with them. */
+void sampled_warnings(struct session *session);
 /* Moves the dead man's deadline. */
 void session_push_deadline(struct session *session, uint64_t ahead_ns);
 /* Cost of the hooks over CPU time of the process since the session began, ppm. */
