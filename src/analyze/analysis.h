@@ -50,7 +50,7 @@ struct finding_report {
 	double recoverable_pct;  /* of the capture */
 	double throughput_pct;   /* at most so much more could be done in the same time if the cause vanished; an upper bound */
 	const char *scope;       /* of rules about requests, else "" */
-	bool general;            /* it measures an effect; others name causes */
+	uint8_t general;         /* above 0: it measures an effect; others name causes */
 	size_t evidence_count, location_count;
 	const struct evidence *evidence;
 	const struct location *locations;

@@ -363,7 +363,7 @@ static const char *judge_scopes(struct judge *judge)
 /* A rule that names a cause says more than one that only measures the effect: it goes first while it explains two fifths of it. */
 static double weight(const struct finding_report *finding)
 {
-	return (double)finding->recoverable_ns * (finding->general ? 0.4 : 1);
+	return (double)finding->recoverable_ns * pow(0.4, finding->general);
 }
 
 static int compare_findings(const void *left, const void *right)

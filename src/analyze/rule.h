@@ -36,7 +36,7 @@ struct rule_source {
 	uint32_t version, top_stacks;
 	enum rule_frees frees;
 	bool about_data;       /* of the measurement itself: holds however short it was */
-	bool general;          /* rules that name a cause go before it, unless they explain much less */
+	uint8_t general;       /* 1: it measures an effect, and rules that name a cause go before it, unless they explain much less; 2: so do those of 1 */
 };
 
 struct title_part { const char *literal; bool has_value; struct expression value; uint8_t decimals; };
@@ -53,7 +53,8 @@ struct rule {
 	const struct place *places[RULE_PLACES];
 	uint32_t top_stacks;
 	enum rule_frees frees;
-	bool about_data, general, own, disabled; /* OWN: the user's */
+	uint8_t general;
+	bool about_data, own, disabled; /* OWN: the user's */
 };
 
 struct rule_parameter { const char *name; double value; const char *meaning; };

@@ -133,6 +133,12 @@ static void decide_balanced(struct analysis_private *p, double compute)
 			compute, of_demand(p, THREAD_LOCK_WAIT), of_demand(p, THREAD_IO_WAIT), of_demand(p, THREAD_GPU_WAIT)));
 }
 
+/* Per cent of the time with demand in which the device waited for the host. NAN when no launches tell. */
+static double host_caused(const struct analysis_private *p)
+{
+	return metric_value(p, METRIC_gpu_idle_late_pct) + metric_value(p, METRIC_gpu_idle_sync_pct);
+}
+
 /* With GPU data, in the order of docs/metrics.md. False: they do not decide. */
 static bool decide_by_gpu(struct analysis_private *p)
 {
@@ -147,7 +153,7 @@ static bool decide_by_gpu(struct analysis_private *p)
 			analysis_printf(p, "Transfer-bound: for %.0f %% of the time with work the device copies and computes nothing", copies));
 		return true;
 	}
-	if (busy >= p->parameters[PARAMETER_GPU_BUSY] || kernels > ratio * p->load.cpu_ns) {
+	if (busy >= p->parameters[PARAMETER_GPU_BUSY] || (kernels > ratio * p->load.cpu_ns && !(host_caused(p) > p->parameters[PARAMETER_GPU_RATIO_IDLE]))) {
 		double by_busy = margin(busy, p->parameters[PARAMETER_GPU_BUSY], 15), by_ratio = margin(kernels, ratio * p->load.cpu_ns, ratio * p->load.cpu_ns + 1);
 
 		decide(p, VERDICT_GPU_BOUND, busy >= p->parameters[PARAMETER_GPU_BUSY] ? "gpu_busy" : "gpu_over_cpu", scaled(p, by_busy > by_ratio ? by_busy : by_ratio),
