@@ -5,3 +5,4 @@ EXTRA_DIST += contrib/demo/embed_server.py contrib/demo/transformer.py contrib/d
 e2e-demo: all
 	$(srcdir)/contrib/demo/e2e $(abs_top_builddir)/inferscope $(abs_top_builddir)/e2e-demo
 .PHONY: e2e-demo
+include contrib/python/local.mk

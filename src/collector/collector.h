@@ -169,6 +169,8 @@ void seed_lane(struct lane *lane, char *frame, uint64_t now);
 
 /* The tid of a thread state's thread; 0 = cannot be told. */
 uint32_t thread_tid(char *tstate, uint64_t pthread);
+/* The tid of a pthread_t, as up to 3.10 a thread state knows no more; its thread may have ended. 0 = cannot be told. */
+uint32_t pthread_tid(uint64_t pthread);
 
 /* The lane of this thread in this window, with its stack known from FRAME outwards; NULL when there is none to be had. */
 struct lane *lane_enter_window(char *frame, uint64_t now);
@@ -209,6 +211,10 @@ static inline void c_call_ends(struct lane *lane, uint64_t now, struct code *cod
 	code->calls++;
 	lane_pop(lane, now, code->ref, EVENT_C_LEAVE, raised ? EVENT_FLAG_EXCEPTION : 0);
 }
+
+/* scopes.c: what the program says of itself; both under the GIL, armed */
+void scopes_begin(uint64_t now);
+void scopes_end(void);
 
 /* skip.c */
 bool skip_matches(const struct page *page, const char *name, const char *qualname, const char *file);

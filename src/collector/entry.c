@@ -245,6 +245,7 @@ static void arm_with_gil(struct page *page)
 	__atomic_store_n(&page->state, COLLECTOR_COLLECTING, __ATOMIC_RELEASE);
 	__atomic_store_n(&the.armed, true, __ATOMIC_SEQ_CST);
 	window_open(ticks_now(), WINDOW_ARM);
+	scopes_begin(ticks_now());
 	page->arm_ns = monotonic_ns() - begin;
 }
 
@@ -271,6 +272,7 @@ static void disarm(void)
 	if (!gil_take(&gil))
 		return; /* what hooks there are find nothing to write to, and the process ends */
 	window_close(ticks_now(), WINDOW_ARM);
+	scopes_end();
 	the.hooks->remove();
 	__atomic_store_n(&page->state, COLLECTOR_FINALIZED, __ATOMIC_RELEASE);
 	__atomic_store_n(&page->arm, ARM_DISARMED, __ATOMIC_RELEASE);

@@ -75,8 +75,8 @@ struct lane *lane_enter_window(char *frame, uint64_t now)
 	return lane;
 }
 
-/* Up to 3.10 a thread state knows its pthread_t only. That memory may be gone with its thread, so the kernel reads it for us. */
-static uint32_t tid_of(uint64_t pthread)
+/* That memory may be gone with its thread, so the kernel reads it for us. */
+uint32_t pthread_tid(uint64_t pthread)
 {
 	uint32_t offset = the.settings.thread_tid_offset, tid = 0;
 	int memory;
@@ -96,7 +96,7 @@ uint32_t thread_tid(char *tstate, uint64_t pthread)
 {
 	int offset = the.python.layout->tstate_native_id;
 
-	return offset >= 0 ? (uint32_t)(uint64_t)at_pointer(tstate, offset) : tid_of(pthread);
+	return offset >= 0 ? (uint32_t)(uint64_t)at_pointer(tstate, offset) : pthread_tid(pthread);
 }
 
 void seed_all(uint64_t now)

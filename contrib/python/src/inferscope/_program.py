@@ -1,0 +1,67 @@
+"""The packaged program `inferscope`: where it is, how to call it, what its failures are."""
+import json
+import os
+import subprocess
+import sys
+
+
+class InferScopeError(RuntimeError):
+    """A call of the program failed. `code` is a row of docs/errors.md, `hint` says what to do, `status` is the exit status."""
+
+    def __init__(self, message, code="E_INTERNAL", hint="", status=None):
+        super().__init__(message + ("\n  " + hint if hint else ""))
+        self.code, self.hint, self.status = code, hint, status
+
+
+def program():
+    """Path of the program: INFERSCOPE_PROGRAM, or the one in this package."""
+    path = os.environ.get("INFERSCOPE_PROGRAM") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "_bin", "inferscope")
+    if not os.access(path, os.X_OK):
+        raise InferScopeError("there is no program at %s" % path, hint="install the wheel that contrib/python/build makes")
+    return path
+
+
+def environment():
+    """Ours without INFERSCOPE_ENABLED, which is the program's own business."""
+    return {key: value for key, value in os.environ.items() if key != "INFERSCOPE_ENABLED"}
+
+
+def error_of(text, status):
+    """The failure that the program told on stderr with --error-format json."""
+    for line in reversed(text.splitlines()):
+        try:
+            error = json.loads(line)
+            return InferScopeError(error["message"], error["code"], error["hint"], status)
+        except (ValueError, KeyError, TypeError):
+            continue
+    return InferScopeError("inferscope ended with %s: %s" % (status, text.strip()[-500:]), status=status)
+
+
+def call(*words, input=None, timeout=None):
+    """Output of the program, as bytes. Raises InferScopeError."""
+    done = subprocess.run([program(), *map(str, words), "--error-format", "json"], input=input, stdin=None if input is not None else subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, env=environment(), timeout=timeout)
+    if done.returncode:
+        raise error_of(done.stderr.decode("utf-8", "replace"), done.returncode)
+    return done.stdout
+
+
+def option_words(options):
+    """max_overhead="5%", native=True → --max-overhead 5% --native."""
+    words = []
+    for name, value in options.items():
+        word = "--" + name.replace("_", "-")
+        if value is True:
+            words.append(word)
+        elif value is not None and value is not False:
+            words += [word, str(value)]
+    return words
+
+
+def main():
+    """`inferscope …` as a command of this environment."""
+    try:
+        path = program()
+    except InferScopeError as error:
+        sys.exit("inferscope: %s" % error)
+    os.execv(path, [path] + sys.argv[1:])

@@ -1,0 +1,188 @@
+"""What programs call: scope(), mark_event(), attach(), analyze(), TraceReader."""
+import functools
+import html
+import inspect
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+from . import _native
+from ._program import InferScopeError, call, environment, error_of, option_words, program
+
+METADATA_BYTES = 1000
+
+
+def _encode(metadata):
+    """JSON of at most METADATA_BYTES; what JSON does not know is its repr()."""
+    text = json.dumps(metadata, default=repr, separators=(",", ":"))
+    return text if len(text) <= METADATA_BYTES else json.dumps({"cut": text[:METADATA_BYTES - 100]}, separators=(",", ":"))[:METADATA_BYTES + 200]
+
+
+def _decorate(one, function):
+    """FUNCTION inside a scope of its own per call; coroutines and generators from their first step to their end."""
+    make = functools.partial(_native.scope, one.name, one.metadata)
+    if inspect.iscoroutinefunction(function):
+        @functools.wraps(function)
+        async def wrapper(*args, **kwargs):
+            with make():
+                return await function(*args, **kwargs)
+    elif inspect.isasyncgenfunction(function):
+        @functools.wraps(function)
+        async def wrapper(*args, **kwargs):
+            with make():
+                async for item in function(*args, **kwargs):
+                    yield item
+    elif inspect.isgeneratorfunction(function):
+        @functools.wraps(function)
+        def wrapper(*args, **kwargs):
+            with make():
+                return (yield from function(*args, **kwargs))
+    else:
+        @functools.wraps(function)
+        def wrapper(*args, **kwargs):
+            with make():
+                return function(*args, **kwargs)
+    return wrapper
+
+
+class _no_scope:
+    """INFERSCOPE_ENABLED=0: scope() that does nothing."""
+
+    __slots__ = ("name", "metadata")
+
+    def __new__(cls, name, metadata=None):
+        if callable(name):
+            return name
+        self = object.__new__(cls)
+        self.name, self.metadata = name, None
+        return self
+
+    def __call__(self, function):
+        return function
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        return None
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *exception):
+        return None
+
+
+def _no_mark(name, metadata=None):
+    """INFERSCOPE_ENABLED=0: mark_event() that does nothing."""
+
+
+_native.set_helpers(_decorate, _encode)
+if os.environ.get("INFERSCOPE_ENABLED", "1").strip().lower() in ("0", "no", "false", "off"):
+    scope, mark_event = _no_scope, _no_mark
+else:
+    scope, mark_event = _native.scope, _native.mark_event
+
+
+def is_attached():
+    """True while InferScope measures this process with hooks."""
+    return _native.attached()
+
+
+class Report(dict):
+    """A report, as `inferscope -f json` writes it (docs/report.md). `trace` is the file it was made of, or None; in Jupyter it shows itself as HTML."""
+
+    def __init__(self, document, trace=None, page=None):
+        super().__init__(document)
+        self.trace, self._page = trace, page
+
+    def to_html(self):
+        """The report as one HTML page."""
+        if self._page is None:
+            if not self.trace:
+                raise InferScopeError("this report was made without keeping its trace", hint="give trace=PATH")
+            self._page = call("analyze", self.trace, "-f", "html", "-o", "-").decode()
+        return self._page
+
+    def _repr_html_(self):
+        return '<iframe srcdoc="%s" style="width:100%%;height:720px;border:0" sandbox="allow-scripts"></iframe>' % html.escape(self.to_html(), quote=True)
+
+
+def analyze(trace, **options):
+    """The report of a kept trace (or a Chrome trace, or event JSON) as a dict. Options are those of `inferscope analyze`: parameter="name=1", top=20."""
+    return Report(json.loads(call("analyze", trace, "-f", "json", "-o", "-", *option_words(options))), trace=os.fspath(trace))
+
+
+def attach(pid, duration=30, trace=None, progress=None, **options):
+    """
+    Measures the running process PID for so many seconds (or "500ms", "2m") and returns its report. trace: where to keep the trace; progress: True shows a line on
+    stderr that is written over, False nothing, None: only where stderr is a terminal. Other options as of `inferscope attach`: rate=1000, native=True, hook="none".
+    """
+    show = sys.stderr.isatty() if progress is None else progress
+    with tempfile.TemporaryDirectory(prefix="inferscope-") as folder:
+        kept = os.fspath(trace) if trace else os.path.join(folder, "trace.iscope")
+        report = os.path.join(folder, "report")
+        formats = "json" if trace else "json,html"
+        words = [program(), "attach", str(pid), "-d", str(duration), "-f", formats, "-o", report + (".json" if trace else ""), "--trace", kept, "--error-format", "json"]
+        words += ["--log-level", "info" if show else "warn"] + option_words(options)
+        child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=None if show else subprocess.PIPE, env=environment())
+        try:
+            _, err = child.communicate()
+        except BaseException:
+            child.send_signal(2)  # it leaves the process as it was
+            child.communicate()
+            raise
+        if child.returncode:
+            raise error_of((err or b"").decode("utf-8", "replace"), child.returncode)
+        with open(report + ".json", encoding="utf-8") as file:
+            document = json.load(file)
+        page = None
+        if not trace:
+            with open(report + ".html", encoding="utf-8") as file:
+                page = file.read()
+        return Report(document, trace=kept if trace else None, page=page)
+
+
+class TraceReader:
+    """
+    Events of a trace: `for event in TraceReader("x.iscope")` gives dicts as docs/schema/inferscope-events-1.schema.json has them, times in µs from the start of
+    the capture. Needs memory for one line at a time, unless pandas or Arrow ask for all.
+    """
+
+    def __init__(self, path):
+        self.path = os.fspath(path)
+        if not os.path.exists(self.path):
+            raise FileNotFoundError(self.path)
+
+    def __iter__(self):
+        words = [program(), "analyze", self.path, "-f", "events", "-o", "-", "--error-format", "json"]
+        child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+        done = False
+        try:
+            for line in child.stdout:  # one event per line
+                if line.startswith(b'{"event_type"'):
+                    yield json.loads(line.rstrip(b",\n"))
+            done = True
+        finally:
+            child.stdout.close()
+            err = child.stderr.read().decode("utf-8", "replace")
+            child.stderr.close()
+            status = child.wait()
+            if done and status:
+                raise error_of(err, status)
+
+    def report(self, **options):
+        """The report, as analyze() gives it."""
+        return analyze(self.path, **options)
+
+    def to_pandas(self):
+        """All events as a pandas DataFrame (pandas must be installed)."""
+        import pandas
+        return pandas.DataFrame(list(self))
+
+    def to_arrow(self):
+        """All events as a pyarrow Table (pyarrow must be installed)."""
+        import pyarrow
+        return pyarrow.Table.from_pylist(list(self))

@@ -1,0 +1,202 @@
+"""Profiling this process from inside: the unified Profiler, and the sampling profiler with its converter and report."""
+import contextlib
+import functools
+import json
+import os
+import tempfile
+import time
+
+from ._engine import Engine
+from .collectors.cpu import CpuCollector
+from .timeline import TimelineMerger
+
+INTERVAL_MS = 1.0
+FRAMES = 128
+
+
+class Profiler:
+    """
+    Calls, scopes and GPU work of this process between start() and stop(), in one timeline; also as a with block. Options as of `inferscope attach`.
+    """
+
+    def __init__(self, **options):
+        self._engine = Engine(**options)
+        self.cpu = CpuCollector(engine=self._engine)
+        self.report = None
+
+    def start(self):
+        self.cpu.start()
+
+    def stop(self):
+        """Ends it; the report is in `report` then."""
+        self.cpu.stop()
+        self.report = self._engine.result
+
+    def get_unified_timeline(self):
+        """All events by time, µs from the start of the capture."""
+        return TimelineMerger(self._engine.events).get_sorted_events()
+
+    def get_stats(self):
+        stats = self.cpu.get_stats()
+        stats["gpu"] = sum(event["event_type"].startswith(("gpu_", "h2d", "d2h", "d2d")) for event in self._engine.events)
+        stats["duration_ns"] = (self.report or {}).get("capture", {}).get("duration_ns", 0)
+        return stats
+
+    def save(self, path, format=None):
+        """Writes a report of what was recorded; formats as of `inferscope analyze`."""
+        from .reporter import ReportGenerator
+        with tempfile.NamedTemporaryFile(suffix=".iscope") as trace:
+            trace.write(self._engine.trace)
+            trace.flush()
+            ReportGenerator(trace.name).save(path, format)
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *exception):
+        self.stop()
+
+
+class CPUProfiler:
+    """
+    Samples the stacks of this process's threads, every INTERVAL_MS milliseconds (1 unless given, and at least: a shorter one costs more than it tells, and is
+    refused). threads: "all" or "own" (the thread that called start()). `data` is what it came to after stop(): stacks with frames innermost first, at most 128,
+    each with how often it was seen; instructions and memory_delta are None, as samples from outside do not count them. May be started again.
+    """
+
+    def __init__(self, lib_path=None, interval_ms=INTERVAL_MS, threads="all", native=False):
+        if interval_ms < INTERVAL_MS:
+            raise ValueError("interval_ms=%g: shorter than 1 ms costs more than it tells" % interval_ms)
+        if threads not in ("all", "own"):
+            raise ValueError("threads is \"all\" or \"own\"")
+        self.interval_ms, self.threads = interval_ms, threads
+        self._engine = Engine(hook="none", rate=max(1, round(1000 / interval_ms)), native=native)
+        self._begun = self._thread = None
+        self.data = None
+
+    def start(self):
+        """False: it runs already."""
+        import threading
+        if self._engine.running:
+            return False
+        self._engine.start()
+        self._begun, self._thread = time.monotonic(), threading.get_native_id()
+        return True
+
+    def stop(self):
+        """False: it does not run."""
+        if not self._engine.running:
+            return False
+        elapsed = time.monotonic() - self._begun
+        self._engine.stop()
+        self.data = self._collect(elapsed)
+        return True
+
+    def _collect(self, elapsed):
+        report, stacks = self._engine.result, {}
+        names = [function["name"] for function in report["functions"]]
+        for stack in report["stacks"]:
+            if self.threads == "own" and stack["tid"] != self._thread:
+                continue
+            frames = tuple(names[index] if index is not None and index < len(names) else "(left out)" for index in reversed(stack["frames"]))[:FRAMES]
+            if stack["samples_count"]:
+                stacks[frames] = stacks.get(frames, 0) + stack["samples_count"]
+        return {"elapsed_s": elapsed, "interval_ms": self.interval_ms, "samples": sum(stacks.values()),
+                "stacks": [{"frames": [{"symbol": name} for name in frames], "count": count, "instructions": None, "memory_delta": None}
+                           for frames, count in sorted(stacks.items(), key=lambda item: (-item[1], item[0]))],
+                "instructions_why": "samples are taken from outside, without hardware counters", "memory_why": "allocations are not sampled here"}
+
+    def write_json(self, path):
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(self.data, file, indent=1)
+
+
+class FlameGraphConverter:
+    """
+    Folded stacks, as flame graph programs read them. Frames come innermost first, as CPUProfiler has them; a line begins with the outermost one.
+
+    >>> FlameGraphConverter().convert_stack({"frames": [{"symbol": "main"}, {"symbol": "process"}, {"symbol": "malloc"}], "count": 100})
+    'malloc;process;main 100'
+    """
+
+    def convert_stack(self, stack):
+        return "%s %d" % (";".join(frame["symbol"].replace(";", ":").replace("\n", " ") for frame in reversed(stack["frames"])), stack["count"])
+
+    def convert(self, data):
+        """All stacks of CPUProfiler.data (or of a file that holds it), a line each."""
+        if isinstance(data, (str, os.PathLike)):
+            with open(data, encoding="utf-8") as file:
+                data = json.load(file)
+        return "".join(self.convert_stack(stack) + "\n" for stack in data["stacks"])
+
+    def save(self, data, path):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.convert(data))
+
+
+class ProfileReport:
+    """Prints what CPUProfiler.data (or a file that holds it) says."""
+
+    def __init__(self, data):
+        if isinstance(data, (str, os.PathLike)):
+            with open(data, encoding="utf-8") as file:
+                data = json.load(file)
+        self.data = data
+
+    def summary(self):
+        return "elapsed time: %.3f s\nsamples: %d, every %g ms\n" % (self.data["elapsed_s"], self.data["samples"], self.data["interval_ms"])
+
+    def print_summary(self):
+        print(self.summary(), end="")
+
+    def print_hot_paths(self, count=15):
+        """The stacks seen most often."""
+        whole = self.data["samples"] or 1
+        for stack in self.data["stacks"][:count]:
+            print("%5.1f %%  %6d  %s" % (100 * stack["count"] / whole, stack["count"], " < ".join(frame["symbol"] for frame in stack["frames"])))
+
+    def print_memory_stats(self):
+        print("memory: not known (%s)" % self.data["memory_why"])
+
+    def print_instruction_stats(self):
+        print("instructions: not known (%s)" % self.data["instructions_why"])
+
+
+def _save(profiler, folder, name):
+    os.makedirs(folder, exist_ok=True)
+    base = os.path.join(folder, name)
+    profiler.write_json(base + ".json")
+    report = ProfileReport(profiler.data)
+    with open(base + ".txt", "w", encoding="utf-8") as file:
+        file.write(report.summary())
+    FlameGraphConverter().save(profiler.data, base + ".collapsed")
+    report.print_summary()
+    report.print_hot_paths()
+
+
+def profile_function(output_dir="./results"):
+    """Decorator: each call is profiled; JSON, summary and folded stacks go to OUTPUT_DIR under the function's name, and the report is shown."""
+    def decorator(function):
+        @functools.wraps(function)
+        def wrapper(*args, **kwargs):
+            profiler = CPUProfiler()
+            begun = profiler.start()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                if begun and profiler.stop():
+                    _save(profiler, output_dir, function.__name__)
+        return wrapper
+    return decorator
+
+
+@contextlib.contextmanager
+def profiler_context(**options):
+    """`with profiler_context() as profiler:`; profiler.data holds the stacks afterwards."""
+    profiler = CPUProfiler(**options)
+    profiler.start()
+    try:
+        yield profiler
+    finally:
+        profiler.stop()

@@ -1,0 +1,360 @@
+"""The package as a wheel installs it: `python -m unittest` (or pytest) in an environment that has it."""
+import asyncio
+import doctest
+import gc
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+import time
+import unittest
+import warnings
+
+import inferscope
+from inferscope import CPUProfiler, CpuCollector, FlameGraphConverter, GpuCollector, InferScopeError, ProfileReport, Profiler, ReportGenerator, TimelineMerger, TraceBuffer, TraceReader
+from inferscope import BottleneckAnalyzer, analyze, attach, is_attached, mark_event, profile_function, profiler_context, scope
+
+
+def run_python(text, **env):
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(text)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, env=dict(os.environ, **env), timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def burn(seconds):
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        sum(range(100))
+
+
+class Scopes(unittest.TestCase):
+    """Without anybody who measures."""
+
+    def test_block(self):
+        with scope("a") as one:
+            self.assertEqual((one.name, one.metadata, repr(one)), ("a", None, "<scope 'a', open>"))
+        self.assertEqual(repr(one), "<scope 'a'>")
+        with one:  # it may be used again
+            with self.assertRaises(RuntimeError):
+                one.__enter__()
+        with self.assertRaises(TypeError):
+            scope(3)
+        with self.assertRaises(TypeError):
+            scope()
+
+    def test_exceptions_pass_through(self):
+        with self.assertRaises(KeyError):
+            with scope("a"):
+                raise KeyError
+        self.assertFalse(is_attached())
+
+    def test_metadata(self):
+        self.assertEqual(json.loads(scope("a", {"tokens": 3}).metadata), {"tokens": 3})
+        self.assertEqual(json.loads(scope("a", metadata=["x", object]).metadata)[0], "x")
+        self.assertLess(len(scope("a", "x").metadata), 10)
+        self.assertIsNone(scope("a", None).metadata)
+        self.assertLess(len(scope("a", {"long": "x" * 100000}).metadata), 1300)
+        self.assertIn("cut", json.loads(scope("a", {"long": "x" * 100000}).metadata))
+        mark_event("m", metadata={"a": 1})
+        mark_event("m", {"a": object()})
+        mark_event("m")
+        with self.assertRaises(TypeError):
+            mark_event(3)
+
+    def test_decorators(self):
+        @scope("named")
+        def plain(a, b=2):
+            """Doc."""
+            return a + b
+
+        @scope
+        def bare():
+            return 5
+
+        @scope("steps")
+        def steps():
+            got = yield 1
+            yield got
+
+        self.assertEqual((plain(1), plain.__name__, plain.__doc__, bare()), (3, "plain", "Doc.", 5))
+        one = steps()
+        self.assertEqual((next(one), one.send(7), list(one)), (1, 7, []))
+
+    def test_async(self):
+        @scope("coroutine")
+        async def work(n):
+            async with scope("inner") as inner:
+                await asyncio.sleep(0)
+                return inner.name, n
+
+        @scope("items")
+        async def items():
+            for i in range(3):
+                yield i
+
+        async def main():
+            got = await asyncio.gather(*(work(i) for i in range(20)))
+            self.assertEqual(got, [("inner", i) for i in range(20)])
+            self.assertEqual([i async for i in items()], [0, 1, 2])
+        asyncio.run(main())
+
+    def test_threads_and_leaks(self):
+        def work():
+            for _ in range(2000):
+                with scope("t"):
+                    mark_event("m")
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        name = "".join(["le", "ak"])
+        before = sys.getrefcount(name)
+        for _ in range(1000):
+            with scope(name):
+                pass
+            scope(name).__enter__()  # never left
+        gc.collect()
+        self.assertEqual(sys.getrefcount(name), before)
+
+    def test_disabled(self):
+        out = run_python("""
+            import inferscope
+            with inferscope.scope("a", {"b": object()}) as one:
+                inferscope.mark_event("m", metadata={"c": 1})
+            @inferscope.scope
+            def f(): return 1
+            @inferscope.scope("x")
+            def g(): return 2
+            print(type(one).__name__, f(), g(), inferscope.is_attached())
+            """, INFERSCOPE_ENABLED="0")
+        self.assertEqual(out.split(), ["_no_scope", "1", "2", "False"])
+
+    def test_cost(self):
+        """Against an empty context manager of Python's; the bound is loose, as the machine may be busy."""
+        import timeit
+        setup = "from inferscope import scope\nclass empty:\n  def __enter__(self): pass\n  def __exit__(self, *e): pass\n"
+        empty = min(timeit.repeat("with empty(): pass", setup, number=20000, repeat=9)) / 20000
+        ours = min(timeit.repeat("with scope('a'): pass", setup, number=20000, repeat=9)) / 20000
+        print("scope: %.0f ns, an empty context manager: %.0f ns" % (ours * 1e9, empty * 1e9))
+        self.assertLess(ours, empty + 1e-6)
+
+
+class Inside(unittest.TestCase):
+    """Measuring this very process."""
+
+    def test_profiler(self):
+        with scope("open before"):
+            profiler = Profiler(max_overhead="none")
+            profiler.start()
+            try:
+                self.assertTrue(is_attached())
+                with scope("inference", {"n": 1}):
+                    burn(0.1)
+                    mark_event("tokenized", metadata={"tokens": 1024})
+            finally:
+                profiler.stop()
+        self.assertFalse(is_attached())
+        events = profiler.get_unified_timeline()
+        by = {(e["event_type"], e["name"]): e for e in events}
+        for key in (("scope_enter", "open before"), ("scope_enter", "inference"), ("scope_exit", "inference"), ("instant", "tokenized"), ("cpu_call", "burn")):
+            self.assertIn(key, by)
+        self.assertEqual(by["instant", "tokenized"]["metadata"], {"tokens": 1024})
+        self.assertEqual(by["scope_enter", "inference"]["metadata"], {"n": 1})
+        took = by["scope_exit", "inference"]["start_us"] - by["scope_enter", "inference"]["start_us"]
+        self.assertGreater(took, 99000)
+        self.assertEqual([e["start_us"] for e in events], sorted(e["start_us"] for e in events))
+        stats = profiler.get_stats()
+        self.assertGreater(stats["captured"], 4)
+        self.assertEqual(profiler.report["capture"]["pid"], os.getpid())
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "r.html")
+            profiler.save(path)
+            with open(path, encoding="utf-8") as file:
+                self.assertIn("inference", file.read())
+
+    def test_collector_states(self):
+        collector = CpuCollector(TraceBuffer())
+        self.assertEqual(collector.state, "Uninitialized")
+        collector.init()
+        self.assertEqual(collector.state, "Idle")
+        for _ in range(2):
+            collector.start()
+            self.assertEqual(collector.state, "Collecting")
+        with scope("mine"):
+            self.assertEqual(collector.get_thread_local_buffer(), [])
+        for _ in range(2):
+            collector.stop()
+            self.assertEqual(collector.state, "Finalized")
+        self.assertIn("mine", [event["name"] for event in collector.get_thread_local_buffer()])
+        self.assertEqual(collector.get_stats()["captured"], len(collector.trace_buffer))
+        self.assertIn(threading.get_native_id(), collector.get_stats()["threads"])
+
+    def test_sampling(self):
+        profiler = CPUProfiler()
+        self.assertTrue(profiler.start())
+        self.assertFalse(profiler.start())
+        burn(0.5)
+        self.assertTrue(profiler.stop())
+        self.assertFalse(profiler.stop())
+        self.assertGreater(profiler.data["samples"], 20)
+        lines = FlameGraphConverter().convert(profiler.data).splitlines()
+        self.assertTrue(any(";burn " in line for line in lines), lines[:3])
+        ProfileReport(profiler.data).print_summary()
+        ProfileReport(profiler.data).print_hot_paths()
+        ProfileReport(profiler.data).print_memory_stats()
+        ProfileReport(profiler.data).print_instruction_stats()
+        with self.assertRaises(ValueError):
+            CPUProfiler(interval_ms=0.5)
+
+    def test_decorator_and_context(self):
+        with tempfile.TemporaryDirectory() as folder:
+            @profile_function(output_dir=folder)
+            def worked(n):
+                burn(0.3)
+                return n
+            self.assertEqual(worked(3), 3)
+            self.assertEqual(sorted(os.listdir(folder)), ["worked.collapsed", "worked.json", "worked.txt"])
+            with open(os.path.join(folder, "worked.collapsed")) as file:
+                self.assertIn("worked;burn", file.read())
+        with profiler_context(threads="own") as profiler:
+            burn(0.2)
+        self.assertGreater(profiler.data["samples"], 5)
+
+
+class Outside(unittest.TestCase):
+    """Other processes, and kept traces."""
+
+    PROGRAM = """
+        import inferscope, sys, time
+        def work():
+            with inferscope.scope("request", {"n": 1}):
+                end = time.perf_counter() + 0.01
+                while time.perf_counter() < end: sum(range(100))
+        whole = inferscope.scope("whole run")
+        whole.__enter__()
+        print("ready", flush=True)
+        end = time.time() + 60
+        while time.time() < end: work()
+        """
+
+    def test_attach(self):
+        child = subprocess.Popen([sys.executable, "-c", textwrap.dedent(self.PROGRAM)], stdout=subprocess.PIPE)
+        try:
+            child.stdout.readline()
+            with tempfile.TemporaryDirectory() as folder:
+                trace = os.path.join(folder, "t.iscope")
+                report = attach(child.pid, duration="1s", trace=trace, progress=False)
+                self.assertEqual(report["capture"]["pid"], child.pid)
+                self.assertIn("request", [row["name"] for row in report["scopes"]])
+                again = analyze(trace)
+                self.assertEqual(again["verdict"], report["verdict"])
+                events = list(TraceReader(trace))
+                names = {event["name"] for event in events if event["event_type"] == "scope_enter"}
+                self.assertTrue({"request", "whole run"} <= names, names)
+                self.assertIn("<iframe", report._repr_html_())
+                for event in TraceReader(trace):
+                    break  # the rest is not wanted
+            with self.assertRaises(InferScopeError) as caught:
+                attach(child.pid, duration="nonsense")
+            self.assertEqual(caught.exception.status, 2)
+        finally:
+            child.kill()
+            child.communicate()
+        with self.assertRaises(InferScopeError) as caught:
+            attach(999999999, 1)
+        self.assertEqual((caught.exception.code, caught.exception.status), ("E_NO_PROCESS", 3))
+        with self.assertRaises(FileNotFoundError):
+            TraceReader("/nonexistent")
+
+    def test_imported_while_measured(self):
+        """A program that imports the package after the attach began."""
+        child = subprocess.Popen([sys.executable, "-c", textwrap.dedent("""
+            import sys, time
+            print("ready", flush=True)
+            sys.stdin.readline()
+            import inferscope
+            while True:
+                with inferscope.scope("late"):
+                    time.sleep(0.01)
+            """)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        try:
+            child.stdout.readline()
+            with tempfile.TemporaryDirectory() as folder:
+                trace = os.path.join(folder, "t.iscope")
+                timer = threading.Timer(1.0, lambda: (child.stdin.write(b"go\n"), child.stdin.flush()))
+                timer.start()
+                attach(child.pid, duration="3s", trace=trace, progress=False)
+                self.assertIn("late", {event["name"] for event in TraceReader(trace)})
+        finally:
+            child.kill()
+            child.communicate()
+
+
+class Pieces(unittest.TestCase):
+    def test_buffer(self):
+        buffer = TraceBuffer(capacity=2)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            self.assertEqual([buffer.enqueue({"name": str(i)}) for i in range(4)], [True, True, False, False])
+        self.assertEqual((len(told), buffer.dropped, [e["name"] for e in buffer.read_all()]), (1, 2, ["2", "3"]))
+        buffer.clear()
+        self.assertEqual(buffer.read_all(), [])
+
+    def test_injected_kernels(self):
+        gpu = GpuCollector(TraceBuffer())
+        for i in range(5):
+            gpu._inject_kernel_event("k", i * 1e6, i * 1e6 + 9e5, grid_dim=(8, 1, 1), block_dim=(256, 1, 1))
+        gpu._inject_kernel_event("copy", 0, 10, event_type="h2d_copy", bytes=4096)
+        self.assertEqual((gpu.get_stats()["kernels"], gpu.get_stats()["copies"]), (5, 1))
+        merger = TimelineMerger([{"event_type": "cpu_call", "name": "f", "start_us": 5, "end_us": 9, "thread_id": 1}], gpu.trace_buffer.read_all())
+        self.assertEqual(merger.synchronize_clocks()["error_us"], 0)
+        events = merger.get_sorted_events()
+        self.assertEqual(len(events), 7)
+        report = BottleneckAnalyzer(events).analyze()
+        self.assertEqual(report["class"], "gpu_bound")
+        self.assertTrue(0 <= report["confidence"] <= 1)
+        generator = ReportGenerator(events)
+        self.assertIn("gpu", generator.to_markdown().lower())
+        self.assertIn("<html", generator.to_html())
+        self.assertEqual(json.loads(generator.to_json())["schema"], "inferscope.report/1")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "out.md")
+            generator.save(path, "markdown")
+            self.assertTrue(os.path.getsize(path) > 100)
+
+    def test_middleware(self):
+        from inferscope.middleware import InferScopeMiddleware
+        seen = []
+
+        async def app(request, receive, send):
+            seen.append(request["type"])
+        asyncio.run(InferScopeMiddleware(app)({"type": "http", "method": "GET"}, None, None))
+        asyncio.run(InferScopeMiddleware(app)({"type": "lifespan"}, None, None))
+        self.assertEqual(seen, ["http", "lifespan"])
+
+    def test_examples(self):
+        import inferscope.analyzer
+        import inferscope.buffer
+        import inferscope.profiler
+        import inferscope.timeline
+        tried = 0
+        for module in (inferscope, inferscope.analyzer, inferscope.buffer, inferscope.profiler, inferscope.timeline):
+            failed, count = doctest.testmod(module)
+            self.assertEqual(failed, 0, module.__name__)
+            tried += count
+        self.assertGreater(tried, 6)
+
+    def test_names(self):
+        for module, names in (("api", "scope mark_event"), ("profiler", "Profiler CPUProfiler"), ("collectors.cpu", "CpuCollector"), ("collectors.gpu", "GpuCollector"), ("timeline", "TimelineMerger"),
+                              ("analyzer", "BottleneckAnalyzer"), ("reporter", "ReportGenerator")):
+            loaded = __import__("inferscope." + module, fromlist=["x"])
+            for name in names.split():
+                self.assertIs(getattr(loaded, name), getattr(inferscope, name))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,187 @@
+/*
+ * What the program says of itself by the Python package: scope() and mark_event(), as events of the thread that says it. Scopes that are open when
+ * the collector is armed are told then. All under the GIL.
+ */
+#include "collector/collector.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "abi/cpython.h"
+#include "abi/scope.h"
+#include "collector/libc.h"
+#include "collector/text.h"
+
+enum { OPEN_MAX = 100000 /* more are no scopes but a ring that lies */ };
+
+static struct scope_table *table; /* NULL: the package is not imported */
+
+/* After the attacher's death nobody reads what is written. */
+static bool may_write(uint64_t now)
+{
+	return __atomic_load_n(&the.armed, __ATOMIC_ACQUIRE) && !the.child && the.page && now <= the.page->deadline_ticks && !the.page->stop;
+}
+
+/* A string of the payload: its length, then its bytes. */
+static size_t put_string(char *payload, size_t at, PyObject *str, bool *cut)
+{
+	char text[EVENT_STRING_MAX + 1];
+	uint16_t length = str ? (uint16_t)text_from_str(&the.python, str, text, sizeof text, cut) : 0;
+
+	memcpy(payload + at, &length, sizeof length);
+	memcpy(payload + at + sizeof length, text, length);
+	return at + sizeof length + length;
+}
+
+/* HEAD_SIZE bytes of HEAD, then the strings. */
+static void write_event(struct lane *lane, uint64_t now, uint8_t kind, const void *head, size_t head_size, PyObject *name, PyObject *metadata)
+{
+	char payload[16 + 2 * (EVENT_STRING_MAX + 2) + 8] = {0};
+	bool cut = false;
+	size_t size = put_string(payload, head_size, name, &cut);
+	struct event *event;
+
+	if (head)
+		memcpy(payload, head, head_size);
+	size = (sizeof *event + put_string(payload, size, metadata, &cut) + 7) & ~(size_t)7;
+	event = lane_reserve(lane, size, now);
+	if (!event)
+		return;
+	*event = (struct event){now, 0, (uint16_t)size, kind, cut ? EVENT_FLAG_CUT : 0};
+	memcpy(event + 1, payload, size - sizeof *event);
+	lane_commit(lane, size);
+}
+
+static void enter_in(struct lane *lane, uint64_t now, const struct scope_open *scope)
+{
+	write_event(lane, now, EVENT_SCOPE_ENTER, &scope->id, sizeof scope->id, scope->name, scope->metadata);
+}
+
+/* The calling thread's lane, or NULL. */
+static struct lane *lane_now(uint64_t *now)
+{
+	struct lane *lane;
+
+	*now = ticks_now();
+	if (!may_write(*now))
+		return NULL;
+	lane = lane_attach();
+	if (!lane)
+		the.page->lane_overflow++;
+	return lane;
+}
+
+static void scope_enter(const struct scope_open *scope)
+{
+	int saved = errno;
+	uint64_t now;
+	struct lane *lane = lane_now(&now);
+
+	if (lane)
+		enter_in(lane, now, scope);
+	errno = saved;
+}
+
+static void scope_leave(uint64_t id)
+{
+	int saved = errno;
+	uint64_t now;
+	struct lane *lane = lane_now(&now);
+	const size_t size = sizeof(struct event) + sizeof id;
+	struct event *event = lane ? lane_reserve(lane, size, now) : NULL;
+
+	if (event) {
+		*event = (struct event){now, 0, (uint16_t)size, EVENT_SCOPE_EXIT, 0};
+		memcpy(event + 1, &id, sizeof id);
+		lane_commit(lane, size);
+	}
+	errno = saved;
+}
+
+static void scope_instant(void *name, void *metadata)
+{
+	int saved = errno;
+	uint64_t now;
+	struct lane *lane = lane_now(&now);
+
+	if (lane)
+		write_event(lane, now, EVENT_INSTANT, NULL, 0, name, metadata);
+	errno = saved;
+}
+
+/* The table by the modules that are imported; nothing of the program's is run. */
+static struct scope_table *table_find(void)
+{
+	PyObject *(*get_modules)(void) = (PyObject * (*)(void)) dlsym(RTLD_DEFAULT, "PyImport_GetModuleDict");
+	PyObject *(*get_item)(PyObject *, const char *) = (PyObject * (*)(PyObject *, const char *)) dlsym(RTLD_DEFAULT, "PyDict_GetItemString");
+	PyObject *(*get_dict)(PyObject *) = (PyObject * (*)(PyObject *)) dlsym(RTLD_DEFAULT, "PyModule_GetDict");
+	void *(*get_pointer)(PyObject *, const char *) = (void *(*)(PyObject *, const char *))dlsym(RTLD_DEFAULT, "PyCapsule_GetPointer");
+	void *module_type = dlsym(RTLD_DEFAULT, "PyModule_Type"), *capsule_type = dlsym(RTLD_DEFAULT, "PyCapsule_Type");
+	int type = the.python.layout->object_type;
+	PyObject *module, *capsule;
+	struct scope_table *found;
+
+	if (!get_modules || !get_item || !get_dict || !get_pointer || !module_type || !capsule_type)
+		return NULL;
+	module = get_item(get_modules(), SCOPE_MODULE);
+	if (!module || at_pointer(module, type) != module_type)
+		return NULL;
+	capsule = get_item(get_dict(module), SCOPE_CAPSULE);
+	if (!capsule || at_pointer(capsule, type) != capsule_type)
+		return NULL;
+	found = get_pointer(capsule, SCOPE_MODULE "." SCOPE_CAPSULE);
+	if (!found)
+		the.python.PyErr_Clear();
+	return found && found->magic == SCOPE_MAGIC ? found : NULL;
+}
+
+static void seed_open(uint64_t now)
+{
+	int seen = 0;
+
+	for (const struct scope_open *scope = table->open.next; scope && scope != &table->open && seen < OPEN_MAX; scope = scope->next, seen++) {
+		struct lane *lane = lane_of_thread(scope->pthread, pthread_tid(scope->pthread), true);
+
+		if (lane)
+			enter_in(lane, now, scope);
+	}
+}
+
+static void connect(uint64_t now)
+{
+	seed_open(now);
+	table->enter = scope_enter;
+	table->leave = scope_leave;
+	table->instant = scope_instant;
+}
+
+void scopes_begin(uint64_t now)
+{
+	if (!table)
+		table = table_find();
+	if (table)
+		connect(now);
+}
+
+void scopes_end(void)
+{
+	if (!table)
+		return;
+	table->enter = NULL;
+	table->leave = NULL;
+	table->instant = NULL;
+}
+
+__attribute__((visibility("default"))) void inferscope_collector_scopes(struct scope_table *imported);
+
+/* The package was imported after the collector was loaded. */
+void inferscope_collector_scopes(struct scope_table *imported)
+{
+	uint64_t now = ticks_now();
+
+	if (!imported || imported->magic != SCOPE_MAGIC)
+		return;
+	table = imported;
+	if (may_write(now))
+		connect(now);
+}
