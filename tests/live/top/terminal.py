@@ -51,6 +51,8 @@ class Screen:
             self.x = 0
         elif char == "\n":
             self.down()
+        elif char == "\t":
+            self.x = min(self.width - 1, (self.x // 8 + 1) * 8)
         elif char == "\b":
             self.x = max(0, min(self.x, self.width) - 1)
         elif char >= " " and char != "\x7f":
