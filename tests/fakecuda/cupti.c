@@ -179,7 +179,15 @@ static void on_stream(uint32_t device, uint32_t context, uint32_t stream)
 	pthread_mutex_unlock(&profiler_lock);
 }
 
-static const struct hooks hooks = { on_enter, on_leave, on_ops, on_stream };
+static void on_lost(size_t records)
+{
+	pthread_mutex_lock(&profiler_lock);
+	for (int i = 0; i < CLIENTS_MAX && driver; i++)
+		clients[i].dropped += records;
+	pthread_mutex_unlock(&profiler_lock);
+}
+
+static const struct hooks hooks = { on_enter, on_leave, on_ops, on_stream, on_lost };
 
 static void fork_prepare(void) { pthread_mutex_lock(&profiler_lock); }
 static void fork_parent(void) { pthread_mutex_unlock(&profiler_lock); }

@@ -51,6 +51,7 @@ struct hooks {
 	void (*leave)(struct call *);
 	void (*ops)(const struct op *, size_t count, const struct call *);
 	void (*stream)(uint32_t device, uint32_t context, uint32_t stream);
+	void (*lost)(size_t records); /* for a test: as if so many had found no room */
 };
 
 struct stream;
