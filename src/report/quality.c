@@ -143,6 +143,21 @@ static void worst_first(struct quality_row *rows, size_t count)
 	}
 }
 
+/* How well the device's clock is known, and whether causes came before what they caused. */
+static void add_gpu_clock(struct report *report)
+{
+	const struct gpu_facts *gpu = &report->timeline->gpu;
+	int64_t bound_ns = timeline_counter(report->timeline, "gpu.clock_bound_ns", -1);
+	const char *clock = timeline_capture(report->timeline, "gpu.clock");
+	bool assumed = clock && strncmp(clock, "not ", 4) == 0, early = gpu->early * 1000 > gpu->launches;
+
+	if (bound_ns < 0 || !gpu->events)
+		return;
+	add(report, assumed || early ? QUALITY_NOTE : QUALITY_FINE, "gpu_clock", "GPU clock", report_note(report, "within %s", quantity_ns((uint64_t)bound_ns, 0).text),
+	    assumed ? clock : report_note(report, "%s of %s pieces of work seem to begin before their launch%s%s", counted(report, gpu->early), counted(report, gpu->launches),
+	                                  gpu->early ? ", at most by " : "", gpu->early ? quantity_ns(gpu->early_most_ns, 0).text : ""));
+}
+
 int quality_build(struct report *report, struct error *err)
 {
 	const char *gpu = report->analysis->verdict.gpu;
@@ -158,6 +173,7 @@ int quality_build(struct report *report, struct error *err)
 	add_throttle(report);
 	add_threads(report);
 	add_counters(report);
+	add_gpu_clock(report);
 	if (report->timeline->thread_count && !report->timeline->native_split)
 		add(report, QUALITY_NOTE, "native_split", "Native code", "not told apart", "CPU time inside C extensions counts as the Python function that called them");
 	if (gpu && *gpu)

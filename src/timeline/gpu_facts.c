@@ -103,7 +103,7 @@ static bool by_copy(struct timeline_private *p, struct gpu_facts *facts)
 
 /* ---- launches ---- */
 
-struct delays { const struct timeline_private *p; int64_t *items; uint64_t short_kernels; size_t count; };
+struct delays { const struct timeline_private *p; int64_t *items; uint64_t short_kernels, early, early_most_ns; size_t count; };
 
 static void take_delay(void *context, uint32_t device, const struct gpu_span *span)
 {
@@ -113,6 +113,12 @@ static void take_delay(void *context, uint32_t device, const struct gpu_span *sp
 	if (!call)
 		return;
 	delays->items[delays->count++] = (int64_t)(span->start_ns - call->end_ns);
+	if (span->start_ns < call->start_ns) {
+		uint64_t by = call->start_ns - span->start_ns;
+
+		delays->early++;
+		delays->early_most_ns = by > delays->early_most_ns ? by : delays->early_most_ns;
+	}
 	delays->short_kernels += span->class_ != GPU_MEMORY && span->end_ns - span->start_ns < call->end_ns - call->start_ns;
 }
 
@@ -137,6 +143,8 @@ static bool by_launch(struct timeline_private *p, struct gpu_facts *facts)
 	}
 	facts->launches = delays.count;
 	facts->short_kernels = delays.short_kernels;
+	facts->early = delays.early;
+	facts->early_most_ns = delays.early_most_ns;
 	free(delays.items);
 	return true;
 }

@@ -145,6 +145,7 @@ struct gpu_facts {
 	const struct gpu_copies *copies;  /* by kind, then memory kinds */
 	uint64_t launches;              /* work whose launch call was recorded */
 	int64_t launch_delay_min_ns, launch_delay_median_ns; /* from the end of the call to the start of the work */
+	uint64_t early, early_most_ns;  /* work that began before its launch call did, which cannot be: the two clocks are off by so much */
 	uint64_t short_kernels;         /* of them, kernels that ran for less time than their launch call took */
 	uint64_t kernel_p50_ns;
 	uint64_t blocked_most_ns;       /* the thread that waited most for devices waited so long */

@@ -184,3 +184,16 @@ Test(timeline_gpu, functions_by_name_are_scopes)
 	cr_assert_eq(scoped("step", recursive)->scope_count, 0);
 	cr_assert_eq(scoped("other.App.step", recursive)->scope_count, 0);
 }
+
+Test(timeline_gpu, work_that_begins_before_its_launch_call_is_counted)
+{
+	struct timeline *timeline = timeline_from_text(META ON(1) SERVER_NAMES OFF(1000000)
+		THREAD(3, 7) "0 enter ref=1\n" "1000000 leave ref=1\n"
+		GPU "1000 gpu_api duration_ns=10 correlation=1 tid=7 name=\"cudaLaunchKernel\"\n" "1005 gpu_kernel duration_ns=100 correlation=1 device=0 stream=7 name=\"a\"\n"
+		"590000 gpu_api duration_ns=5000 correlation=2 tid=7 name=\"cudaLaunchKernel\"\n" "589300 gpu_kernel duration_ns=400 correlation=2 device=0 stream=7 name=\"b\"\n");
+
+	cr_assert_eq(timeline->gpu.launches, 2);
+	cr_assert_eq(timeline->gpu.early, 1);
+	cr_assert_eq(timeline->gpu.early_most_ns, 700);
+	timeline_free(timeline);
+}
