@@ -195,5 +195,4 @@ Test(timeline_gpu, work_that_begins_before_its_launch_call_is_counted)
 	cr_assert_eq(timeline->gpu.launches, 2);
 	cr_assert_eq(timeline->gpu.early, 1);
 	cr_assert_eq(timeline->gpu.early_most_ns, 700);
-	timeline_free(timeline);
 }
