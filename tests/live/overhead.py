@@ -11,6 +11,7 @@ from harness import PROGRAMS, Target, require
 
 WORK = os.path.join(PROGRAMS, "work.py")
 LEAST = 0.9
+NOISE = 0.05
 QUICK = ["3.8.18", "3.11.7", "3.12.1", "3.13.0"]
 
 
@@ -40,16 +41,16 @@ def rates(before, after):
 def cost(world, python, kind):
     """A neighbour's burst is no cost of ours: what is true shows again in a second series."""
     first = series(world, python, kind)
-    if first[0] >= LEAST:
+    if first[0] >= first[2]:
         return first[1]
     second = series(world, python, kind)
     text = "%s; again: %s" % (first[1], second[1])
-    require(second[0] >= LEAST, "less than %.2f of the work was done inside, twice: %s" % (LEAST, text))
+    require(second[0] >= second[2], "less than %.2f of the work was done inside, twice: %s" % (second[2], text))
     return text
 
 
 def series(world, python, kind):
-    """Work done inside against outside, and the words for it."""
+    """Work done inside against outside, the words for it, and the least that it may be: less than LEAST where the machine's own noise is large."""
     pairs, length = (4, 2) if world.quick else (10, 2)
     path = world.path("counter")
     with open(path, "wb") as f:
@@ -75,10 +76,10 @@ def series(world, python, kind):
     text = "wall %.3f, per CPU second %.3f, null noise %.3f, coverage %.2f" % (statistics.median(wall), statistics.median(cpu), noise, statistics.median(coverage))
     require(min(coverage) > 0, "a report states no coverage: %s" % text)
     best = statistics.median(wall)
-    if best < LEAST and noise > 0.05:
+    if best < LEAST and noise > NOISE:
         best = statistics.median(cpu)
         text += " (judged by CPU: the machine is noisy)"
-    return best, text
+    return best, text, LEAST - max(0, noise - NOISE)
 
 
 def quiet(counter, seconds):
