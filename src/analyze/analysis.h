@@ -36,6 +36,8 @@ const struct metric_definition *metric_definitions(size_t *count);
 enum severity { SEVERITY_INFO = 0, SEVERITY_LOW, SEVERITY_MEDIUM, SEVERITY_HIGH };
 
 struct evidence { const char *metric; double value; const char *unit; double threshold; const char *op; };
+/* A moment of the capture to look at. */
+struct example { uint64_t at_ns, duration_ns; const char *what; };
 struct location { const char *file; uint32_t line; const char *function; enum function_kind kind; };
 
 struct finding_report {
@@ -51,9 +53,10 @@ struct finding_report {
 	double throughput_pct;   /* at most so much more could be done in the same time if the cause vanished; an upper bound */
 	const char *scope;       /* of rules about requests, else "" */
 	uint8_t general;         /* above 0: it measures an effect; others name causes */
-	size_t evidence_count, location_count;
+	size_t evidence_count, location_count, example_count;
 	const struct evidence *evidence;
 	const struct location *locations;
+	const struct example *examples; /* longest first */
 	const char *suggestion;
 };
 

@@ -68,7 +68,7 @@ void rule_end(struct rule_state *state)
 struct value rule_when(struct rule_state *state)
 {
 	memset(state->matched, 0, state->p->timeline->function_count * sizeof *state->matched);
-	state->function_count = 0;
+	state->function_count = state->example_count = 0;
 	state->evaluation.steps = 0;
 	for (size_t i = 0; i < state->rule->let_count; i++)
 		state->lets[i] = expression_value(&state->rule->lets[i].value, &state->evaluation);
@@ -246,6 +246,31 @@ static void add_places(struct judge *judge, struct finding_report *finding)
 	finding->locations = locations;
 }
 
+static int compare_examples(const void *left, const void *right)
+{
+	const struct example *a = left, *b = right;
+
+	if (a->duration_ns != b->duration_ns)
+		return a->duration_ns > b->duration_ns ? -1 : 1;
+	return a->at_ns < b->at_ns ? -1 : a->at_ns > b->at_ns;
+}
+
+static void add_examples(struct judge *judge, struct finding_report *finding)
+{
+	struct rule_state *state = &judge->state;
+	struct example *examples;
+
+	if (state->scope)
+		rule_example(state, (struct example){ state->scope->max_at_ns, state->scope->max_ns, state->scope->name });
+	examples = analysis_keep(judge->p, state->example_count, sizeof *examples);
+	if (!examples)
+		return;
+	memcpy(examples, state->examples, state->example_count * sizeof *examples);
+	qsort(examples, state->example_count, sizeof *examples, compare_examples);
+	finding->examples = examples;
+	finding->example_count = state->example_count;
+}
+
 /* FNV-1a of the first place: the same trouble has the same id in every capture. */
 static const char *finding_id(struct judge *judge, const struct finding_report *finding)
 {
@@ -315,6 +340,7 @@ static void find(struct judge *judge)
 	finding->recoverable_pct = duration > 0 ? 100 * recoverable / duration : 0;
 	finding->throughput_pct = throughput_gain(p, state->rule->frees, recoverable);
 	add_places(judge, finding);
+	add_examples(judge, finding);
 	finding->id = finding_id(judge, finding);
 	judge->finding_count++;
 }

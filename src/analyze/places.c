@@ -21,6 +21,12 @@ void rule_point(struct rule_state *state, uint32_t function)
 	state->functions[state->function_count++] = function;
 }
 
+void rule_example(struct rule_state *state, struct example example)
+{
+	if (state->example_count < state->rule->examples && state->example_count < EXAMPLES_LIMIT)
+		state->examples[state->example_count++] = example;
+}
+
 /* Those with most of VALUE, at most LIMIT that have a tenth of the first. */
 static void point_at_most(struct rule_state *state, function_value value, size_t limit)
 {
@@ -108,8 +114,23 @@ static void point_at_tally(struct rule_state *state, size_t limit, enum gpu_idle
 	point_at_most(state, tallied, limit);
 }
 
-static void find_host_late(struct rule_state *state, size_t limit) { point_at_tally(state, limit, GPU_HOST_LATE, GPU_CALL_CLASSES, GPU_CALL_CLASSES); }
-static void find_sync_caused(struct rule_state *state, size_t limit) { point_at_tally(state, limit, GPU_SYNC_CAUSED, GPU_CALL_CLASSES, GPU_CALL_CLASSES); }
+/* And their longest gaps. */
+static void point_at_idle(struct rule_state *state, size_t limit, enum gpu_idle cause)
+{
+	const struct timeline *timeline = state->p->timeline;
+
+	point_at_tally(state, limit, cause, GPU_CALL_CLASSES, GPU_CALL_CLASSES);
+	for (size_t i = 0; i < timeline->gpu.idle_stack_count; i++) {
+		const struct gpu_idle_stack *stack = &timeline->gpu.idle_stacks[i];
+		bool known = stack->node != UINT32_MAX && timeline->nodes[stack->node].function != UINT32_MAX;
+
+		if (stack->cause == cause)
+			rule_example(state, (struct example){ stack->longest_at_ns, stack->longest_ns, known ? timeline->functions[timeline->nodes[stack->node].function].name : "idle device" });
+	}
+}
+
+static void find_host_late(struct rule_state *state, size_t limit) { point_at_idle(state, limit, GPU_HOST_LATE); }
+static void find_sync_caused(struct rule_state *state, size_t limit) { point_at_idle(state, limit, GPU_SYNC_CAUSED); }
 static void find_allocs(struct rule_state *state, size_t limit) { point_at_tally(state, limit, GPU_IDLE_CAUSES, GPU_CALL_ALLOC, GPU_CALL_ALLOC); }
 static void find_copies(struct rule_state *state, size_t limit) { point_at_tally(state, limit, GPU_IDLE_CAUSES, GPU_CALL_COPY, GPU_CALL_COPY); }
 static void find_launches(struct rule_state *state, size_t limit) { point_at_tally(state, limit, GPU_IDLE_CAUSES, GPU_CALL_LAUNCH, GPU_CALL_GRAPH_LAUNCH); }

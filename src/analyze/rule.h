@@ -18,6 +18,7 @@ enum {
 	RULE_PLACES = 4,
 	TITLE_PARTS = 12,
 	LOCATIONS_LIMIT = 10,
+	EXAMPLES_LIMIT = 10,
 };
 
 /* NODE: where it stands in a rules file; NULL of built-in ones. */
@@ -33,7 +34,7 @@ struct rule_source {
 	struct rule_text needs[RULE_NEEDS], evidence[RULE_EVIDENCE], places[RULE_PLACES];
 	struct rule_named_text let[RULE_LETS];
 	struct { const char *name; double value; const char *meaning; } parameters[RULE_PARAMETERS];
-	uint32_t version, top_stacks;
+	uint32_t version, top_stacks, examples;
 	enum rule_frees frees;
 	bool about_data;       /* of the measurement itself: holds however short it was */
 	uint8_t general;       /* 1: it measures an effect, and rules that name a cause go before it, unless they explain much less; 2: so do those of 1 */
@@ -51,7 +52,7 @@ struct rule {
 	struct expression when, severity[3] /* high, medium, low */, confidence, recoverable;
 	struct symbol evidence[RULE_EVIDENCE];
 	const struct place *places[RULE_PLACES];
-	uint32_t top_stacks;
+	uint32_t top_stacks, examples;
 	enum rule_frees frees;
 	uint8_t general;
 	bool about_data, own, disabled; /* OWN: the user's */
@@ -105,6 +106,8 @@ struct rule_state {
 	double *tally;                /* by function, for places */
 	uint32_t functions[LOCATIONS_LIMIT]; /* to point at */
 	size_t function_count;
+	struct example examples[EXAMPLES_LIMIT];
+	size_t example_count;
 };
 /* sets.c */
 struct value rule_aggregate(void *context, const struct expression_node *node, double rank, struct evaluation *evaluation);
@@ -120,5 +123,7 @@ const char *rule_title(struct rule_state *state);
 bool scope_fits(const struct rule *rule, const struct scope_latency *scope);
 /* places.c */
 void rule_point(struct rule_state *state, uint32_t function);
+/* The same for moments; as many as the rule wants. */
+void rule_example(struct rule_state *state, struct example example);
 
 #endif

@@ -239,6 +239,11 @@ static int read_top_stacks(const struct file *file, const struct yaml_tree_node 
 	return read_count(file, value, LOCATIONS_LIMIT, &((struct rule_source *)out)->top_stacks);
 }
 
+static int read_examples(const struct file *file, const struct yaml_tree_node *value, void *out)
+{
+	return read_count(file, value, EXAMPLES_LIMIT, &((struct rule_source *)out)->examples);
+}
+
 static int read_metrics(const struct file *file, const struct yaml_tree_node *value, void *out)
 {
 	return read_list(file, value, ((struct rule_source *)out)->evidence, RULE_EVIDENCE);
@@ -246,7 +251,7 @@ static int read_metrics(const struct file *file, const struct yaml_tree_node *va
 
 static int read_evidence(const struct file *file, const struct yaml_tree_node *value, void *out)
 {
-	static const struct key keys[] = { { "top_stacks", read_top_stacks, false }, { "metrics", read_metrics, false } };
+	static const struct key keys[] = { { "top_stacks", read_top_stacks, false }, { "examples", read_examples, false }, { "metrics", read_metrics, false } };
 
 	return value->kind == YAML_MAP ? read_map(file, value, keys, sizeof keys / sizeof *keys, out) : read_metrics(file, value, out);
 }

@@ -132,6 +132,8 @@ int present_check(const struct options *options, struct error *err)
 	struct ruleset *rules;
 	int result;
 
+	if (!options_given(options, OPT_RULES_FILE) && !options_given(options, OPT_FAIL_ON) && !options_given(options, OPT_PARAMETER))
+		return 0; /* the built-in rules are read once, with the trace */
 	if (rules_load(options, &rules, err) < 0)
 		return -1;
 	result = fail_on_check(options, rules, err) < 0 ? -1 : parameters_check(options, rules, err);

@@ -99,7 +99,7 @@ static void put_metrics(struct json *json, cJSON *root, const struct report *rep
 
 static void put_finding(struct json *json, cJSON *findings, const struct finding_report *finding)
 {
-	cJSON *object = append_object(json, findings), *impact, *evidence, *locations;
+	cJSON *object = append_object(json, findings), *impact, *evidence, *locations, *examples;
 	char docs[128];
 
 	put_string(json, object, "id", finding->id);
@@ -133,6 +133,14 @@ static void put_finding(struct json *json, cJSON *findings, const struct finding
 		put_line(json, row, from->file, from->line);
 		put_string(json, row, "function", from->function);
 		put_string(json, row, "kind", kind_name(from->kind));
+	}
+	examples = put_array(json, object, "examples");
+	for (size_t i = 0; i < finding->example_count; i++) {
+		cJSON *row = append_object(json, examples);
+
+		put_u64(json, row, "t0_ns", finding->examples[i].at_ns);
+		put_u64(json, row, "dur_ns", finding->examples[i].duration_ns);
+		put_string(json, row, "what", finding->examples[i].what);
 	}
 	put_string(json, object, "suggestion", finding->suggestion);
 	snprintf(docs, sizeof docs, "rules#%.100s", finding->rule);

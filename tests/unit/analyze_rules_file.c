@@ -70,7 +70,7 @@ static const char example[] = HEAD
 	"    severity: {high: \"ask_pct > 25\", medium: \"true\"}\n"
 	"    confidence: \"clamp((ask_pct - 8) / 20, 0.5, 0.95)\"\n"
 	"    recoverable: ask_pct / 100 * time(scope)\n"
-	"    evidence: {top_stacks: 5, metrics: [cpu.busy_cores]}\n"
+	"    evidence: {top_stacks: 5, examples: 3, metrics: [cpu.busy_cores]}\n"
 	"    suggestion: \"Ask earlier.\"\n";
 
 Test(analyze_rules_file, judges_requests_by_a_rule_of_ones_own)
@@ -91,6 +91,8 @@ Test(analyze_rules_file, judges_requests_by_a_rule_of_ones_own)
 	cr_expect_str_eq(finding->evidence[1].metric, "n(scope)");
 	cr_assert_eq(finding->location_count, 1);
 	cr_expect_str_eq(finding->locations[0].function, "HTTPConnection.getresponse");
+	cr_assert_eq(finding->example_count, 1);
+	cr_expect_eq(finding->examples[0].duration_ns, 50000000);
 }
 
 Test(analyze_rules_file, says_what_is_in_it)
