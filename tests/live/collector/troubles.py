@@ -208,6 +208,21 @@ def children():
     assert os.waitpid(pid, 0)[1] == 0
 
 
+def make_flat():
+    """Calls of so many functions that none of them is hot: fewer events cannot be had by leaving some out."""
+    names = {}
+    exec('\n'.join('def flat_%d(): pass' % i for i in range(300)), names)
+    functions = [names['flat_%d' % i] for i in range(300)]
+
+    def flat():
+        for f in functions:
+            f()
+    return flat
+
+
+flat = make_flat()
+
+
 def case_children():
     """Children of every kind are clean: with hooks on, with hooks off between two windows, with and without a switch thread, dormant."""
     for backend in [MONITORING] if sys.version_info >= (3, 12) else [EVALUATOR, SETPROFILE, SETTRACE]:
@@ -216,6 +231,7 @@ def case_children():
             attacher.append(session)
             for _ in range(3):
                 climb(9)
+                flat()
             assert budget == 0 or not session.page('hooks_on') or not may_start_thread
             children()
             climb(9)
