@@ -55,11 +55,12 @@ static uint64_t residual(const struct gpu_clock *clock)
 	return distance(last[-2].cpu_ns + (uint64_t)line_at(&last[-2], last, last[-1].gpu), last[-1].cpu_ns);
 }
 
+/* Half a comparison's width between two of them; beyond the last one, for as long as they are apart, the line through both may lean by as much as both are wrong. */
 void gpu_clock_add(struct gpu_clock *clock, uint64_t before, uint64_t cpu_ns, uint64_t real_ns, uint64_t after)
 {
 	const struct gpu_point *previous = last_of(clock);
 	struct gpu_point point = { .gpu = before + (after - before) / 2, .cpu_ns = cpu_ns, .width = after - before }, *slot;
-	uint64_t open;
+	uint64_t previous_width = previous ? previous->width : point.width, open;
 
 	if (after < before || (previous && cpu_ns <= previous->cpu_ns) || is_outlier(clock, point.width))
 		return;
@@ -71,7 +72,7 @@ void gpu_clock_add(struct gpu_clock *clock, uint64_t before, uint64_t cpu_ns, ui
 	if (!slot)
 		return;
 	*slot = point;
-	open = point.width / 2 + residual(clock);
+	open = point.width / 2 + residual(clock) + (previous_width + point.width) / 2;
 	clock->bound_ns = open > clock->bound_ns ? open : clock->bound_ns;
 }
 
