@@ -12,4 +12,4 @@ tests_unit_test_timeline_SOURCES = \
 	tests/unit/timeline_threads.c \
 	tests/unit/timeline_windows.c
 tests_unit_test_timeline_CFLAGS = $(UNIT_CFLAGS)
-tests_unit_test_timeline_LDADD = libtimeline.a libtrace.a libbase.a $(CRITERION_LIBS) $(ZSTD_LIBS) $(ZLIB_LIBS)
+tests_unit_test_timeline_LDADD = libtimeline.a libtrace.a libbase.a $(CRITERION_LIBS) $(ZSTD_LIBS) $(ZLIB_LIBS) -lm
