@@ -183,6 +183,7 @@ void budget_init(void)
 	the.own_ps = calibrate();
 	if (the.own_ps < OWN_PS_MIN)
 		the.own_ps = OWN_PS_MIN;
+	the.counted_count = 0;
 	set_cost();
 	the.cycle_ticks = the.settings.ticks_per_second * CYCLE_MS / 1000;
 	the.random = ticks_now() | 1;

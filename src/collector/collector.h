@@ -96,6 +96,7 @@ struct collector {
 	int64_t given, earned; /* tokens since the window opened or functions were last chosen to be counted */
 	uint64_t earned_cpu_ns, earned_at; /* up to when tokens were given */
 	struct tally tallies[TALLIES]; /* room to work in */
+	uint32_t counted_count; /* rows in use: what the page says may have been written over */
 	uint64_t counted_before[COUNTED_MAX], counted_all_before; /* calls counted when given and earned were last zero */
 	uint64_t cycle_ticks, cycle_end, opened_at;
 	uint64_t random;

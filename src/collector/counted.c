@@ -110,22 +110,23 @@ static void sort(void)
 	}
 }
 
-static uint64_t ns_per_call(uint64_t ticks, uint32_t calls)
+/* NS or less per call. */
+static bool takes_most(uint64_t ticks, uint32_t calls, uint64_t ns)
 {
-	return ticks * 1000000 / calls / (the.settings.ticks_per_second / 1000);
+	return ticks * 1000000 / calls <= the.settings.ticks_per_second / 1000 * ns;
 }
 
 /* So small that its events cost more than they tell, and a leaf: what it calls would lose its caller. */
 static bool is_tiny(const struct tally *tally, const struct code *code)
 {
 	return code->flags & CODE_OWNED && !(code->flags & CODE_GENERATOR) && !code->counted && tally->leaves * 100 >= tally->enters * LEAF_PERCENT && tally->leaves &&
-	       ns_per_call(tally->ticks, tally->leaves) <= TINY_NS;
+	       takes_most(tally->ticks, tally->leaves, TINY_NS);
 }
 
 /* What it calls is small, too; whatever of that is hot can be left out as well. */
 static bool is_small(const struct tally *tally, const struct code *code)
 {
-	return code->flags & CODE_OWNED && !(code->flags & CODE_LEFT_OUT) && tally->calls && ns_per_call(tally->total, tally->calls) <= SMALL_NS;
+	return code->flags & CODE_OWNED && !(code->flags & CODE_LEFT_OUT) && tally->calls && takes_most(tally->total, tally->calls, SMALL_NS);
 }
 
 static bool is_dispensable(const struct code *code)
@@ -148,11 +149,11 @@ void write_throttle(uint64_t now, uint32_t ref, enum throttle what, uint64_t loa
 
 static void count_from_now(struct code *code)
 {
-	uint32_t row = the.page->counted_count;
+	uint32_t row = the.counted_count++;
 
 	the.page->counted[row] = (struct counted){.ref = code->ref};
 	code->counted = row + 1;
-	__atomic_store_n(&the.page->counted_count, row + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&the.page->counted_count, the.counted_count, __ATOMIC_RELEASE);
 }
 
 static void leave_out(struct code *code)
@@ -173,8 +174,8 @@ static uint32_t can_save(const struct tally *tally, const struct code *code, enu
 	if (what == THROTTLE_C_CALLS_OFF)
 		return is_dispensable(code) ? tally->events : 0;
 	if (what == THROTTLE_LEFT_OUT)
-		return is_small(tally, code) && the.page->counted_count < COUNTED_MAX ? tally->events : 0;
-	return is_tiny(tally, code) && the.page->counted_count < COUNTED_MAX ? tally->enters : 0;
+		return is_small(tally, code) && the.counted_count < COUNTED_MAX ? tally->events : 0;
+	return is_tiny(tally, code) && the.counted_count < COUNTED_MAX ? tally->enters : 0;
 }
 
 /* What stays of LOAD, of which LEFT is still there, when enough hot functions are treated so; ACT: they are. */
@@ -200,7 +201,7 @@ static uint64_t choose(const struct sums *sums, enum throttle what, uint64_t loa
 
 void counted_note(void)
 {
-	for (uint32_t i = 0; i < the.page->counted_count && i < COUNTED_MAX; i++)
+	for (uint32_t i = 0; i < the.counted_count; i++)
 		the.counted_before[i] = the.page->counted[i].calls;
 	the.counted_all_before = the.page->counted_calls;
 }
@@ -212,11 +213,11 @@ static bool leave_out_counted(uint64_t now, uint64_t load)
 
 	if (!the.hooks->leaves_out || (the.page->counted_calls - the.counted_all_before) * 2 < all)
 		return false;
-	for (uint32_t i = 0; i < the.page->counted_count && i < COUNTED_MAX; i++) {
+	for (uint32_t i = 0; i < the.counted_count; i++) {
 		uint64_t calls = the.page->counted[i].calls - the.counted_before[i], saved = load * calls / all;
 		struct code *code = code_of_ref(the.page->counted[i].ref);
 
-		if (!code || code->flags & CODE_LEFT_OUT || calls * 1000 < all * SHARE_LEAST_PERMILLE)
+		if (!code || code->counted != i + 1 || code->flags & CODE_LEFT_OUT || calls * 1000 < all * SHARE_LEAST_PERMILLE)
 			continue;
 		leave_out(code);
 		write_throttle(now, code->ref, THROTTLE_LEFT_OUT, load);

@@ -481,13 +481,14 @@ def case_counted():
         true += others[0]
         closed, counted = s.page('brake_count'), s.page('counted_count')
         s.disarm().read()
-        if counted or sys.version_info[1] == 11:
+        left_out = [e for e in s.meta if e[1] == 'throttle' and struct.unpack_from('<I', e[4])[0] == 5]
+        if (counted and not left_out) or sys.version_info[1] == 11:
             break
-        factor *= 0.9 if closed else 1.2
+        factor *= 0.9 if closed or left_out else 1.2
     if sys.version_info[1] == 11:
         assert not counted
         return
-    assert counted == 1, (counted, closed)
+    assert counted == 1 and not left_out, (counted, left_out, closed)
     ref, _, calls = struct.unpack_from('<IIQ', s.map, LAYOUT['page.counted'][0])
     assert s.names[ref][0] == 'tiny'
     traced = s.count('enter', 'tiny')
@@ -517,6 +518,19 @@ def case_left_out():
             assert on and not closed and seen == larger_calls, (on, closed, seen, larger_calls)
         print('    work done %.3f; %d calls of larger() seen, all' % (sorted(ratios)[1], seen))
         assert sorted(ratios)[1] > 0.6, ratios  # traced, it would be a third; the rest is the machine's noise
+
+
+@on(12)
+def case_counted_scribbled():
+    """What is chosen by the counts in the shared page is not written where they say: the program may have written over them."""
+    s = Session(subbufs=256, max_overhead_ppm=50000, clock=1, ticks_per_second=ticks_per_second()).arm()
+    rows, size = LAYOUT['page.counted'][0], LAYOUT['size.counted'][0]
+    for i in range(256):
+        struct.pack_into('<IIQ', s.map, rows + i * size, i + 1, 0, 1 << 40)
+    struct.pack_into('<I', s.map, LAYOUT['page.counted_count'][0], 0xffffffff)
+    struct.pack_into('<Q', s.map, LAYOUT['page.counted_calls'][0], 1 << 60)
+    spin_small(0.3)
+    s.disarm()
 
 
 def small(n):
