@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 
 #include "inject/resume.h"
@@ -52,57 +53,72 @@ static enum outcome retry(struct window *window, enum window_reason reason)
 	return RETRY;
 }
 
-/* In a critical section the kernel would have to restart it; changing rip makes it drop that silently. */
-static bool in_rseq(struct window *window)
+/* What is looked at in its memory besides its TCB. */
+struct sight {
+	int32_t tid;           /* as glibc has it */
+	uint64_t section;      /* rseq_cs: the restartable sequence that it is in, or has been in */
+	unsigned char single;  /* __libc_single_threaded */
+};
+
+/* All of it by one call: each takes a microsecond or two, and it is held meanwhile. */
+static bool look(struct window *window, struct sight *sight)
 {
 	struct rseq_configuration config;
-	struct { uint32_t version, flags; uint64_t start, length, abort; } section;
-	uint64_t pointer = 0;
+	struct iovec here[4] = { { window->tcb, sizeof window->tcb }, { &sight->tid, sizeof sight->tid } };
+	struct iovec there[4] = { { (void *)window->regs.fs_base, sizeof window->tcb }, { (void *)(window->regs.fs_base + window->tid_offset), sizeof sight->tid } };
+	long count = 2, size = sizeof window->tcb + sizeof sight->tid;
 
+	memset(sight, 0, sizeof *sight);
 	memset(&config, 0, sizeof config);
 	window->rseq_known = raw_ptrace(GET_RSEQ_CONFIGURATION, window->tid, sizeof config, &config) > 0 && config.pointer;
-	if (!window->rseq_known)
-		return false;
-	window->rseq_offset = config.pointer - window->regs.fs_base;
-	if (tracee_read(window->tid, config.pointer + 8, &pointer, sizeof pointer) < 0 || pointer == 0)
-		return false;
-	return tracee_read(window->tid, pointer, &section, sizeof section) == 0 && window->regs.rip - section.start < section.length;
+	if (window->rseq_known) {
+		window->rseq_offset = config.pointer - window->regs.fs_base;
+		here[count] = (struct iovec){ &sight->section, sizeof sight->section };
+		there[count++] = (struct iovec){ (void *)(config.pointer + 8), sizeof sight->section };
+		size += sizeof sight->section;
+	}
+	if (window->single_thread_flag) {
+		here[count] = (struct iovec){ &sight->single, 1 };
+		there[count++] = (struct iovec){ (void *)window->single_thread_flag, 1 };
+		size++;
+	}
+	return raw_call(SYS_process_vm_readv, window->tid, (long)here, count, (long)there, count, 0) == size;
+}
+
+/* A glibc thread of this process: its TCB points to itself and knows its tid. */
+static bool is_glibc_thread(const struct window *window, const struct sight *sight)
+{
+	uint64_t self, again;
+
+	memcpy(&self, window->tcb, sizeof self);
+	memcpy(&again, window->tcb + 0x10, sizeof again);
+	return window->regs.cs == FLAT_CODE_SEGMENT && self == window->regs.fs_base && again == self && sight->tid == window->inner_tid;
+}
+
+/* In a critical section the kernel would have to restart it; changing rip makes it drop that silently. */
+static bool in_rseq(const struct window *window, const struct sight *sight)
+{
+	struct { uint32_t version, flags; uint64_t start, length, abort; } section;
+
+	return sight->section && tracee_read(window->tid, sight->section, &section, sizeof section) == 0 &&
+	       window->regs.rip - section.start < section.length;
 }
 
 /*
  * While malloc believes in one thread it takes no locks, and part of its work is not even atomic. The stub tells it otherwise, which
  * only helps from its next call on: so not from within this one.
  */
-static bool in_lockless_libc(struct window *window, const struct resume *resume)
+static bool in_lockless_libc(const struct window *window, const struct sight *sight, const struct resume *resume)
 {
-	unsigned char single = 0;
 	uint32_t multiple;
 
 	memcpy(&multiple, window->tcb + 0x18, sizeof multiple);
-	if (window->single_thread_flag && tracee_read(window->tid, window->single_thread_flag, &single, 1) < 0)
-		return true;
-	if (!single && multiple)
-		return false;
-	if (resume->restarts)
+	if ((!sight->single && multiple) || resume->restarts)
 		return false;
 	for (int i = 0; i < 4; i++)
 		if (window->regs.rip >= window->libc_text[i][0] && window->regs.rip < window->libc_text[i][1])
 			return true;
 	return false;
-}
-
-/* A glibc thread of this process: its TCB points to itself and knows its tid. */
-static bool is_glibc_thread(struct window *window)
-{
-	uint64_t self, again;
-	int32_t tid;
-
-	if (window->regs.cs != FLAT_CODE_SEGMENT || tracee_read(window->tid, window->regs.fs_base, window->tcb, sizeof window->tcb) < 0)
-		return false;
-	memcpy(&self, window->tcb, sizeof self);
-	memcpy(&again, window->tcb + 0x10, sizeof again);
-	return self == window->regs.fs_base && again == self &&
-	       tracee_read(window->tid, window->regs.fs_base + window->tid_offset, &tid, sizeof tid) == 0 && tid == window->inner_tid;
 }
 
 static bool has_pending(const struct window *window, uint64_t blocked)
@@ -188,7 +204,7 @@ static enum outcome wait_for_stop(struct window *window, bool *stopped)
 	int signal;
 
 	*stopped = false;
-	switch (tracee_wait(window->tid, 0, &patience, &signal, &window->moving_ns)) {
+	switch (tracee_wait(window->tid, &patience, &signal, &window->moving_ns)) {
 	case TRACEE_STOPPED:
 		*stopped = true;
 		return GO_ON;
@@ -209,6 +225,7 @@ static enum outcome wait_for_stop(struct window *window, bool *stopped)
 /* Everything that only looks. RESUME is filled first of all: whatever comes, let_go() repairs what our stop ended early. */
 static enum outcome check(struct window *window, uint64_t *blocked, struct resume *resume)
 {
+	struct sight sight;
 	long error;
 
 	if (raw_ptrace(PTRACE_GETREGS, window->tid, 0, &window->regs) < 0)
@@ -228,11 +245,11 @@ static enum outcome check(struct window *window, uint64_t *blocked, struct resum
 	/* With a signal to be delivered the kernel does the exact thing by itself. */
 	if (resume->heeds_signals && has_pending(window, *blocked))
 		return retry(window, REASON_PENDING);
-	if (!is_glibc_thread(window))
+	if (!look(window, &sight) || !is_glibc_thread(window, &sight))
 		return end_with(window, WINDOW_ODD_THREAD, 0);
-	if (in_rseq(window))
+	if (in_rseq(window, &sight))
 		return retry(window, REASON_RSEQ);
-	if (in_lockless_libc(window, resume))
+	if (in_lockless_libc(window, &sight, resume))
 		return retry(window, REASON_LIBC);
 	return window->seccomp ? judge_seccomp(window) : GO_ON;
 }

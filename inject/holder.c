@@ -25,7 +25,6 @@
 #define RESTART_BLOCK (-516) /* kernel: go on by restart_syscall() */
 #define PAGE 4096u
 #define RUNNABLE_MS 1000 /* for a thread that only lacks a CPU to stop in */
-#define SPIN_NS 20000 /* a running thread stops within 5 us: not worth a sleep */
 #define TERM_BIT (1ull << (SIGTERM - 1))
 #ifndef SYS_close_range
 #define SYS_close_range 436
@@ -189,7 +188,7 @@ static enum hold_result hold_stopped(struct holding *holding, struct hold_copy *
 	uint64_t moving_ns, now_ns;
 	int signal;
 
-	switch (tracee_wait(holding->tid, SPIN_NS, &patience, &signal, &moving_ns)) {
+	switch (tracee_wait(holding->tid, &patience, &signal, &moving_ns)) {
 	case TRACEE_STOPPED:
 		result = copy_held(holding, copy);
 		tracee_detach(holding->tid, 0);

@@ -17,6 +17,9 @@
 
 #define FLAT_CODE_SEGMENT 0x33 /* __USER_CS of a 64-bit task */
 #define RESUME_MS 20
+#define SPIN_NS 150000 /* a running thread stops within 5 us, one on a CPU that sleeps within 150: each sleep of ours would make the hold as much longer */
+#define BRISK_NS 2000000 /* that long spins and short naps alternate: it may be waiting for the very CPU that spins */
+#define SHORT_NAP_NS 60000
 #define NAP_NS 2000000 /* also how exactly is known since when it stands */
 #define NS_PER_MS 1000000ull
 #define RESTART_NOHAND (-514)  /* kernel: make the call again, or EINTR if a handler runs */
@@ -128,17 +131,17 @@ static bool could_run(const char *stat_path)
 }
 
 /* Until the kernel says that a thread of ours has stopped, or for a while. */
-static void nap_for_child(void)
+static void nap_for_child(long nap_ns)
 {
 	const uint64_t child = 1ull << (SIGCHLD - 1);
-	const struct timespec nap = { 0, NAP_NS };
+	const struct timespec nap = { 0, nap_ns };
 
 	raw_call(SYS_rt_sigtimedwait, (long)&child, 0, (long)&nap, 8, 0, 0);
 }
 
-enum tracee_stop tracee_wait(pid_t tid, uint64_t spin_ns, const struct patience *patience, int *signal, uint64_t *moving_ns)
+enum tracee_stop tracee_wait(pid_t tid, const struct patience *patience, int *signal, uint64_t *moving_ns)
 {
-	uint64_t since_ns = raw_now_ns(), now_ns = since_ns;
+	uint64_t since_ns = raw_now_ns(), now_ns = since_ns, nap_ns = since_ns + SPIN_NS;
 	int status = 0;
 	long got;
 
@@ -146,11 +149,14 @@ enum tracee_stop tracee_wait(pid_t tid, uint64_t spin_ns, const struct patience 
 	*moving_ns = since_ns;
 	while ((got = raw_call(SYS_wait4, tid, (long)&status, __WALL | WNOHANG, 0, 0, 0)) == 0 || got == -EINTR) {
 		*moving_ns = now_ns;
-		if (now_ns - since_ns > spin_ns) {
+		if (now_ns > nap_ns) {
 			if (now_ns - since_ns > patience->ms * NS_PER_MS && (now_ns - since_ns > patience->runnable_ms * NS_PER_MS || !could_run(patience->stat_path)))
 				return TRACEE_NOT_YET;
 			raw_alarm(patience->alarm, ALARM_MS);
-			nap_for_child();
+			nap_for_child(now_ns - since_ns < BRISK_NS ? SHORT_NAP_NS : NAP_NS);
+			now_ns = raw_now_ns();
+			nap_ns = now_ns - since_ns < BRISK_NS ? now_ns + SPIN_NS : now_ns;
+			continue;
 		}
 		now_ns = raw_now_ns();
 	}

@@ -44,9 +44,9 @@ enum tracee_stop {
 	TRACEE_NOT_YET, /* it did not stop: only our death lets go of it */
 };
 
-/* Waits for a thread that was seized and interrupted; polls for SPIN_NS before it sleeps. *SIGNAL: what to detach with.
+/* Waits for a thread that was seized and interrupted; polls before it sleeps. *SIGNAL: what to detach with.
  * *MOVING_NS: when it was last seen not to have stopped yet (raw_now_ns()): it waited for a CPU till then, or ran, whether we came or not. */
-enum tracee_stop tracee_wait(pid_t tid, uint64_t spin_ns, const struct patience *patience, int *signal, uint64_t *moving_ns);
+enum tracee_stop tracee_wait(pid_t tid, const struct patience *patience, int *signal, uint64_t *moving_ns);
 /* All SIZE bytes, or -1. */
 int tracee_read(pid_t tid, uint64_t addr, void *out, size_t size);
 
