@@ -67,7 +67,7 @@ int analyze_command(struct invocation *invocation, struct error *err)
 	struct outputs outputs;
 	struct present_result result;
 	int done;
-	struct presentation how = { .options = options, .outputs = &outputs, .level = (enum log_level)options_choice(options, OPT_LOG_LEVEL) };
+	struct presentation how = { .options = options, .outputs = &outputs, .level = (enum log_level)options_choice(options, OPT_LOG_LEVEL), .source_root = "/" };
 
 	if (options_flag(options, OPT_LIST_METRICS))
 		return metrics_list();

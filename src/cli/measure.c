@@ -234,11 +234,12 @@ static int trace_keep(struct measure *measure, char *readable, size_t size, int 
 int measure_present(struct measure *measure, int summary_fd, struct error *err)
 {
 	const struct options *options = &measure->invocation->options;
-	const struct presentation how = { .options = options, .outputs = &measure->outputs, .summary_fd = summary_fd, .level = measure->level, .status = measure->status };
+	char readable[OUTPUT_PATH], root[32];
+	const struct presentation how = { .options = options, .outputs = &measure->outputs, .summary_fd = summary_fd, .level = measure->level, .status = measure->status, .source_root = root };
 	struct present_result result;
-	char readable[OUTPUT_PATH];
 	int descriptor, status = -1;
 
+	snprintf(root, sizeof root, "/proc/%d/root", (int)measure->pid); /* a container's files are not ours */
 	status_phase(measure->status, "analysing");
 	if (trace_keep(measure, readable, sizeof readable, &descriptor, err) == 0 && present_trace(readable, measure->outputs.trace, &how, &result, err) == 0)
 		status = present_status(options, &result, err);

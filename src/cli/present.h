@@ -13,6 +13,7 @@ struct presentation {
 	int summary_fd;    /* where the summary goes; -1 = none */
 	enum log_level level;
 	struct status *status; /* what is told of progress; NULL = nothing */
+	const char *source_root; /* the folder that plays "/" for the program's source files */
 };
 
 struct present_result {

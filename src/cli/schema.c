@@ -1,14 +1,15 @@
-/* schema: the published form of what InferScope writes, as it was when this binary was built. */
+/* schema: the published form of what InferScope writes and of its rules files, as it was when this binary was built. */
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/command.h"
 
-extern const char schema_dump[], schema_error[], schema_events[], schema_report[], schema_top[];
+extern const char schema_dump[], schema_error[], schema_events[], schema_report[], schema_rules[], schema_top[];
 
 static const struct { const char *name, *text; } schemas[] = {
 	{ "report", schema_report }, /* -f json */
 	{ "trace", schema_events },  /* -f events: a trace as JSON */
+	{ "rules", schema_rules },   /* what --rules-file reads */
 	{ "error", schema_error },   /* --error-format json */
 	{ "dump", schema_dump },     /* dump --json */
 	{ "top", schema_top },       /* top --json, each line */
@@ -22,5 +23,5 @@ int schema_command(struct invocation *invocation, struct error *err)
 		if (strcmp(schemas[i].name, name) == 0)
 			return fputs(schemas[i].text, stdout) < 0 ? error_status(ERR_OUTPUT) : 0;
 	fail(err, ERR_USAGE, "there is no schema \"%.40s\"", name);
-	return fail_hint(err, "one of report, trace, error, dump, top");
+	return fail_hint(err, "one of report, trace, rules, error, dump, top");
 }

@@ -11,5 +11,6 @@ schema_\name:
 	schema error
 	schema events
 	schema report
+	schema rules
 	schema top
 	.section .note.GNU-stack, "", @progbits

@@ -32,8 +32,10 @@ cJSON *append_object(struct json *json, cJSON *array);
 /* Writes ROOT and frees it. */
 int document_write(struct json *json, cJSON *root, struct sink *sink, struct error *err);
 
+struct kernels;
 /* write_json_gpu.c: the sets of numbers about devices among METRICS, and what stands beside them in ROOT. */
 void put_gpu_metrics(struct json *json, cJSON *metrics, const struct timeline *timeline);
 void put_gpu_lists(struct json *json, cJSON *root, const struct timeline *timeline);
+void put_kernels(struct json *json, cJSON *root, const struct kernels *kernels);
 
 #endif

@@ -3,7 +3,7 @@
 #define INFERSCOPE_REPORT_HTML_H
 
 #include "report/html_pack.h"
-#include "report/model.h"
+#include "report/kernels.h"
 #include "report/name.h"
 
 /* The page's style and script: src/report/html/, embedded when the program is built. */
@@ -13,10 +13,14 @@ extern const char HTML_CSS[], HTML_JS[];
 void html_begin(struct text *out, const char *title);
 /* BYTES cut to COLUMNS and escaped, for text or a quoted attribute. */
 void html_add(struct text *out, const char *bytes, size_t columns, unsigned flags);
+/* The same as a JSON string. No < or > of a name stands in the page, not even where it could not begin anything. */
+void html_add_json(struct text *out, const char *bytes, size_t columns, unsigned flags);
 /* A function's name as code, the longer form of a cut one as tooltip. */
 void html_add_name(struct text *out, const char *name, size_t columns);
 /* file:line, small; nothing when it is not known. */
 void html_add_place(struct text *out, const char *file, uint32_t line, size_t columns);
+/* How long a stretch of the capture took, as a link that selects it in the time line. */
+void html_add_range(struct text *out, uint64_t at_ns, uint64_t length_ns);
 /* A bar of all parts; its label says the same to those who cannot see it. */
 void html_add_stack(struct text *out, const double pct[PART_COUNT], bool thin);
 /* A cell with the number that the page sorts by; unknown ones stand last. */
@@ -31,6 +35,7 @@ void html_add_threads(struct text *out, const struct report *report);
 void html_add_gil(struct text *out, const struct report *report);
 void html_add_idle(struct text *out, const struct report *report);
 void html_add_sites(struct text *out, const struct report *report);
+void html_add_kernels(struct text *out, const struct report *report, const struct kernels *kernels);
 void html_add_requests(struct text *out, const struct report *report);
 void html_add_stacks(struct text *out, const struct report *report); /* flame graphs of the busiest threads and the call tree */
 void html_add_environment(struct text *out, const struct report *report);

@@ -129,7 +129,7 @@ int diff_write_html(const struct diff_view *view, struct sink *sink, struct erro
 
 	text_init(&out);
 	html_begin(&out, "What changed, InferScope report");
-	text_add_string(&out, "</span>\n<nav aria-label=\"Sections\">");
+	text_add_string(&out, "</span>\n<nav aria-label=\"Sections\"><a href=\"#flame\" class=\"js\">Flame graph</a>");
 	for (int kind = 0; kind < DIFF_KINDS; kind++)
 		for (size_t i = 0; i < view->diff->row_count; i++)
 			if (view->diff->rows[i].kind == (enum diff_kind)kind && (view->diff->rows[i].changed || kind == DIFF_LATENCY)) {
@@ -138,16 +138,21 @@ int diff_write_html(const struct diff_view *view, struct sink *sink, struct erro
 			}
 	text_add_string(&out, "</nav></div></header>\n<main>\n");
 	add_verdict(&out, view);
+	text_add_string(&out, "<section id=\"flame\" class=\"js\" aria-label=\"Flame graph\"></section>\n");
 	for (int kind = 0; kind < DIFF_KINDS; kind++)
 		add_kind(&out, view->diff, (enum diff_kind)kind);
 	add_findings(&out, "Findings that appeared", view->diff->appeared, view->diff->appeared_count);
 	add_findings(&out, "Findings that vanished", view->diff->vanished, view->diff->vanished_count);
-	text_add_string(&out, "</main>\n<footer>Made by InferScope " PACKAGE_VERSION ". One file, no network.</footer>\n<script>\n");
-	text_add_string(&out, HTML_JS);
-	text_add_string(&out, "</script>\n</body></html>\n");
+	text_add_string(&out, "</main>\n<footer>Made by InferScope " PACKAGE_VERSION ". One file, no network.</footer>\n");
+	sink_write(sink, out.data ? out.data : "", out.length);
 	failed = out.failed;
-	if (!failed)
-		sink_write(sink, out.data, out.length);
 	text_done(&out);
-	return failed ? fail(err, ERR_MEMORY, "writing the comparison") : 0;
+	if (failed)
+		return fail(err, ERR_MEMORY, "writing the comparison");
+	if (html_write_diff_tree(view, sink, err) < 0)
+		return -1;
+	sink_puts(sink, "<script>\n");
+	sink_puts(sink, HTML_JS);
+	sink_puts(sink, "</script>\n</body></html>\n");
+	return 0;
 }

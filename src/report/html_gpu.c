@@ -72,8 +72,6 @@ static void add_stack(struct text *out, const struct timeline *timeline, uint32_
 
 static void add_idle_stack(struct text *out, const struct timeline *timeline, const struct gpu_idle_stack *stack, uint64_t idle_ns)
 {
-	double from = (double)stack->longest_at_ns / 1e9, length = (double)stack->longest_ns / 1e9, margin = length / 4;
-
 	text_printf(out, "<tr><td class=\"nb\" title=\"%s\"><span class=\"key %s\" style=\"background-color:%s\"></span> %s</td><td class=\"fn\">", CAUSES[stack->cause].meaning, CAUSES[stack->cause].pattern, CAUSES[stack->cause].colour, CAUSES[stack->cause].label);
 	add_stack(out, timeline, stack->node);
 	text_add_string(out, "</td>");
@@ -81,8 +79,9 @@ static void add_idle_stack(struct text *out, const struct timeline *timeline, co
 	html_add_number(out, share_pct(stack->time_ns, idle_ns), quantity_pct(share_pct(stack->time_ns, idle_ns), 0), false);
 	html_add_number(out, (double)stack->count, quantity_count(stack->count, 0), false);
 	html_add_number(out, (double)stack->p50_ns, quantity_ns(stack->p50_ns, 0), false);
-	text_printf(out, "<td class=\"n\" data-v=\"%llu\"><a class=\"range\" href=\"#t=%s,%s&amp;v=%s,%s\">%s</a></td></tr>\n", (unsigned long long)stack->longest_ns, quantity_plain(from, 9).text, quantity_plain(from + length, 9).text,
-		    quantity_plain(from > margin ? from - margin : 0, 9).text, quantity_plain(from + length + margin, 9).text, quantity_ns(stack->longest_ns, 0).text);
+	text_printf(out, "<td class=\"n\" data-v=\"%llu\">", (unsigned long long)stack->longest_ns);
+	html_add_range(out, stack->longest_at_ns, stack->longest_ns);
+	text_add_string(out, "</td></tr>\n");
 }
 
 void html_add_idle(struct text *out, const struct report *report)

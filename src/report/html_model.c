@@ -11,8 +11,7 @@ static const enum part STATE_PARTS[THREAD_STATES] = {
 	[THREAD_IO_WAIT] = PART_IO, [THREAD_GPU_WAIT] = PART_GPU, [THREAD_SLEEP] = PART_SLEEP, [THREAD_RUNNABLE] = PART_RUNNABLE, [THREAD_IDLE] = PART_IDLE,
 };
 
-/* No < or > of a name stands in the page, not even where it could not begin anything. */
-static void add_string(struct text *out, const char *string, size_t columns, unsigned flags)
+void html_add_json(struct text *out, const char *string, size_t columns, unsigned flags)
 {
 	struct text shown, json;
 
@@ -43,9 +42,9 @@ static void add_functions(struct text *out, const struct report *report)
 		const struct function *function = &report->timeline->functions[i];
 
 		text_add_string(out, i ? ",\n[" : "\n[");
-		add_string(out, function->name, NAME_COLUMNS, 0);
+		html_add_json(out, function->name, NAME_COLUMNS, 0);
 		text_add(out, ",", 1);
-		add_string(out, function->file, FILE_COLUMNS, NAME_PATH);
+		html_add_json(out, function->file, FILE_COLUMNS, NAME_PATH);
 		text_printf(out, ",%u,%d,%d]", function->line, function->kind, function->waiter);
 	}
 	text_add_string(out, "]");
@@ -58,7 +57,7 @@ static void add_labels(struct text *out, const struct slices_said *said)
 	text_add_string(out, ",\n\"labels\":[");
 	for (uint32_t i = 0; i < said->label_count && out->length - from < LABELS_BYTES; i++) {
 		text_add_string(out, i ? "," : "");
-		add_string(out, strings_get(said->labels, i), NAME_COLUMNS, 0);
+		html_add_json(out, strings_get(said->labels, i), NAME_COLUMNS, 0);
 	}
 	text_add_string(out, "]");
 }
@@ -72,7 +71,7 @@ static void add_threads(struct text *out, const struct report *report)
 		const struct thread *thread = &timeline->threads[i];
 
 		text_printf(out, "%s[%u,", i ? "," : "", thread->tid);
-		add_string(out, *thread->name ? thread->name : "thread", 80, 0);
+		html_add_json(out, *thread->name ? thread->name : "thread", 80, 0);
 		text_printf(out, ",%llu,%llu,%llu]", (unsigned long long)thread->cpu_ns, (unsigned long long)thread->first_ns, (unsigned long long)thread->last_ns);
 	}
 	text_add_string(out, "],\n\"devices\":[");

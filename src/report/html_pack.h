@@ -8,7 +8,7 @@
 
 #include "base/sink.h"
 
-enum pack_record { PACK_END = 0, PACK_SLICES = 1, PACK_TREE = 2 };
+enum pack_record { PACK_END = 0, PACK_SLICES = 1, PACK_TREE = 2, PACK_DIFF = 3 };
 
 struct pack {
 	struct sink *sink;

@@ -334,6 +334,30 @@ static int build_warnings(struct report *report, struct error *err)
 	return 0;
 }
 
+static int build_sources(struct report *report, struct error *err)
+{
+	const struct analysis *analysis = report->analysis;
+	const struct timeline *timeline = report->timeline;
+	uint64_t started_ns = timeline->process_count && timeline->processes[0].start_unix_ns ? timeline->processes[0].start_unix_ns : timeline->start_unix_ns;
+	size_t count = analysis->finding_count < SOURCE_FINDINGS ? analysis->finding_count : SOURCE_FINDINGS;
+
+	if (!report->options.source_root)
+		return 0;
+	report->sources = arena_alloc(&report->arena, (count + 1) * sizeof *report->sources);
+	if (!report->sources)
+		return fail(err, ERR_MEMORY, "building the report");
+	report->source_count = count;
+	for (size_t i = 0; i < count; i++)
+		for (size_t j = 0; j < analysis->findings[i].location_count && j < SOURCE_PLACES; j++)
+			report->sources[i][j] = source_read(&report->arena, report->options.source_root, &analysis->findings[i].locations[j], started_ns);
+	return 0;
+}
+
+const struct source *report_source(const struct report *report, size_t finding, size_t place)
+{
+	return finding < report->source_count && place < SOURCE_PLACES ? report->sources[finding][place] : NULL;
+}
+
 int report_build(const struct timeline *timeline, const struct analysis *analysis, struct trace *trace, const struct report_options *options, struct report **out, struct error *err)
 {
 	struct report *report = calloc(1, sizeof *report);
@@ -349,7 +373,7 @@ int report_build(const struct timeline *timeline, const struct analysis *analysi
 	describe_process(report);
 	describe_verdict(report);
 	describe_numbers(report);
-	if (build_functions(report, err) < 0 || build_threads(report, err) < 0 || build_gil(report, err) < 0 || build_warnings(report, err) < 0 || tree_build(report, err) < 0 || quality_build(report, err) < 0) {
+	if (build_functions(report, err) < 0 || build_threads(report, err) < 0 || build_gil(report, err) < 0 || build_warnings(report, err) < 0 || build_sources(report, err) < 0 || tree_build(report, err) < 0 || quality_build(report, err) < 0) {
 		report_free(report);
 		return -1;
 	}

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "report/quantity.h"
 #include "report/report.h"
+#include "report/source.h"
 
 enum part {
 #define PART(id, key, label, brief, letter, sgr, colour, pattern, meaning) PART_##id,
@@ -70,6 +71,8 @@ struct tree_row {
 
 struct tree_rows { struct tree_row *rows; size_t count, omitted; /* nodes below every line that is shown */ };
 
+enum { SOURCE_FINDINGS = 50, SOURCE_PLACES = 5 };
+
 enum quality_state { QUALITY_FINE = 0, QUALITY_NOTE, QUALITY_BAD };
 
 struct quality_row { enum quality_state state; const char *key, *label, *value, *meaning; };
@@ -107,6 +110,8 @@ struct report {
 	struct tree_rows thread_trees;  /* busiest thread first */
 	struct quality_row *quality;    /* bad ones first */
 	const char **warnings;
+	const struct source *(*sources)[SOURCE_PLACES]; /* of the first findings' first places; see report_source() */
+	size_t source_count;
 
 	uint64_t calls;       /* seen, all functions */
 	double cpu_cores;     /* CPU time of the process / duration; NAN = unknown */
@@ -125,6 +130,8 @@ const char *report_note(struct report *report, const char *format, ...) __attrib
 int quality_build(struct report *report, struct error *err); /* quality.c */
 int tree_build(struct report *report, struct error *err);    /* tree.c */
 
+/* The program's lines at a place of a finding; NULL when they are not known. */
+const struct source *report_source(const struct report *report, size_t finding, size_t place);
 /* How a number of ROW reads: with ~ where it is an estimate, – where it is not known. */
 struct quantity row_calls(const struct function_row *row, unsigned flags);
 struct quantity row_share(const struct function_row *row, bool cpu);

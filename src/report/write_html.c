@@ -66,6 +66,14 @@ void html_add_place(struct text *out, const char *file, uint32_t line, size_t co
 	text_done(&place);
 }
 
+void html_add_range(struct text *out, uint64_t at_ns, uint64_t length_ns)
+{
+	double from = (double)at_ns / 1e9, length = (double)length_ns / 1e9, margin = length / 4;
+
+	text_printf(out, "<a class=\"range\" href=\"#t=%s,%s&amp;v=%s,%s\">%s</a>", quantity_plain(from, 9).text, quantity_plain(from + length, 9).text,
+		    quantity_plain(from > margin ? from - margin : 0, 9).text, quantity_plain(from + length + margin, 9).text, quantity_ns(length_ns, 0).text);
+}
+
 static void add_part_style(struct text *out)
 {
 	for (size_t part = 0; part < PART_COUNT; part++)
@@ -100,6 +108,7 @@ static void add_head(struct text *out, const struct report *report)
 	}
 	text_add_string(out, "</span>\n<nav aria-label=\"Sections\"><a href=\"#findings\">Findings</a><a href=\"#timeline\" class=\"js\">Timeline</a><a href=\"#flame\" class=\"js\">Flame graph</a><a href=\"#functions\">Functions</a><a href=\"#threads\">Threads</a>");
 	text_add_string(out, report->timeline->device_count ? "<a href=\"#idle\">GPU idle</a>" : "");
+	text_add_string(out, report->timeline->gpu.events ? "<a href=\"#kernels\">Kernels</a>" : "");
 	text_add_string(out, report->timeline->scope_count ? "<a href=\"#requests\">Requests</a>" : "");
 	text_add_string(out, report->tree.count ? "<a href=\"#stacks\">Stacks</a>" : "");
 	text_add_string(out, "<a href=\"#data\">Data</a><a href=\"#environment\">Environment</a><a href=\"#words\">Glossary</a></nav></div></header>\n<main>\n");
@@ -207,7 +216,7 @@ static void add_views(struct text *out)
 	text_add_string(out, "<section id=\"timeline\" class=\"js\" aria-label=\"Timeline\"></section>\n<section id=\"flame\" class=\"js\" aria-label=\"Flame graph\"></section>\n");
 }
 
-static void add_body(struct text *out, const struct report *report)
+static void add_body(struct text *out, const struct report *report, const struct kernels *kernels)
 {
 	add_head(out, report);
 	add_verdict(out, report);
@@ -221,6 +230,7 @@ static void add_body(struct text *out, const struct report *report)
 	html_add_threads(out, report);
 	html_add_gil(out, report);
 	html_add_sites(out, report);
+	html_add_kernels(out, report, kernels);
 	html_add_stacks(out, report);
 	html_add_environment(out, report);
 	html_add_glossary(out);
@@ -257,11 +267,15 @@ static int write_data(const struct report *report, struct sink *sink, struct tex
 int write_html(const struct report *report, struct sink *sink, struct error *err)
 {
 	uint64_t room = (report->options.max_report_mb ? report->options.max_report_mb : REPORT_MB) * (uint64_t)1000000;
+	struct kernels kernels;
 	struct text out;
 	int result;
 
+	if (kernels_read(report, &kernels, err) < 0)
+		return -1;
 	text_init(&out);
-	add_body(&out, report);
+	add_body(&out, report, &kernels);
+	kernels_free(&kernels);
 	sink_write(sink, out.data ? out.data : "", out.length);
 	room = room > STATIC_BYTES + out.length ? room - STATIC_BYTES - out.length : 0;
 	result = write_data(report, sink, &out, room, err);

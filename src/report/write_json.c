@@ -6,7 +6,7 @@
 
 #include "config.h"
 #include "report/document.h"
-#include "report/model.h"
+#include "report/kernels.h"
 
 enum { SCOPES_SHOWN = 1000, STACKS_MAX = 2000, STACK_FRAMES_MAX = 256, WINDOWS_SHOWN = 10000 };
 
@@ -97,8 +97,26 @@ static void put_metrics(struct json *json, cJSON *root, const struct report *rep
 	}
 }
 
-static void put_finding(struct json *json, cJSON *findings, const struct finding_report *finding)
+/* The program's lines at a place, from the function's first one on. */
+static void put_source(struct json *json, cJSON *location, const struct source *source)
 {
+	cJSON *lines = source ? put_array(json, location, "source") : NULL;
+
+	if (!source) {
+		put(json, location, "source", cJSON_CreateNull());
+		return;
+	}
+	for (size_t i = 0; i < source->count; i++) {
+		cJSON *line = append_object(json, lines);
+
+		put_u64(json, line, "line", source->first + i);
+		put_string(json, line, "text", source->lines[i]);
+	}
+}
+
+static void put_finding(struct json *json, cJSON *findings, const struct report *report, size_t index)
+{
+	const struct finding_report *finding = &report->analysis->findings[index];
 	cJSON *object = append_object(json, findings), *impact, *evidence, *locations, *examples;
 	char docs[128];
 
@@ -133,6 +151,7 @@ static void put_finding(struct json *json, cJSON *findings, const struct finding
 		put_line(json, row, from->file, from->line);
 		put_string(json, row, "function", from->function);
 		put_string(json, row, "kind", kind_name(from->kind));
+		put_source(json, row, report_source(report, index, i));
 	}
 	examples = put_array(json, object, "examples");
 	for (size_t i = 0; i < finding->example_count; i++) {
@@ -407,7 +426,7 @@ static void put_quality(struct json *json, cJSON *root, const struct report *rep
 	}
 }
 
-static void put_root(struct json *json, cJSON *root, const struct report *report)
+static void put_root(struct json *json, cJSON *root, const struct report *report, const struct kernels *kernels)
 {
 	const struct timeline *timeline = report->timeline;
 	const struct analysis *analysis = report->analysis;
@@ -425,7 +444,7 @@ static void put_root(struct json *json, cJSON *root, const struct report *report
 	put_metrics(json, root, report);
 	array = put_array(json, root, "findings");
 	for (size_t i = 0; i < analysis->finding_count; i++)
-		put_finding(json, array, &analysis->findings[i]);
+		put_finding(json, array, report, i);
 	array = put_array(json, root, "not_evaluated");
 	for (size_t i = 0; i < analysis->not_evaluated_count; i++) {
 		cJSON *row = append_object(json, array);
@@ -443,6 +462,7 @@ static void put_root(struct json *json, cJSON *root, const struct report *report
 	for (size_t i = 0; i < timeline->process_count; i++)
 		put_process(json, array, &timeline->processes[i]);
 	put_gpu_lists(json, root, timeline);
+	put_kernels(json, root, kernels);
 	put_scopes(json, root, timeline);
 	put_budget(json, root, report);
 	put_quality(json, root, report);
@@ -454,8 +474,13 @@ static void put_root(struct json *json, cJSON *root, const struct report *report
 int write_json(const struct report *report, struct sink *sink, struct error *err)
 {
 	struct json json = { .failed = false };
-	cJSON *root = cJSON_CreateObject();
+	struct kernels kernels;
+	cJSON *root;
 
-	put_root(&json, root, report);
+	if (kernels_read(report, &kernels, err) < 0)
+		return -1;
+	root = cJSON_CreateObject();
+	put_root(&json, root, report, &kernels);
+	kernels_free(&kernels);
 	return document_write(&json, root, sink, err);
 }

@@ -3,23 +3,9 @@
 #include <stdio.h>
 
 #include "report/document.h"
-#include "report/model.h"
+#include "report/kernels.h"
 
 enum { STACK_FRAMES_MAX = 256, SITES_SHOWN = 500 };
-
-/* As torch.profiler names them: "Memcpy HtoD (Pageable -> Device)". */
-static void copies_name(const struct gpu_copies *copies, char *out, size_t size)
-{
-	static const char *const memory[] = {
-#define MEMORY(number, name) [number] = name,
-#include "abi/memory.def"
-#undef MEMORY
-	};
-	unsigned from = copies->memory_kinds & 255, to = copies->memory_kinds >> 8 & 255, count = sizeof memory / sizeof *memory;
-	const char *way = copies->memory_kinds >> 16 & 1 ? "PtoP" : copies->kind == EVENT_H2D_COPY ? "HtoD" : copies->kind == EVENT_D2H_COPY ? "DtoH" : "DtoD";
-
-	snprintf(out, size, "Memcpy %s (%s -> %s)", way, memory[from < count ? from : 0], memory[to < count ? to : 0]);
-}
 
 static void put_copies(struct json *json, cJSON *metrics, const struct gpu_facts *gpu)
 {
@@ -27,10 +13,10 @@ static void put_copies(struct json *json, cJSON *metrics, const struct gpu_facts
 
 	for (size_t i = 0; i < gpu->copies_count; i++) {
 		const struct gpu_copies *copies = &gpu->copies[i];
-		char name[96];
+		char name[COPIES_NAME];
 		cJSON *object;
 
-		copies_name(copies, name, sizeof name);
+		copies_name(copies, name);
 		object = put_object(json, all, name);
 		put_u64(json, object, "count", copies->count);
 		put_u64(json, object, "bytes", copies->bytes);
@@ -175,6 +161,24 @@ static void put_site(struct json *json, cJSON *sites, const struct timeline *tim
 	put_us(json, object, "blocked_us", site->blocked_ns);
 	put_u64(json, object, "bytes", site->bytes);
 	put_us(json, object, "gpu_us", site->gpu_ns);
+}
+
+/* Names beyond KERNELS_MAX are counted. */
+void put_kernels(struct json *json, cJSON *root, const struct kernels *kernels)
+{
+	cJSON *array = put_array(json, root, "kernels");
+
+	for (size_t i = 0; i < kernels->count && !json->failed; i++) {
+		const struct kernel_row *row = &kernels->rows[i];
+		cJSON *object = append_object(json, array);
+
+		put_string(json, object, "name", row->name);
+		put_u64(json, object, "count", row->count);
+		put_u64(json, object, "total_ns", row->total_ns);
+		put_u64(json, object, "longest_ns", row->longest_ns);
+		put_number(json, object, "time_pct", row->pct, 3);
+	}
+	put_u64(json, root, "kernels_omitted_count", kernels->omitted);
 }
 
 void put_gpu_lists(struct json *json, cJSON *root, const struct timeline *timeline)

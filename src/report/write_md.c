@@ -8,7 +8,7 @@
 #include "report/model.h"
 #include "report/name.h"
 
-enum { MD_FUNCTIONS = 10, MD_FUNCTIONS_MAX = 100, MD_THREADS = 8, MD_FINDINGS = 5, MD_NAME = 60, MD_BYTES_MAX = 65000 };
+enum { MD_FUNCTIONS = 10, MD_FUNCTIONS_MAX = 100, MD_THREADS = 8, MD_FINDINGS = 5, MD_NAME = 60, MD_SOURCE = 5, MD_SOURCE_COLUMNS = 100, MD_BYTES_MAX = 65000 };
 
 static size_t longest_backticks(const char *text, size_t length)
 {
@@ -109,8 +109,24 @@ static void add_head(struct text *out, const struct report *report)
 	text_add_string(out, " |\n");
 }
 
-static void add_finding(struct text *out, const struct finding_report *finding, bool open)
+/* An indented block inside a list's item: nothing in a line can end it. */
+static void add_source(struct text *out, const struct source *source)
 {
+	if (!source)
+		return;
+	text_add_string(out, "\n");
+	for (size_t i = 0; i < source->count && i < MD_SOURCE; i++) {
+		text_printf(out, "      %5zu  ", source->first + i);
+		name_add(out, source->lines[i], MD_SOURCE_COLUMNS, NAME_HEAD);
+		text_add_string(out, "\n");
+	}
+	text_add_string(out, "\n");
+}
+
+static void add_finding(struct text *out, const struct report *report, size_t index)
+{
+	const struct finding_report *finding = &report->analysis->findings[index];
+	bool open = index == 0;
 	struct text title;
 
 	text_init(&title);
@@ -128,6 +144,8 @@ static void add_finding(struct text *out, const struct finding_report *finding, 
 		text_add_string(out, " ");
 		add_place(out, finding->locations[i].file, finding->locations[i].line);
 		text_add_string(out, "\n");
+		if (i == 0)
+			add_source(out, report_source(report, index, i));
 	}
 	for (size_t i = 0; i < finding->evidence_count && i < 5; i++) {
 		const struct evidence *evidence = &finding->evidence[i];
@@ -156,7 +174,7 @@ static void add_findings(struct text *out, const struct report *report)
 	if (!analysis->finding_count)
 		text_add_string(out, "\nNone: no rule found anything above its threshold.\n");
 	for (size_t i = 0; i < analysis->finding_count && i < MD_FINDINGS; i++)
-		add_finding(out, &analysis->findings[i], i == 0);
+		add_finding(out, report, i);
 	if (analysis->finding_count > MD_FINDINGS)
 		text_printf(out, "\n%zu more, smaller ones are in the html and json reports.\n", analysis->finding_count - MD_FINDINGS);
 }

@@ -5,7 +5,7 @@
 
 #include "report/terminal.h"
 
-enum { TEXT_FUNCTIONS = 20, TEXT_THREADS = 20, TEXT_FINDINGS = 10, TEXT_TREE_ROWS = 40 };
+enum { TEXT_FUNCTIONS = 20, TEXT_THREADS = 20, TEXT_FINDINGS = 10, TEXT_SOURCE = 4, TEXT_TREE_ROWS = 40 };
 
 static void heading(struct terminal *t, const char *title)
 {
@@ -87,8 +87,19 @@ static int severity_sgr(enum severity severity)
 	return severity == SEVERITY_HIGH ? SGR_RED : severity == SEVERITY_MEDIUM ? SGR_YELLOW : SGR_BLUE;
 }
 
-static void add_finding(struct terminal *t, const struct finding_report *finding)
+static void add_source(struct terminal *t, const struct source *source)
 {
+	for (size_t i = 0; source && i < source->count && i < TEXT_SOURCE; i++) {
+		text_printf(&t->text, "       %5zu ", source->first + i);
+		terminal_name(t, SGR_DIM, source->lines[i], t->width - 13, NAME_HEAD, false);
+		newline(t);
+	}
+}
+
+static void add_finding(struct terminal *t, const struct report *report, size_t index)
+{
+	const struct finding_report *finding = &report->analysis->findings[index];
+
 	text_add_string(&t->text, "  ");
 	terminal_left(t, severity_sgr(finding->severity), severity_name(finding->severity), 8);
 	terminal_wrap(t, SGR_BOLD, finding->title, 10, 3);
@@ -127,6 +138,8 @@ static void add_finding(struct terminal *t, const struct finding_report *finding
 			terminal_name(t, SGR_DIM, line.data, t->width - 13, NAME_PATH, false);
 		}
 		newline(t);
+		if (i == 0)
+			add_source(t, report_source(report, index, i));
 		text_done(&line);
 	}
 	text_add_string(&t->text, t->unicode ? "        → " : "       -> ");
@@ -141,7 +154,7 @@ static void add_findings(struct terminal *t, const struct report *report)
 	if (!analysis->finding_count)
 		text_add_string(&t->text, "  none: no rule found anything above its threshold\n");
 	for (size_t i = 0; i < analysis->finding_count && i < TEXT_FINDINGS; i++)
-		add_finding(t, &analysis->findings[i]);
+		add_finding(t, report, i);
 	if (analysis->finding_count > TEXT_FINDINGS)
 		text_printf(&t->text, "  and %zu more, smaller ones\n", analysis->finding_count - TEXT_FINDINGS);
 	if (analysis->not_evaluated_count)

@@ -1,11 +1,15 @@
 if HAVE_CRITERION
-check_PROGRAMS += tests/unit/test_report tests/unit/test_report_exports
-TESTS += tests/unit/test_report tests/unit/test_report_exports
+check_PROGRAMS += tests/unit/test_report tests/unit/test_report_exports tests/unit/test_report_source
+TESTS += tests/unit/test_report tests/unit/test_report_exports tests/unit/test_report_source
 endif
 tests_unit_test_report_SOURCES = tests/unit/test_report.c tests/unit/report_fixture.h tests/unit/report_fixture.c
 tests_unit_test_report_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/unit -DTOP_SRCDIR='"$(abs_top_srcdir)"'
 tests_unit_test_report_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_test_report_LDADD = libreport.a libanalyze.a libtimeline.a libtrace.a libbase.a $(CRITERION_LIBS) $(CJSON_LIBS) $(ZSTD_LIBS) $(ZLIB_LIBS) -lm
+tests_unit_test_report_source_SOURCES = tests/unit/report_source.c
+tests_unit_test_report_source_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/unit
+tests_unit_test_report_source_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_test_report_source_LDADD = $(tests_unit_test_report_LDADD)
 tests_unit_test_report_exports_SOURCES = tests/unit/report_exports.c tests/unit/timeline_help.c tests/unit/timeline_help.h
 tests_unit_test_report_exports_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/unit
 tests_unit_test_report_exports_CFLAGS = $(UNIT_CFLAGS)

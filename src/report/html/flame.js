@@ -5,7 +5,7 @@ const WAYS = [["icicle", "Icicle: callers above"], ["flame", "Flame: callers bel
 const WEIGHTS = [["wall", "wall time"], ["cpu", "on a CPU"], ["gil", "holding the GIL"], ["gpu", "GPU work it launched"]];
 
 class Flame {
-	constructor(page, section) {
+	constructor(page, section, more) {
 		this.page = page;
 		this.world = page.world;
 		this.palette = new Palette(this.world);
@@ -18,6 +18,7 @@ class Flame {
 		this.root = 0;
 		this.focus = -1;
 		this.hover = null;
+		Object.assign(this, more);
 		this.build(section);
 		this.rebuild();
 	}
@@ -38,14 +39,7 @@ class Flame {
 		this.ways = choice("Way to look", WAYS, (value) => this.set({ way: value }));
 		this.weights = choice("Weight", WEIGHTS.filter(([value]) => value !== "gpu" || this.world.devices.length), (value) => this.set({ weight: value }));
 		const threads = choice("Thread", [[-1, "all threads"]].concat(this.world.threads.map((thread) => [thread.index, threadWord(this.world, thread.index)])), (value) => this.set({ thread: Number(value) }));
-		this.subtitle = element("small", {});
-		this.matched = element("span", { className: "soft small" });
-		this.trail = element("div", { className: "trail" });
-		this.canvas = element("canvas", { className: "flames", tabIndex: 0 });
-		this.canvas.setAttribute("role", "application");
-		this.canvas.setAttribute("aria-label", "Flame graph: arrow keys walk from caller to callee and from sibling to sibling, Enter zooms, Escape goes back. The call tree below says the same in words.");
-		this.details = element("div", { className: "details" });
-		this.details.setAttribute("aria-live", "polite");
+		this.makeCanvas("Flame graph: arrow keys walk from caller to callee and from sibling to sibling, Enter zooms, Escape goes back. The call tree below says the same in words.");
 		section.replaceChildren(element("h2", {}, "Flame graph", this.subtitle),
 			element("div", { className: "tools" }, this.ways, this.weights, threads, scopes.length ? choice("Scope", [["", "whole time"]].concat(scopes), (value) => this.set({ scope: value })) : "",
 				check("left-heavy", true, (on) => this.set({ heavy: on })), check("waiting", true, (on) => this.set({ idle: on })),
@@ -54,6 +48,21 @@ class Flame {
 					this.set({});
 				}) : "", this.matched),
 			this.trail, this.canvas, this.details, this.legend());
+		this.listen();
+	}
+
+	makeCanvas(label) {
+		this.subtitle = element("small", {});
+		this.matched = element("span", { className: "soft small" });
+		this.trail = element("div", { className: "trail" });
+		this.canvas = element("canvas", { className: "flames", tabIndex: 0 });
+		this.canvas.setAttribute("role", "application");
+		this.canvas.setAttribute("aria-label", label);
+		this.details = element("div", { className: "details" });
+		this.details.setAttribute("aria-live", "polite");
+	}
+
+	listen() {
 		this.canvas.addEventListener("pointermove", (event) => {
 			const hit = this.hit(event);
 			if (hit === this.hover) return;
@@ -167,11 +176,15 @@ class Flame {
 		for (const rect of rects) this.boxes.push({ tree, node: rect.node, name: tree.names[rect.node], x: rect.x0 * this.width, width: (rect.x1 - rect.x0) * this.width, y: top(rect) });
 	}
 
+	colourOf(box) {
+		return this.palette.css(treeKind(this.world, box.name), box.name);
+	}
+
 	drawBox(box) {
-		const context = this.context, kind = treeKind(this.world, box.name), width = Math.max(0.6, box.width - (box.width > 3 ? 1 : 0)), pattern = this.page.pattern;
+		const context = this.context, width = Math.max(0.6, box.width - (box.width > 3 ? 1 : 0)), pattern = this.page.pattern;
 		const match = !pattern || pattern.test(treeName(this.world, box.name));
 		context.globalAlpha = match ? 1 : 0.28;
-		context.fillStyle = this.palette.css(kind, box.name);
+		context.fillStyle = this.colourOf(box);
 		context.fillRect(box.x, box.y, width, FLAME_ROW - 1);
 		if (isWaiter(this.world, box.name)) this.hatch(box, width);
 		context.globalAlpha = 1;

@@ -14,7 +14,9 @@ function say(text) {
 	if (place) place.textContent = text;
 }
 
-const KEYS = [["W S", "zoom in, out"], ["A D", "move left, right"], ["F", "zoom to the selection"], ["0", "show everything"], ["/", "search"], ["n N", "next, previous match"], ["M", "mark this moment"], ["T", "light or dark"], ["← → ↑ ↓", "walk, in the time line or the flame graph"], ["Enter", "zoom to the slice or frame"], ["Esc", "give up search, selection, zoom"], ["?", "this help"]];
+// Those of the time line first.
+const TIMELINE_KEYS = [["W S", "zoom in, out"], ["A D", "move left, right"], ["F", "zoom to the selection"], ["0", "show everything"], ["n N", "next, previous match"], ["M", "mark this moment"]];
+const KEYS = [["/", "search"], ["T", "light or dark"], ["← → ↑ ↓", "walk, in the time line or the flame graph"], ["Enter", "zoom to the slice or frame"], ["Esc", "give up search, selection, zoom"], ["?", "this help"]];
 
 class Page {
 	constructor() {
@@ -22,6 +24,7 @@ class Page {
 		this.pattern = null;
 		this.query = "";
 		this.bookmarks = [];
+		this.selected = new Selected(this);
 		this.state = readFragment(location.hash);
 		this.theme();
 		this.header();
@@ -29,6 +32,9 @@ class Page {
 		for (const card of document.querySelectorAll(".finding")) this.card(card);
 		document.addEventListener("keydown", (event) => this.key(event));
 		window.addEventListener("hashchange", () => this.restore());
+		document.addEventListener("click", (event) => {
+			if (event.target.closest && event.target.closest("a.range")) setTimeout(() => document.getElementById("timeline").scrollIntoView({ block: "start" }));
+		});
 		window.addEventListener("beforeprint", () => this.redraw());
 	}
 
@@ -40,7 +46,7 @@ class Page {
 		help.setAttribute("aria-label", "keys");
 		nav.append(theme, help);
 		const close = element("button", { type: "button", className: "quiet" }, "Close");
-		this.help = element("dialog", {}, element("h2", {}, "Keys"), element("dl", { className: "words" }, ...KEYS.flatMap(([key, text]) => [element("dt", {}, key), element("dd", {}, text)])), close);
+		this.help = element("dialog", {}, element("h2", {}, "Keys"), element("dl", { className: "words" }, ...(document.getElementById("timeline") ? TIMELINE_KEYS : []).concat(KEYS).flatMap(([key, text]) => [element("dt", {}, key), element("dd", {}, text)])), close);
 		this.help.setAttribute("aria-label", "Keys");
 		close.addEventListener("click", () => this.help.close());
 		const said = element("div", { id: "said", className: "away" });
@@ -67,6 +73,25 @@ class Page {
 		card.querySelector(".body").append(copy);
 	}
 
+	// From a place of a finding to what the time line and the flame graph know of it.
+	linkPlaces() {
+		const places = document.querySelectorAll(".places [data-f]"), calls = places.length ? longestCalls(this.world) : [];
+		for (const place of places) {
+			const name = Number(place.dataset.f), call = calls[name], tools = element("span", { className: "goto" });
+			const add = (text, act) => {
+				const made = element("button", { type: "button", className: "quiet" }, text);
+				made.addEventListener("click", act);
+				tools.append(made);
+			};
+			if (call) add("Longest call, " + formatNs(call.row.ends[call.index] - call.row.starts[call.index]), () => this.showSlice(call.row, call.index));
+			if (this.flame.tree.names.includes(name)) add("In the flame graph", () => {
+				this.flame.around(name);
+				document.getElementById("flame").scrollIntoView({ block: "start" });
+			});
+			if (tools.childNodes.length) place.append(tools);
+		}
+	}
+
 	redraw() {
 		if (this.timeline) this.timeline.draw();
 		if (this.flame) this.flame.draw();
@@ -75,21 +100,33 @@ class Page {
 
 	async load() {
 		const model = JSON.parse(document.getElementById("model").textContent), bytes = await gunzip(bytesOfBase64(document.getElementById("slices").textContent));
-		this.world = makeWorld(model, readRecords(bytes, model));
 		document.getElementById("slices").remove();
-		this.timeline = new Timeline(this, document.getElementById("timeline"));
-		this.flame = new Flame(this, document.getElementById("flame"));
-		this.requests = new Requests(this);
+		if (model.diff) this.showDifference(model, bytes);
+		else this.showCapture(model, bytes);
 		this.drawnAt = performance.now();
 		document.body.classList.add("drawn");
 		this.restore();
 		matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.redraw());
 	}
 
+	// What two captures differ in has no time line.
+	showDifference(model, bytes) {
+		this.world = makeWorld({ functions: model.functions, threads: [], labels: [], states: [], thinned: {}, windows: [], slots: [], loads: [], devices: [], duration_ns: 1, nodes_left_out: 0 }, { rows: [], tree: null });
+		this.flame = new Difference(this, document.getElementById("flame"), readDifference(bytes), model);
+	}
+
+	showCapture(model, bytes) {
+		this.world = makeWorld(model, readRecords(bytes, model));
+		this.timeline = new Timeline(this, document.getElementById("timeline"));
+		this.flame = new Flame(this, document.getElementById("flame"));
+		this.requests = new Requests(this);
+		this.linkPlaces();
+	}
+
 	// From the fragment; a mere place on the page changes nothing.
 	restore() {
 		if (!this.timeline || (location.hash && !location.hash.includes("="))) return;
-		this.state = readFragment(location.hash);
+		this.state = { theme: this.state.theme, ...readFragment(location.hash) };
 		this.theme();
 		const view = readRange(this.state.v, this.world.duration), parts = (this.state.sel || "").split(".").map(Number);
 		if (view) this.timeline.show(view[0], view[1]);
@@ -122,40 +159,9 @@ class Page {
 		this.timeline.drawOver();
 		this.flame.root = 0;
 		this.flame.rebuild();
-		this.showSelection();
+		this.selected.show(range);
 		this.remember();
 		say(range ? "selected " + formatNs(range[1] - range[0]) + " from " + formatAt(range[0], 1e6) : "nothing selected");
-	}
-
-	// The table of functions of the selection, in place of the one of everything.
-	showSelection() {
-		const section = document.getElementById("functions"), whole = section.querySelector(".scroll");
-		if (this.selected) this.selected.remove();
-		this.selected = null;
-		for (const part of [whole, whole && whole.previousElementSibling]) if (part) part.hidden = Boolean(this.selection);
-		if (!this.selection) return;
-		const merged = this.world.mergeThreads;
-		this.world.mergeThreads = true;
-		const tree = selectionTree(this.world, this.selection[0], this.selection[1], "wall", -1), rows = tableOf(tree).filter((row) => row.self > 0 || row.total > 0).sort((p, q) => q.self - p.self);
-		this.world.mergeThreads = merged;
-		const head = element("tr", {}, ...["Function", "Self %", "Self", "Total", "Calls"].map((text, i) => element("th", { scope: "col", className: i ? "n" : "" }, text))), body = element("tbody", {}), sum = tree.totals[0] || 1;
-		for (const row of rows.slice(0, 500)) {
-			const cell = (value, text) => {
-				const made = element("td", { className: "n" }, text);
-				made.dataset.v = value;
-				return made;
-			};
-			const around = element("button", { type: "button", className: "link", title: "show around it in the flame graph" }, element("code", { title: treeName(this.world, row.name) }, elideLeft(treeName(this.world, row.name), 64)));
-			around.addEventListener("click", () => this.flame.around(row.name));
-			body.append(element("tr", {}, element("td", { className: "fn" }, around, element("span", { className: "at" }, elideLeft(treePlace(this.world, row.name), 60))), cell(row.self / sum, formatPct(100 * row.self / sum)), cell(row.self, formatNs(row.self)), cell(row.total, formatNs(row.total)), cell(row.calls, formatCount(row.calls))));
-		}
-		const table = element("table", {}, element("thead", {}, head), body), region = element("div", { className: "scroll", tabIndex: 0 }, table), clear = element("button", { type: "button" }, "Show the whole capture");
-		region.setAttribute("role", "region");
-		region.setAttribute("aria-label", "Functions of the selection");
-		clear.addEventListener("click", () => this.select(null));
-		this.selected = element("div", { className: "selected" }, element("p", {}, element("b", {}, "Selection: "), formatNs(this.selection[1] - this.selection[0]) + " from " + formatAt(this.selection[0], 1e6) + ", calls as they were seen, clipped to it. ", clear), region);
-		whole ? whole.before(this.selected) : section.append(this.selected);
-		enhanceTable(table);
 	}
 
 	searchFor(text) {
@@ -176,14 +182,14 @@ class Page {
 
 	key(event) {
 		const timeline = this.timeline;
-		if (event.ctrlKey || event.metaKey || event.altKey || (!timeline && !/^[tT?]$/.test(event.key))) return;
+		if (event.ctrlKey || event.metaKey || event.altKey || (!timeline && !(/^[tT?]$/.test(event.key) || (event.key === "/" && this.flame)))) return;
 		if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) && event.target.type !== "checkbox") {
 			if (event.key === "Escape") event.target.blur();
 			return;
 		}
 		const acts = {
 			w: () => timeline.zoom(0.6), s: () => timeline.zoom(1 / 0.6), a: () => timeline.pan(-0.2), d: () => timeline.pan(0.2), f: () => timeline.zoomToSelection(), 0: () => timeline.show(0, this.world.duration),
-			"/": () => timeline.search.focus(), n: () => timeline.next(1), N: () => timeline.next(-1), t: () => this.toggleTheme(), "?": () => this.help.showModal(), m: () => this.mark(), Escape: () => this.escape(),
+			"/": () => (timeline || this.flame).search.focus(), n: () => timeline.next(1), N: () => timeline.next(-1), t: () => this.toggleTheme(), "?": () => this.help.showModal(), m: () => this.mark(), Escape: () => this.escape(),
 		};
 		const act = acts[event.key] || acts[event.key.toLowerCase()];
 		if (!act) return;
@@ -213,7 +219,7 @@ function findingMarkdown(card) {
 	const text = (selector) => [...card.querySelectorAll(selector)].map((found) => found.textContent.replace(/\s+/g, " ").trim());
 	const lines = ["**" + text(".title")[0] + "** (" + text(".chip")[0] + ")", ""];
 	for (const row of text(".body tr")) lines.push("- " + row);
-	for (const place of card.querySelectorAll(".places li")) lines.push("- `" + place.textContent.replace(/`/g, "'").trim() + "`");
+	for (const place of card.querySelectorAll(".places li")) lines.push("- `" + [...place.querySelectorAll(":scope > code, :scope > .range, :scope > .at")].map((part) => part.title || part.textContent).join(" ").replace(/`/g, "'").replace(/\s+/g, " ").trim() + "`");
 	lines.push("", text(".do p")[0] || "");
 	return lines.join("\n") + "\n";
 }
@@ -221,8 +227,8 @@ function findingMarkdown(card) {
 document.documentElement.classList.add("scripted");
 const page = new Page();
 if (document.getElementById("model")) page.load().catch((error) => {
-	const words = "The time line and the flame graph cannot be drawn: " + error.message + ". All else is below.";
-	document.getElementById("timeline").replaceChildren(element("h2", {}, "Timeline"), element("p", { className: "soft" }, words));
-	document.getElementById("flame").hidden = true;
+	const words = "The time line and the flame graph cannot be drawn: " + error.message + ". All else is below.", timeline = document.getElementById("timeline"), flame = document.getElementById("flame");
+	(timeline || flame).replaceChildren(element("h2", {}, timeline ? "Timeline" : "Flame graph"), element("p", { className: "soft" }, words));
+	flame.hidden = Boolean(timeline);
 	document.body.classList.add("failed");
 });

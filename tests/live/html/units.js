@@ -3,7 +3,7 @@
 const fs = require("fs"), path = require("path"), vm = require("vm"), zlib = require("zlib"), assert = require("assert");
 
 const sources = process.argv[2], context = vm.createContext({ console, TextDecoder, Uint8Array, Float64Array, Uint32Array, Int32Array, Uint16Array, Float32Array, Blob, Response, DecompressionStream, atob });
-for (const file of ["format.js", "data.js", "stacks.js", "scene.js", "requests.js"]) vm.runInContext(fs.readFileSync(path.join(sources, file), "utf8"), context, { filename: file });
+for (const file of ["format.js", "data.js", "stacks.js", "selection.js", "scene.js", "requests.js", "flame.js", "difference.js"]) vm.runInContext(fs.readFileSync(path.join(sources, file), "utf8"), context, { filename: file });
 const get = (name) => vm.runInContext(name, context);
 const plain = (value) => JSON.parse(JSON.stringify(value));
 
@@ -129,6 +129,44 @@ const tests = {
 			if (tree.selfs[i]) paths[path.join(";")] = tree.selfs[i];
 		}
 		assert.deepEqual(paths, { "MainThread (10);main;work;step;gemm": 100, "(launched by nobody known);fill": 10 });
+	},
+	"tables of a selection weigh what lies in it"() {
+		const made = world({ states: [0, 1, 2, 3].map((i) => ({ key: "s" + i, label: "state " + i, colour: "#000000", pattern: "" })) });
+		const threads = get("threadsInside")(made, 100, 650).map((row) => [row.thread, [...row.states], row.cpu, row.calls]);
+		assert.deepEqual(plain(threads), [[0, [0, 150, 0, 400], 150, 4]]);
+		const { kernels, copies } = get("workInside")(made, 700, 805);
+		assert.deepEqual(plain(kernels), [{ key: 2, count: 1, time: 50, longest: 100, bytes: 0 }, { key: 3, count: 1, time: 5, longest: 10, bytes: 0 }]);
+		assert.deepEqual(plain(copies), []);
+		const [requests] = get("requestsInside")(made, 350, 450);
+		assert.deepEqual([requests.name, [...requests.lengths]], [4, [300]]); // whole, though cut by the selection
+		const { sum, rows } = get("functionsInside")(made, 150, 250);
+		assert.deepEqual(plain([sum, rows.map((row) => [row.name, row.self, row.total])]), [200, [[2, 100, 100], [3, 100, 100], [0, 0, 100], [1, 0, 100]]]);
+		assert.equal(made.mergeThreads, false);
+	},
+	"the longest call of a function is found"() {
+		const made = world(), calls = get("longestCalls")(made);
+		assert.deepEqual([calls[1].row.depth, calls[1].index], [1, 1]);
+		assert.equal(calls[4], undefined);
+	},
+	"a difference is read, and as wide as the side that is asked for"() {
+		// the root; main over work, which costs more, and gone, which costs nothing any more
+		const data = get("readDifference")(Uint8Array.from([3, 4, 0, 1, 2, 2, 0, 1, 2, 3, 0, 10, 20, 30, 0, 10, 60, 0, 0]));
+		for (const [side, sums] of [["before", [60, 60, 20, 30]], ["after", [70, 70, 60, 0]]]) {
+			const tree = get("differenceTree")(data, side);
+			assert.deepEqual([...tree.totals], sums);
+			assert.deepEqual([...tree.beforeTotals], [60, 60, 20, 30]);
+			assert.deepEqual([...tree.afterTotals], [70, 70, 60, 0]);
+		}
+		assert.throws(() => get("readDifference")(Uint8Array.from([3, 4, 0, 1])), /too early/);
+		assert.throws(() => get("readDifference")(Uint8Array.from([1, 0, 0])), /unknown kind/);
+	},
+	"the colour of a difference says which way, and how much"() {
+		const shade = get("differenceShade"), colour = get("differenceColour");
+		assert.equal(shade(50, 50, 100), 0);
+		assert.equal(shade(0, 0, 100), 0);
+		assert.ok(shade(0, 50, 100) === 1 && shade(50, 0, 100) === -1);
+		assert.ok(shade(40, 41, 100) > 0 && shade(40, 41, 100) < shade(40, 60, 100));
+		assert.deepEqual([colour(0), colour(1), colour(-1)], ["#dde3e8", "#f08842", "#60aee2"]);
 	},
 	"an inverted tree has the same weight, callers below callees"() {
 		const tree = get("selectionTree")(world(), 0, 1000, "wall", 0), inverted = get("invertTree")(tree);

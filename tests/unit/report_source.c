@@ -1,0 +1,143 @@
+/* Which lines of a program stand beside a finding, and which do not. */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "report/source.h"
+
+enum { NOW_S = 1700000000 };
+#define STARTED_NS ((uint64_t)NOW_S * 1000000000)
+
+static const char APP[] =
+	"import os\n"
+	"\n"
+	"class Server:\n"
+	"\t@cached\n"
+	"\t@traced(level=3)\n"
+	"\tdef handle(self, request):\n"
+	"\t\treturn request\r\n"
+	"\n"
+	"\tdef other(self):\n"
+	"\t\tpass\n"
+	"\n"
+	"work = lambda x: x + 1\n"
+	"def long(\n"
+	"    a,\n"
+	"):\n"
+	"    b = 1\n"
+	"    c = 2\n"
+	"    d = 3\n"
+	"    e = 4\n"
+	"    f = 5\n"
+	"    g = 6\n"
+	"    h = 7\n"
+	"    i = 8\n";
+
+static char root[64];
+static struct arena arena;
+
+/* Below a folder that plays "/". */
+static void put_file(const char *name, const char *content, time_t changed)
+{
+	const struct timespec times[2] = { { changed, 0 }, { changed, 0 } };
+	char path[128];
+	FILE *file;
+
+	snprintf(path, sizeof path, "%s/%s", root, name);
+	file = fopen(path, "w");
+	cr_assert_not_null(file);
+	fputs(content, file);
+	fclose(file);
+	cr_assert_eq(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+static void begin(void)
+{
+	strcpy(root, "/tmp/inferscope-source-XXXXXX");
+	cr_assert_not_null(mkdtemp(root));
+	arena_init(&arena);
+	put_file("app.py", APP, NOW_S - 10);
+}
+
+static void end(void)
+{
+	char command[128];
+
+	arena_done(&arena);
+	snprintf(command, sizeof command, "rm -r %s", root);
+	cr_assert_eq(system(command), 0);
+}
+
+static const struct source *read_at(const char *file, uint32_t line, const char *function)
+{
+	return source_read(&arena, root, &(struct location){ file, line, function, FUNCTION_PYTHON }, STARTED_NS);
+}
+
+TestSuite(source, .init = begin, .fini = end);
+
+Test(source, begins_with_the_decorators_and_ends_with_the_function)
+{
+	const struct source *source = read_at("/app.py", 4, "Server.handle");
+
+	cr_assert_not_null(source);
+	cr_assert_eq(source->first, 4);
+	cr_assert_eq(source->count, 4);
+	cr_assert_str_eq(source->lines[0], "    @cached");
+	cr_assert_str_eq(source->lines[3], "        return request");
+}
+
+Test(source, of_a_long_function_is_its_beginning)
+{
+	const struct source *source = read_at("/app.py", 13, "long");
+
+	cr_assert_not_null(source);
+	cr_assert_eq(source->count, SOURCE_LINES);
+	cr_assert_str_eq(source->lines[2], "):");
+	cr_assert_str_eq(source->lines[SOURCE_LINES - 1], "    g = 6");
+}
+
+Test(source, knows_lambdas_and_modules)
+{
+	cr_assert_not_null(read_at("/app.py", 12, "<lambda>"));
+	cr_assert_not_null(read_at("/app.py", 1, "<module>"));
+	cr_assert_null(read_at("/app.py", 1, "<lambda>"));
+	cr_assert_null(read_at("/app.py", 12, "<listcomp>"));
+}
+
+Test(source, that_does_not_name_the_function_is_another_file)
+{
+	cr_assert_null(read_at("/app.py", 4, "Server.handles"));
+	cr_assert_null(read_at("/app.py", 3, "handle"));
+	cr_assert_null(read_at("/app.py", 400, "handle"));
+	cr_assert_null(read_at("/app.py", 0, "handle"));
+}
+
+Test(source, that_was_changed_since_is_not_what_ran)
+{
+	put_file("new.py", "def f():\n    pass\n", NOW_S + 1);
+	put_file("old.py", "def f():\n    pass\n", NOW_S);
+	cr_assert_null(read_at("/new.py", 1, "f"));
+	cr_assert_not_null(read_at("/old.py", 1, "f"));
+}
+
+Test(source, is_python_in_a_regular_file_below_the_root)
+{
+	char path[128];
+
+	put_file("secret", "def f():\n    pass\n", NOW_S - 10);
+	snprintf(path, sizeof path, "%s/out.py", root);
+	cr_assert_eq(symlink("/../../../../etc/passwd", path), 0); /* inside the root there is none */
+	snprintf(path, sizeof path, "%s/pipe.py", root);
+	cr_assert_eq(mkfifo(path, 0600), 0);
+	cr_assert_null(read_at("/secret", 1, "f"));
+	cr_assert_null(read_at("/out.py", 1, "<module>"));
+	cr_assert_null(read_at("/pipe.py", 1, "<module>"));
+	cr_assert_null(read_at("app.py", 1, "<module>"));
+	cr_assert_null(read_at("", 1, "<module>"));
+	cr_assert_null(source_read(&arena, "/nonexistent", &(struct location){ "/app.py", 1, "<module>", FUNCTION_PYTHON }, STARTED_NS));
+	cr_assert_null(source_read(&arena, root, &(struct location){ "/app.py", 1, "<module>", FUNCTION_C }, STARTED_NS));
+}
