@@ -85,8 +85,7 @@ static int write_md_job(const struct job *job, struct sink *sink, struct error *
 
 static void put_rank(struct json *json, cJSON *ranks, const struct rank *rank)
 {
-	static const char *const causes[GPU_IDLE_CAUSES] = { "no_demand_us", "host_late_us", "sync_caused_us", "device_dependency_us", "unknown_us" };
-	cJSON *object = append_object(json, ranks), *idle, *findings;
+	cJSON *object = append_object(json, ranks), *findings;
 
 	put_string(json, object, "name", rank->name);
 	if (rank->number >= 0)
@@ -102,9 +101,7 @@ static void put_rank(struct json *json, cJSON *ranks, const struct rank *rank)
 	put_us(json, object, "memory_us", rank->memory_ns);
 	put_number(json, object, "comm_comp_overlap_pct", share(rank->overlap_ns, rank->communication_ns), 3);
 	put_u64(json, object, "kernels_count", rank->kernels);
-	idle = put_object(json, object, "idle");
-	for (int cause = 0; cause < GPU_IDLE_CAUSES; cause++)
-		put_us(json, idle, causes[cause], rank->idle_ns[cause]);
+	put_idle_causes(json, put_object(json, object, "idle"), rank->idle_ns);
 	findings = put_array(json, object, "findings");
 	for (size_t i = 0; i < rank->finding_count; i++) {
 		cJSON *row = append_object(json, findings);

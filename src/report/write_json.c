@@ -273,6 +273,8 @@ static void put_stack(struct json *json, cJSON *stacks, const struct timeline *t
 	put_u64(json, object, "calls_count", node->calls);
 	put_u64(json, object, "self_ns", node->estimated_self_ns);
 	put_u64(json, object, "cpu_self_ns", node->cpu_self_ns);
+	put_u64(json, object, "gil_ns", node->gil_ns);
+	put_u64(json, object, "gpu_ns", node->gpu_ns);
 }
 
 static int heavier_first(const void *left, const void *right)
@@ -296,7 +298,7 @@ static void put_stacks(struct json *json, cJSON *root, const struct timeline *ti
 		return;
 	}
 	for (size_t i = 1; i < timeline->node_count; i++)
-		if ((timeline->nodes[i].estimated_self_ns || timeline->nodes[i].samples) && timeline->nodes[i].thread < timeline->thread_count)
+		if ((timeline->nodes[i].estimated_self_ns || timeline->nodes[i].samples || timeline->nodes[i].gpu_ns) && timeline->nodes[i].thread < timeline->thread_count)
 			order[count++] = &timeline->nodes[i];
 	qsort(order, count, sizeof *order, heavier_first);
 	shown = count < STACKS_MAX ? count : STACKS_MAX;

@@ -27,7 +27,7 @@ static void put_copies(struct json *json, cJSON *metrics, const struct gpu_facts
 
 static const char *const CAUSES[GPU_IDLE_CAUSES] = { "no_demand", "host_late", "sync_caused", "device_dependency", "unknown" };
 
-static void put_causes(struct json *json, cJSON *object, const uint64_t idle_ns[GPU_IDLE_CAUSES])
+void put_idle_causes(struct json *json, cJSON *object, const uint64_t idle_ns[GPU_IDLE_CAUSES])
 {
 	char key[48];
 
@@ -48,7 +48,7 @@ static void put_streams(struct json *json, cJSON *metrics, const struct timeline
 
 		snprintf(name, sizeof name, "%u/%u", stream->device, stream->stream);
 		put_us(json, busy, name, stream->busy_ns);
-		put_causes(json, put_object(json, idle, name), stream->idle_ns);
+		put_idle_causes(json, put_object(json, idle, name), stream->idle_ns);
 		object = put_object(json, queue, name);
 		put_u64(json, object, "readings", stream->queue.readings);
 		put_u64(json, object, "p50", stream->queue.p50);
@@ -91,7 +91,7 @@ void put_gpu_metrics(struct json *json, cJSON *metrics, const struct timeline *t
 		char name[16];
 
 		snprintf(name, sizeof name, "%u", timeline->devices[i].id);
-		put_causes(json, put_object(json, object, name), timeline->devices[i].idle_ns);
+		put_idle_causes(json, put_object(json, object, name), timeline->devices[i].idle_ns);
 	}
 	put_copies(json, metrics, gpu);
 	object = put_object(json, metrics, "gpu.launch");
@@ -116,7 +116,7 @@ static void put_device(struct json *json, cJSON *devices, const struct device *d
 	put_u64(json, object, "d2d_bytes", device->d2d_bytes);
 	put_u64(json, object, "first_ns", device->first_ns);
 	put_u64(json, object, "last_ns", device->last_ns);
-	put_causes(json, put_object(json, object, "idle"), device->idle_ns);
+	put_idle_causes(json, put_object(json, object, "idle"), device->idle_ns);
 	put_bool(json, object, "lower_bound", device->cut);
 }
 

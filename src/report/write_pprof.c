@@ -1,8 +1,9 @@
 /*
  * A profile as google/pprof reads it: profile.proto, packed by zlib as gzip. A sample is a distinct stack of a thread with its calls, samples, wall and
- * CPU self time. Messages may come in any order, so stacks are written while they are found and the tables after them; string n of the
+ * CPU self time, the time it held the GIL and that of the device's work it asked for. Messages may come in any order, so stacks are written while they are found and the tables after them; string n of the
  * table is known beforehand, and nothing is kept. The gzip head names InferScope, by which it knows its own files.
  */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -13,9 +14,51 @@
 enum profile_field { PROFILE_TYPE = 1, PROFILE_SAMPLE = 2, PROFILE_MAPPING = 3, PROFILE_LOCATION = 4, PROFILE_FUNCTION = 5, PROFILE_STRING = 6, PROFILE_TIME = 9, PROFILE_DURATION = 10, PROFILE_PERIOD_TYPE = 11, PROFILE_PERIOD = 12, PROFILE_COMMENT = 13, PROFILE_DEFAULT = 14 };
 
 /* The table's first strings; then two for each function, one for each thread, and the process's three. */
-enum fixed_string { STRING_EMPTY, STRING_SAMPLES, STRING_CALLS, STRING_COUNT, STRING_WALL, STRING_CPU, STRING_NANOSECONDS, STRING_THREAD, STRING_FIXED };
-static const char *const STRINGS[] = { "", "samples", "calls", "count", "wall", "cpu", "nanoseconds", "thread" };
+enum fixed_string { STRING_EMPTY, STRING_SAMPLES, STRING_CALLS, STRING_COUNT, STRING_WALL, STRING_CPU, STRING_GIL, STRING_GPU, STRING_NANOSECONDS, STRING_THREAD, STRING_FIXED };
+static const char *const STRINGS[] = { "", "samples", "calls", "count", "wall", "cpu", "gil", "gpu", "nanoseconds", "thread" };
 enum process_string { STRING_EXECUTABLE, STRING_QUALITY, STRING_COMMAND };
+
+static bool always(const struct timeline *timeline)
+{
+	return true;
+}
+
+static bool has_samples(const struct timeline *timeline)
+{
+	return timeline->moment_count > 0;
+}
+
+static bool has_devices(const struct timeline *timeline)
+{
+	return timeline->gpu.events > 0;
+}
+
+/* The values of a stack. What could not be measured has no column: zeros would say that there was none. */
+static const struct { enum fixed_string type, unit; size_t offset; bool (*known)(const struct timeline *timeline); } VALUES[] = {
+	{ STRING_SAMPLES, STRING_COUNT, offsetof(struct tree_node, samples), always },
+	{ STRING_CALLS, STRING_COUNT, offsetof(struct tree_node, calls), always },
+	{ STRING_WALL, STRING_NANOSECONDS, offsetof(struct tree_node, estimated_self_ns), always },
+	{ STRING_CPU, STRING_NANOSECONDS, offsetof(struct tree_node, cpu_self_ns), always },
+	{ STRING_GIL, STRING_NANOSECONDS, offsetof(struct tree_node, gil_ns), has_samples },
+	{ STRING_GPU, STRING_NANOSECONDS, offsetof(struct tree_node, gpu_ns), has_devices },
+};
+enum { VALUE_COUNT = sizeof VALUES / sizeof *VALUES };
+
+static uint64_t value_of(const struct tree_node *node, size_t value)
+{
+	uint64_t number;
+
+	memcpy(&number, (const char *)node + VALUES[value].offset, sizeof number);
+	return number;
+}
+
+static bool has_value(const struct tree_node *node)
+{
+	for (size_t i = 0; i < VALUE_COUNT; i++)
+		if (value_of(node, i))
+			return true;
+	return false;
+}
 
 struct pprof {
 	const struct report *report;
@@ -101,10 +144,9 @@ static void put_sample(struct pprof *all, uint32_t index)
 		add_packed(all, (uint64_t)all->timeline->nodes[at].function + 1);
 	proto_add_message(&all->message, 1, &all->list);
 	text_clear(&all->list);
-	add_packed(all, node->samples);
-	add_packed(all, node->calls);
-	add_packed(all, node->estimated_self_ns);
-	add_packed(all, node->cpu_self_ns);
+	for (size_t i = 0; i < VALUE_COUNT; i++)
+		if (VALUES[i].known(all->timeline))
+			add_packed(all, value_of(node, i));
 	proto_add_message(&all->message, 2, &all->list);
 	if (node->thread < all->timeline->thread_count) {
 		text_clear(&all->inner);
@@ -185,12 +227,11 @@ static void put_all(struct pprof *all)
 {
 	const struct timeline *timeline = all->timeline;
 
-	put_value_type(all, PROFILE_TYPE, STRING_SAMPLES, STRING_COUNT);
-	put_value_type(all, PROFILE_TYPE, STRING_CALLS, STRING_COUNT);
-	put_value_type(all, PROFILE_TYPE, STRING_WALL, STRING_NANOSECONDS);
-	put_value_type(all, PROFILE_TYPE, STRING_CPU, STRING_NANOSECONDS);
+	for (size_t i = 0; i < VALUE_COUNT; i++)
+		if (VALUES[i].known(timeline))
+			put_value_type(all, PROFILE_TYPE, VALUES[i].type, VALUES[i].unit);
 	for (uint32_t i = 1; i < timeline->node_count && !sink_failed(all->sink); i++)
-		if (timeline->nodes[i].estimated_self_ns || timeline->nodes[i].calls || timeline->nodes[i].samples)
+		if (has_value(&timeline->nodes[i]))
 			put_sample(all, i);
 	put_mapping(all);
 	for (uint32_t i = 0; i < timeline->function_count && !sink_failed(all->sink); i++)

@@ -192,12 +192,26 @@ static void count_call(struct gpu_site *site, const struct gpu_call *call)
 	site->gpu_ns += call->gpu_ns;
 }
 
+/* What devices did belongs to the stack that asked for it. */
+static void charge_nodes(struct timeline_private *p)
+{
+	struct tree_node *nodes = (struct tree_node *)p->timeline.nodes;
+
+	for (size_t i = 0; i < p->gpu_calls.count; i++) {
+		const struct gpu_call *call = &p->gpu_calls.items[i];
+
+		if (call->node != NONE && p->export_node[call->node])
+			nodes[p->export_node[call->node]].gpu_ns += call->gpu_ns;
+	}
+}
+
 void gpu_sites_build(struct timeline_private *p)
 {
 	LIST(struct gpu_site) sites = { 0 };
 	struct gpu_site *kept;
 	struct map index = { 0 };
 
+	charge_nodes(p);
 	for (size_t i = 0; i < p->gpu_calls.count && !p->failed; i++) {
 		const struct gpu_call *call = &p->gpu_calls.items[i];
 		uint32_t function = site_function(p, call->node);

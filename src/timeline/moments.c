@@ -32,6 +32,19 @@ static bool goes_on(const struct moment *last, const struct moment *next, uint64
 	return last->thread == next->thread && last->state == next->state && last->holder == next->holder && last->node == next->node && next->start_ns <= last->end_ns + slack_ns;
 }
 
+/* Who runs Python holds the GIL. */
+static void charge_nodes(struct timeline_private *p)
+{
+	struct tree_node *nodes = (struct tree_node *)p->timeline.nodes;
+
+	for (size_t i = 0; i < p->timeline.moment_count; i++) {
+		const struct moment *moment = &p->timeline.moments[i];
+
+		if (moment->node && moment->state == THREAD_PYTHON)
+			nodes[moment->node].gil_ns += moment->end_ns - moment->start_ns;
+	}
+}
+
 void moments_build(struct timeline_private *p)
 {
 	LIST(struct moment) moments = { 0 };
@@ -59,6 +72,7 @@ void moments_build(struct timeline_private *p)
 		memcpy(kept, moments.items, moments.count * sizeof *kept);
 		p->timeline.moments = kept;
 		p->timeline.moment_count = moments.count;
+		charge_nodes(p);
 	} else if (moments.count) {
 		p->failed = true;
 	}

@@ -53,6 +53,8 @@ struct tree_node {
 	uint64_t cpu_self_ns; /* as functions' */
 	uint64_t longest_ns; /* one call with this stack */
 	uint64_t exceptions; /* calls left by one */
+	uint64_t gil_ns;   /* its thread ran Python in exactly this stack, and so held the GIL; from samples. Native code that keeps the GIL is not in it */
+	uint64_t gpu_ns;   /* devices worked so long on what was asked for in exactly this stack */
 };
 
 /* A stretch of time in which a thread had the same outside state. */

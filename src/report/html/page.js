@@ -225,7 +225,7 @@ function findingMarkdown(card) {
 }
 
 document.documentElement.classList.add("scripted");
-const page = new Page();
+var page = new Page(); // var: a property of the window, for its console
 if (document.getElementById("model")) page.load().catch((error) => {
 	const words = "The time line and the flame graph cannot be drawn: " + error.message + ". All else is below.", timeline = document.getElementById("timeline"), flame = document.getElementById("flame");
 	(timeline || flame).replaceChildren(element("h2", {}, timeline ? "Timeline" : "Flame graph"), element("p", { className: "soft" }, words));

@@ -208,13 +208,15 @@ def one(parsed, field, default=0):
 # pprof.
 
 def read_pprof(path):
+    """Wall and CPU time of its own by function, and what else there is, by the name of its type."""
     raw = path.read_bytes()
     demand(raw[:4] == b"\x1f\x8b\x08\x10" and raw[10:21] == b"InferScope\0", "no gzip of InferScope's")
     profile = message(gzip.decompress(raw))
     strings = [value.decode("utf-8") for value in profile[6]]
     demand(strings[0] == "", "the first string is not empty")
     types = [(strings[one(message(value), 1)], strings[one(message(value), 2)]) for value in profile[1]]
-    demand(types == [("samples", "count"), ("calls", "count"), ("wall", "nanoseconds"), ("cpu", "nanoseconds")], f"types {types}")
+    always = [("samples", "count"), ("calls", "count"), ("wall", "nanoseconds"), ("cpu", "nanoseconds")]
+    demand(types[:4] == always and types[4:] in ([], [("gil", "nanoseconds")], [("gpu", "nanoseconds")], [("gil", "nanoseconds"), ("gpu", "nanoseconds")]), f"types {types}")
     demand(strings[one(profile, 14)] == "wall", "another default type")
     functions = {}
     for value in profile.get(5, []):
@@ -226,7 +228,7 @@ def read_pprof(path):
         demand(one(location, 2) == one(message(one(profile, 3)), 1), "a location in no mapping")
         locations[one(location, 1)] = functions[one(message(one(location, 4)), 1)]
     demand(len(functions) == len(profile.get(5, [])) and len(locations) == len(profile.get(4, [])) and 0 not in functions, "an id is used twice")
-    own, cpu = {}, {}
+    own, cpu, more = {}, {}, {name: {} for name, _ in types[4:]}
     for value in profile.get(2, []):
         sample = message(value)
         values = packed(one(sample, 2))
@@ -238,7 +240,10 @@ def read_pprof(path):
         if values[2]:
             add(own, leaf, values[2])
             add(cpu, leaf, values[3])
-    return own, cpu
+        for (name, _), value in list(zip(types, values))[4:]:
+            if value:
+                add(more.setdefault(name, {}), leaf, value)
+    return own, cpu, more
 
 
 # Perfetto.
