@@ -7,7 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "report/source.h"
+#include "report/model.h"
+#include "report_fixture.h"
 
 enum { NOW_S = 1700000000 };
 #define STARTED_NS ((uint64_t)NOW_S * 1000000000)
@@ -53,6 +54,14 @@ static void put_file(const char *name, const char *content, time_t changed)
 	fputs(content, file);
 	fclose(file);
 	cr_assert_eq(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+static void put_folder(const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof path, "%s/%s", root, name);
+	cr_assert_eq(mkdir(path, 0700), 0);
 }
 
 static void begin(void)
@@ -140,4 +149,61 @@ Test(source, is_python_in_a_regular_file_below_the_root)
 	cr_assert_null(read_at("", 1, "<module>"));
 	cr_assert_null(source_read(&arena, "/nonexistent", &(struct location){ "/app.py", 1, "<module>", FUNCTION_PYTHON }, STARTED_NS));
 	cr_assert_null(source_read(&arena, root, &(struct location){ "/app.py", 1, "<module>", FUNCTION_C }, STARTED_NS));
+}
+
+/* The timeline of the fixture has no calls to list. */
+int timeline_intervals(const struct timeline *timeline, struct trace *trace, bool (*each)(void *context, const struct interval *interval), void *context, struct error *err)
+{
+	return 0;
+}
+
+int timeline_walk(const struct timeline *timeline, struct trace *trace, bool (*begin_call)(void *context, const struct interval *interval), bool (*each)(void *context, const struct interval *interval), void *context, struct error *err)
+{
+	return 0;
+}
+
+static struct text written(const struct fixture *fixture, const char *format)
+{
+	struct error err = { 0 };
+	struct report *report = NULL;
+	struct sink *sink = NULL;
+	struct text out;
+
+	text_init(&out);
+	cr_assert_eq(report_build(&fixture->timeline, &fixture->analysis, NULL, &fixture->options, &report, &err), 0, "%s", err.text);
+	cr_assert_eq(sink_open_text(&out, &sink, &err), 0);
+	cr_assert_eq(report_format_find(format)->write(report, sink, &err), 0, "%s", err.text);
+	cr_assert_eq(sink_commit(sink, &err), 0);
+	report_free(report);
+	cr_assert_not(out.failed);
+	return out;
+}
+
+Test(source, stands_in_every_format_as_text_and_only_when_asked_for)
+{
+	static const struct { const char *format, *holds; } rows[] = {
+		{ "html", "<b>9</b>def load_plugin(`a`, b=&quot;|&quot;): # &lt;/pre&gt;&lt;script&gt; 9 % \n" },
+		{ "md", "\n          9  def load_plugin(`a`, b=\"|\"): # </pre><script> 9 % \n" },
+		{ "text", "\n           9 def load_plugin(`a`, b=\"|\"): # </pre><script> 9 % \n" },
+		{ "json", "\"text\":\t\"def load_plugin(`a`, b=\\\"|\\\"): # </pre><script> 9 % \"" },
+	};
+	struct fixture fixture;
+
+	put_folder("srv");
+	put_folder("srv/app");
+	put_folder("srv/app/plugins");
+	put_file("srv/app/plugins/__init__.py", "\n\n\n\n\n\n\n\ndef load_plugin(`a`, b=\"|\"): # </pre><script> 9 % \n", NOW_S);
+	fixture_init(&fixture);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct text out;
+
+		fixture.options.source_root = root;
+		out = written(&fixture, rows[i].format);
+		cr_assert_not_null(strstr(out.data, rows[i].holds), "%s: %s", rows[i].format, strstr(out.data, "load_plugin("));
+		text_done(&out);
+		fixture.options.source_root = NULL;
+		out = written(&fixture, rows[i].format);
+		cr_assert_null(strstr(out.data, "load_plugin(`"), "%s", rows[i].format);
+		text_done(&out);
+	}
 }
