@@ -114,6 +114,18 @@ static void add_head(struct text *out, const struct report *report)
 	text_add_string(out, "<a href=\"#data\">Data</a><a href=\"#environment\">Environment</a><a href=\"#words\">Glossary</a></nav></div></header>\n<main>\n");
 }
 
+/* How busy devices were, and the two causes of idling that the program can do something about. */
+static void add_gpu_tile(struct text *out, const struct report *report)
+{
+	const struct analysis *analysis = report->analysis;
+
+	if (!report->timeline->device_count)
+		return;
+	text_printf(out, "<p class=\"wide\"><span>GPU busy</span><b>%s", quantity_pct(analysis_metric(analysis, "gpu.busy_pct"), 0).text);
+	text_printf(out, " <small>idle while the host was late %s, ", quantity_pct(analysis_metric(analysis, "gpu.idle.host_late_pct"), 0).text);
+	text_printf(out, "after waits %s</small></b></p>", quantity_pct(analysis_metric(analysis, "gpu.idle.sync_caused_pct"), 0).text);
+}
+
 static void add_verdict(struct text *out, const struct report *report)
 {
 	const struct verdict *verdict = &report->analysis->verdict;
@@ -142,7 +154,9 @@ static void add_verdict(struct text *out, const struct report *report)
 	text_printf(out, "<p><span>Overhead caused</span><b>%s", quantity_pct(report->overhead_pct, 0).text);
 	if (!isnan(report->hold_max_ns))
 		text_printf(out, " <small>held %s</small>", quantity_of(report->hold_max_ns, "ns", 0).text);
-	text_add_string(out, "</b></p></div></section>\n");
+	text_add_string(out, "</b></p>");
+	add_gpu_tile(out, report);
+	text_add_string(out, "</div></section>\n");
 }
 
 /* A bar of all parts; its label says the same to those who cannot see it. */
