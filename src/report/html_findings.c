@@ -1,5 +1,6 @@
 /* The section of findings: one card each, those of weight open, with evidence, places and their source, moments of the time line, and advice. */
 #include <math.h>
+#include <string.h>
 
 #include "report/html.h"
 
@@ -49,11 +50,14 @@ static void add_source(struct text *out, const struct source *source)
 /* What the page's script knows it by: its number among the functions. */
 static void add_function_number(struct text *out, const struct timeline *timeline, const struct location *location)
 {
-	for (size_t i = 0; i < timeline->function_count && i < FUNCTIONS_MAX; i++)
-		if (timeline->functions[i].name == location->function && timeline->functions[i].file == location->file && timeline->functions[i].line == location->line) {
+	for (size_t i = 0; i < timeline->function_count && i < FUNCTIONS_MAX; i++) {
+		const struct function *function = &timeline->functions[i];
+
+		if (function->line == location->line && strcmp(function->name, location->function) == 0 && strcmp(function->file, location->file) == 0) {
 			text_printf(out, " data-f=\"%zu\"", i);
 			return;
 		}
+	}
 }
 
 static void add_places(struct text *out, const struct report *report, size_t index)

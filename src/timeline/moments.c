@@ -37,7 +37,7 @@ static void charge_nodes(struct timeline_private *p)
 {
 	struct tree_node *nodes = (struct tree_node *)p->timeline.nodes;
 
-	for (size_t i = 0; i < p->timeline.moment_count; i++) {
+	for (size_t i = 0; nodes && i < p->timeline.moment_count; i++) {
 		const struct moment *moment = &p->timeline.moments[i];
 
 		if (moment->node && moment->state == THREAD_PYTHON)
