@@ -185,7 +185,7 @@ Test(source, stands_in_every_format_as_text_and_only_when_asked_for)
 		{ "html", "<b>9</b>def load_plugin(`a`, b=&quot;|&quot;): # &lt;/pre&gt;&lt;script&gt; 9 % \n" },
 		{ "md", "\n          9  def load_plugin(`a`, b=\"|\"): # </pre><script> 9 % \n" },
 		{ "text", "\n           9 def load_plugin(`a`, b=\"|\"): # </pre><script> 9 % \n" },
-		{ "json", "\"text\":\t\"def load_plugin(`a`, b=\\\"|\\\"): # </pre><script> 9 % \"" },
+		{ "json", "\"text\":\t\"def load_plugin(`a`, b=\\\"|\\\"): # \\u003c/pre><script> 9 % \"" },
 	};
 	struct fixture fixture;
 

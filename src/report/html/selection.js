@@ -17,10 +17,10 @@ function threadsInside(world, from, to) {
 	for (const row of world.rows) {
 		if (!world.threads[row.a]) continue;
 		if (row.group === STATES) eachInside(row, from, to, (i, ns) => { of(row.a).states[row.names[i]] += ns; });
-		else if (row.group === CALLS) of(row.a).calls += firstAfter(row.starts, row.count, Math.ceil(to) - 0.5) - firstAfter(row.starts, row.count, Math.ceil(from) - 0.5); // starts are whole ns
+		else if (row.group === CALLS && row.find(from) < firstAfter(row.starts, row.count, to)) of(row.a).calls += firstAfter(row.starts, row.count, Math.ceil(to) - 0.5) - firstAfter(row.starts, row.count, Math.ceil(from) - 0.5); // starts are whole ns
 	}
 	const rows = [...threads.values()].map((row) => ({ ...row, cpu: row.states[1] + row.states[2] }));
-	return rows.filter((row) => row.calls || row.states.some((ns) => ns > 0)).sort((p, q) => q.cpu - p.cpu || q.calls - p.calls || p.thread - q.thread);
+	return rows.sort((p, q) => q.cpu - p.cpu || q.calls - p.calls || p.thread - q.thread);
 }
 
 // Kernels by name, copies by direction: how many, how long together and the longest, whole; bytes of copies.

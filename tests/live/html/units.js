@@ -133,7 +133,7 @@ const tests = {
 	"tables of a selection weigh what lies in it"() {
 		const made = world({ states: [0, 1, 2, 3].map((i) => ({ key: "s" + i, label: "state " + i, colour: "#000000", pattern: "" })) });
 		const threads = get("threadsInside")(made, 100, 650).map((row) => [row.thread, [...row.states], row.cpu, row.calls]);
-		assert.deepEqual(plain(threads), [[0, [0, 150, 0, 400], 150, 4]]);
+		assert.deepEqual(plain(threads), [[0, [0, 150, 0, 400], 150, 4], [1, [0, 0, 0, 0], 0, 0]]);
 		const { kernels, copies } = get("workInside")(made, 700, 805);
 		assert.deepEqual(plain(kernels), [{ key: 2, count: 1, time: 50, longest: 100, bytes: 0 }, { key: 3, count: 1, time: 5, longest: 10, bytes: 0 }]);
 		assert.deepEqual(plain(copies), []);
