@@ -20,34 +20,20 @@
 
 void thread_classify(const char *line, struct candidate *out)
 {
-	uint64_t *args = out->args;
-	const char *at;
-	char *end;
+	struct proc_call call;
+	enum proc_call_state state = procfs_call_parse(line, &call);
 
-	out->nr = -1;
+	out->nr = (long)call.number;
 	out->timeout_ms = -1;
-	if (strncmp(line, "running", 7) == 0) {
-		out->kind = THREAD_RUNNING;
-		return;
-	}
-	out->nr = strtol(line, &end, 10);
-	if (end == line || out->nr < 0) { /* in the kernel but not in a system call, a page fault say: nothing to restart */
+	if (state == PROC_CALL_RUNNING || call.number < 0) { /* in the kernel but not in a system call, a page fault say: nothing to restart */
 		out->nr = -1;
 		out->kind = THREAD_RUNNING;
 		return;
 	}
-	at = end;
-	for (int i = 0; i < 6; i++) {
-		args[i] = strtoull(at, &end, 16);
-		if (end == at) {
-			out->kind = THREAD_UNKNOWN;
-			return;
-		}
-		at = end;
-	}
-	out->sp = strtoull(at, &end, 16);
-	out->pc = strtoull(end, NULL, 16);
-	out->kind = resume_kind(out->nr, args, &out->timeout_ms);
+	memcpy(out->args, call.args, sizeof out->args);
+	out->sp = call.sp;
+	out->pc = call.pc;
+	out->kind = state == PROC_CALL_MALFORMED ? THREAD_UNKNOWN : resume_kind(out->nr, out->args, &out->timeout_ms);
 }
 
 static uint64_t switches_of(const char *status)

@@ -10,6 +10,7 @@ libunwinding_a_SOURCES = \
 	unwind/elf_bytes.c unwind/elf_bytes.h \
 	unwind/elf_file.c unwind/elf_file.h \
 	unwind/functions.c unwind/functions.h \
+	unwind/ifunc.c \
 	unwind/jitfiles.c unwind/jitfiles.h \
 	unwind/jitnames.c unwind/jitnames.h \
 	unwind/join.c unwind/join.h \
@@ -22,12 +23,15 @@ libunwinding_a_SOURCES = \
 	unwind/perf_record.c unwind/perf_record.h \
 	unwind/plt.c \
 	unwind/pycode.c \
+	unwind/pydict.c unwind/pydict.h \
 	unwind/pyframes.c unwind/pyframes.h \
 	unwind/pyglance.c unwind/pyglance.h \
 	unwind/pyline.c \
 	unwind/pylocals.c \
+	unwind/pynames.c \
 	unwind/pyreader.h \
 	unwind/pystack.c unwind/pystack.h \
+	unwind/pytasks.c \
 	unwind/pyvalue.c unwind/pyvalue.h \
 	unwind/symbols.c unwind/symbols.h \
 	unwind/symfile.c unwind/symfile.h \

@@ -32,7 +32,7 @@ static int check_claims(const struct pyreader *reader, uint32_t python_hex, stru
 	const struct claim claims[] = {
 #define CLAIM(field) { #field, layout->debug_##field, layout->field }
 		{ "runtime_interp_head", layout->debug_interp_head, layout->runtime_interp_head },
-		CLAIM(interp_next), CLAIM(interp_threads), CLAIM(interp_gil), CLAIM(tstate_size), CLAIM(tstate_next), CLAIM(tstate_frame),
+		CLAIM(interp_next), CLAIM(interp_threads), CLAIM(interp_modules), CLAIM(interp_gil), CLAIM(tstate_size), CLAIM(tstate_next), CLAIM(tstate_frame),
 		CLAIM(tstate_base_frame), CLAIM(tstate_thread_id), CLAIM(tstate_native_id), CLAIM(frame_previous), CLAIM(frame_code),
 		CLAIM(frame_owner), CLAIM(code_name), CLAIM(code_qualname), CLAIM(code_filename),
 #undef CLAIM

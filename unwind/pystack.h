@@ -57,6 +57,23 @@ enum { PYLOCALS_MAX = 64, PYLOCAL_NAME_MAX = 128, PYLOCAL_VALUE_MAX = 256 };
 /* Local variables that have a value, as they are now: calls EACH with name and value (UTF-8, cut; simple values as Python writes them, lengths of containers,
  * else the type) of at most PYLOCALS_MAX. Nothing of the target is run. Returns how many, -1: the frame is no longer that function's. */
 int pyreader_locals(struct pyreader *reader, const struct pystack *stack, uint32_t index, void (*each)(void *context, const char *name, const char *value), void *context);
+
+enum { PYTHREADS_MAX = 1 << 16, PYTHREAD_NAME_MAX = 128 };
+/* Names of threads as the threading module has them: calls EACH with the tid that the target knows each by, and its name (UTF-8, cut). Of the main
+ * interpreter's. Returns how many; 0 without that module; -1: they cannot be read now. */
+int pyreader_names(struct pyreader *reader, void (*each)(void *context, pid_t tid, const char *name), void *context);
+
+enum { PYTASK_NAME_MAX = 128 };
+/* A task of asyncio that is not done. */
+struct pytask {
+	char name[PYTASK_NAME_MAX];
+	bool waits;                          /* for a future; else it runs, or is about to */
+	char waits_for[PYTASK_NAME_MAX + 32]; /* that future's type, or "task \"its name\"" */
+	struct pystack stack;                /* the coroutines that it is suspended in; of one that does not wait only the outermost */
+};
+/* Calls EACH with the tasks of the main interpreter that asyncio's C implementation made. Returns how many; 0 without asyncio. */
+int pyreader_tasks(struct pyreader *reader, void (*each)(void *context, const struct pytask *task), void *context);
+
 uint64_t pyreader_torn(const struct pyreader *reader); /* walks dropped */
 
 #endif

@@ -10,14 +10,14 @@
 
 #include "abi/cpython.h"
 
-enum { TYPE_NAME_MAX = 64, TEXT_MAX = 160, BYTES_SHOWN = 48, DIGIT_BITS = 30, OBJECT_BYTES = 32, PAGE = 4096 };
+enum { TEXT_MAX = 160, BYTES_SHOWN = 48, DIGIT_BITS = 30, OBJECT_BYTES = 32, PAGE = 4096 };
 
 /* Py_TPFLAGS_*: instances are laid out as the builtin type's; HEAPTYPE: a class made by Python code. */
 enum { FLAG_HEAP = 1 << 9, FLAG_INT = 1 << 24, FLAG_LIST = 1 << 25, FLAG_TUPLE = 1 << 26, FLAG_BYTES = 1 << 27, FLAG_STR = 1 << 28, FLAG_DICT = 1 << 29 };
 
 struct object {
 	uint64_t addr;
-	char type[TYPE_NAME_MAX]; /* without its module */
+	char type[PYTYPE_NAME_MAX]; /* without its module */
 	uint64_t flags;
 	unsigned char head[OBJECT_BYTES];
 };
@@ -47,7 +47,7 @@ static int read_name(const struct pyreader *reader, uint64_t addr, char *out, si
 static int read_object(const struct pyreader *reader, uint64_t addr, struct object *out)
 {
 	const struct cpython_layout *layout = reader->walk.layout;
-	char name[TYPE_NAME_MAX * 2];
+	char name[PYTYPE_NAME_MAX * 2];
 	const char *dot;
 	uint64_t type, at;
 
@@ -63,22 +63,33 @@ static int read_object(const struct pyreader *reader, uint64_t addr, struct obje
 	return 0;
 }
 
-static void put_int(const struct pyreader *reader, const struct object *object, char *out, size_t size)
+/* -1: it cannot be read, or has more than 64 bits; *BITS says about how many. */
+static int read_int(const struct pyreader *reader, const struct object *object, bool *negative, uint64_t *value, uint64_t *bits)
 {
 	const struct cpython_layout *layout = reader->walk.layout;
-	uint64_t tag = word_at(object->head, layout->long_tag >= 0 ? layout->long_tag : layout->object_size);
-	bool negative = layout->long_tag >= 0 ? (tag & 3) == 2 : (int64_t)tag < 0;
-	uint64_t count = layout->long_tag >= 0 ? tag >> 3 : negative ? 0 - tag : tag;
+	uint64_t tag = word_at(object->head, layout->long_tag >= 0 ? layout->long_tag : layout->object_size), count;
 	uint32_t digits[3] = { 0 };
-	uint64_t value = 0;
 
-	if (count > 3 || reader_read(reader, object->addr + (uint64_t)layout->long_digits, digits, count * sizeof digits[0]) < 0 || digits[2] >= 1u << (64 - 2 * DIGIT_BITS)) {
-		snprintf(out, size, "<int of %llu bits>", (unsigned long long)(count < 1ull << 40 ? count * DIGIT_BITS : 0));
-		return;
-	}
+	*negative = layout->long_tag >= 0 ? (tag & 3) == 2 : (int64_t)tag < 0;
+	count = layout->long_tag >= 0 ? tag >> 3 : *negative ? 0 - tag : tag;
+	*bits = count < 1ull << 40 ? count * DIGIT_BITS : 0;
+	if (count > 3 || reader_read(reader, object->addr + (uint64_t)layout->long_digits, digits, count * sizeof digits[0]) < 0 || digits[2] >= 1u << (64 - 2 * DIGIT_BITS))
+		return -1;
+	*value = 0;
 	for (uint64_t i = count; i-- > 0;)
-		value = value << DIGIT_BITS | digits[i];
-	snprintf(out, size, "%s%llu", negative ? "-" : "", (unsigned long long)value);
+		*value = *value << DIGIT_BITS | digits[i];
+	return 0;
+}
+
+static void put_int(const struct pyreader *reader, const struct object *object, char *out, size_t size)
+{
+	uint64_t value, bits;
+	bool negative;
+
+	if (read_int(reader, object, &negative, &value, &bits) < 0)
+		snprintf(out, size, "<int of %llu bits>", (unsigned long long)bits);
+	else
+		snprintf(out, size, "%s%llu", negative ? "-" : "", (unsigned long long)value);
 }
 
 /* The shortest that reads back as the same number. */
@@ -197,4 +208,23 @@ bool reader_value(const struct pyreader *reader, uint64_t addr, char *out, size_
 	else
 		put_object(reader, &object, out, size);
 	return true;
+}
+
+int reader_type_name(const struct pyreader *reader, uint64_t addr, char out[PYTYPE_NAME_MAX])
+{
+	struct object object;
+
+	if (read_object(reader, addr, &object) < 0)
+		return -1;
+	memcpy(out, object.type, sizeof object.type);
+	return 0;
+}
+
+bool reader_number(const struct pyreader *reader, uint64_t addr, uint64_t *out)
+{
+	struct object object;
+	uint64_t bits;
+	bool negative;
+
+	return read_object(reader, addr, &object) == 0 && object.flags & FLAG_INT && read_int(reader, &object, &negative, out, &bits) == 0 && !negative;
 }

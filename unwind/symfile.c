@@ -160,6 +160,8 @@ static int load(struct symfile *file, Elf *elf, int fd, const char *path, const 
 		return -1;
 	if ((!has_debuginfo || own == 0) && load_separate(file, elf, fd, path, places) < 0)
 		return -1;
+	if (file->dynamic_symbols && !file->separate_symbols && !file->packed_symbols && symtab_add_chosen(&file->symtab, elf, fd, &file->functions) < 0)
+		return -1;
 	symtab_finish(&file->symtab, &file->functions);
 	return 0;
 }

@@ -45,6 +45,8 @@ struct symtab {
 ssize_t symtab_add(struct symtab *symtab, Elf *elf, uint32_t type);
 /* Adds the stubs of .plt, .plt.sec and .plt.got under the names of what they call. 0, or -1: out of memory. */
 int symtab_add_plt(struct symtab *symtab, Elf *elf);
+/* Adds the functions that choosers (STT_GNU_IFUNC) choose from, under their names. FD is the file that ELF was opened on. As above. */
+int symtab_add_chosen(struct symtab *symtab, Elf *elf, int fd, const struct functions *functions);
 /* Sorts, and chooses one name where several have the same address. */
 void symtab_finish(struct symtab *symtab, const struct functions *functions);
 void symtab_done(struct symtab *symtab);
@@ -53,7 +55,7 @@ const struct symtab_entry *symtab_find(const struct symtab *symtab, uint64_t add
 /* The name without version, ".cold" and ".lto_priv.N": pieces of one function have one name. Not demangled; cut. */
 void symtab_name(const struct symtab *symtab, const struct symtab_entry *entry, char out[SYMTAB_NAME_MAX]);
 
-/* For plt.c: keeps the strings of SECTION, returns the table's number or -1; adds an entry. */
+/* For plt.c and ifunc.c: keeps the strings of SECTION, returns the table's number or -1; adds an entry. */
 int symtab_strings(struct symtab *symtab, Elf_Scn *section);
 int symtab_push(struct symtab *symtab, const struct symtab_entry *entry);
 

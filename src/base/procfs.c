@@ -226,6 +226,41 @@ static pid_t pid_of_name(const char *name)
 	return *end == '\0' && number <= INT_MAX ? (pid_t)number : 0;
 }
 
+/* "running", "-1 sp pc" (blocked, but in no call), or "number arg0 … arg5 sp pc" */
+enum proc_call_state procfs_call_parse(const char *line, struct proc_call *out)
+{
+	uint64_t *const rest[] = { &out->args[0], &out->args[1], &out->args[2], &out->args[3], &out->args[4], &out->args[5], &out->sp, &out->pc };
+	char *end;
+
+	*out = (struct proc_call){ .number = -1 };
+	if (strncmp(line, "running", 7) == 0)
+		return PROC_CALL_RUNNING;
+	out->number = strtoll(line, &end, 10);
+	if (end == line || out->number < 0)
+		out->number = -1;
+	if (end == line)
+		return PROC_CALL_MALFORMED;
+	for (size_t i = out->number < 0 ? 6 : 0; i < sizeof rest / sizeof *rest; i++) {
+		const char *at = end;
+
+		*rest[i] = strtoull(at, &end, 16);
+		if (end == at)
+			return PROC_CALL_MALFORMED;
+	}
+	return PROC_CALL_BLOCKED;
+}
+
+int procfs_call(const struct procfs *procfs, pid_t pid, pid_t tid, enum proc_call_state *state, struct proc_call *out)
+{
+	char name[48], line[256];
+
+	snprintf(name, sizeof name, "task/%d/syscall", (int)tid);
+	if (procfs_read(procfs, pid, name, line, sizeof line) < 0)
+		return -1;
+	*state = procfs_call_parse(line, out);
+	return 0;
+}
+
 ssize_t procfs_threads(const struct procfs *procfs, pid_t pid, pid_t *tids, size_t count)
 {
 	char path[PATH_MAX];

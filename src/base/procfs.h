@@ -48,6 +48,18 @@ int procfs_times(const struct procfs *procfs, pid_t pid, pid_t tid, struct proc_
 /* schedstat: exact CPU time and time on a run queue, ns. -1 where the kernel has none. */
 int procfs_schedstat(const struct procfs *procfs, pid_t pid, pid_t tid, uint64_t *run_ns, uint64_t *wait_ns);
 
+/* What a thread is blocked in. */
+struct proc_call {
+	int64_t number;   /* of the system call; -1: blocked in none, a page fault say */
+	uint64_t args[6]; /* 0 without a call */
+	uint64_t sp, pc;
+};
+enum proc_call_state { PROC_CALL_MALFORMED = -1, PROC_CALL_RUNNING, PROC_CALL_BLOCKED };
+/* One line of /proc/PID/task/TID/syscall; *OUT is as far as it could be read, number -1 where it could not. */
+enum proc_call_state procfs_call_parse(const char *line, struct proc_call *out);
+/* The line itself, and what it says: 0, or -1 with errno where the kernel does not show it to us. */
+int procfs_call(const struct procfs *procfs, pid_t pid, pid_t tid, enum proc_call_state *state, struct proc_call *out);
+
 /* Thread ids of PID into TIDS (at most COUNT). Returns how many there are, or -1 with errno. */
 ssize_t procfs_threads(const struct procfs *procfs, pid_t pid, pid_t *tids, size_t count);
 

@@ -12,7 +12,7 @@
 struct printing {
 	struct text text;
 	bool locals, native;
-	size_t threads;
+	size_t threads, tasks;
 };
 
 /* ---- text ---- */
@@ -54,6 +54,15 @@ static void text_frame(struct printing *out, const struct snapshot_frame *frame)
 	}
 }
 
+static void text_task_name(struct printing *out, const char *task)
+{
+	if (!*task)
+		return;
+	text_add_string(&out->text, ", runs task \"");
+	add_visible(&out->text, task);
+	text_add_string(&out->text, "\"");
+}
+
 static void text_thread(void *context, const struct snapshot_thread *thread)
 {
 	struct printing *out = context;
@@ -65,7 +74,9 @@ static void text_thread(void *context, const struct snapshot_thread *thread)
 		text_printf(&out->text, " (%s%s", thread->wait, thread->object[0] ? " on " : "");
 	if (thread->object[0])
 		add_visible(&out->text, thread->object);
-	text_printf(&out->text, "%s%s\n", thread->wait[0] && strcmp(thread->wait, "gil") != 0 ? ")" : "", thread->holds_gil ? ", holds the GIL" : "");
+	text_printf(&out->text, "%s%s", thread->wait[0] && strcmp(thread->wait, "gil") != 0 ? ")" : "", thread->holds_gil ? ", holds the GIL" : "");
+	text_task_name(out, thread->task);
+	text_add_string(&out->text, "\n");
 	if (thread->cut)
 		text_add_string(&out->text, "    … (calls further out are left out)\n");
 	for (size_t i = 0; i < thread->count; i++)
@@ -86,6 +97,26 @@ static void text_thread(void *context, const struct snapshot_thread *thread)
 	out->threads++;
 }
 
+static void text_task(void *context, const struct snapshot_task *task)
+{
+	struct printing *out = context;
+
+	text_add_string(&out->text, "\nTask \"");
+	add_visible(&out->text, task->name);
+	text_printf(&out->text, "\": %s", snapshot_task_state_name(task->state));
+	if (*task->waits_for) {
+		text_add_string(&out->text, " for ");
+		add_visible(&out->text, task->waits_for);
+	}
+	if (task->tid)
+		text_printf(&out->text, " in thread %d", (int)task->tid);
+	text_add_string(&out->text, "\n");
+	for (size_t i = 0; i < task->count; i++)
+		text_frame(out, &task->frames[i]);
+	if (task->cut)
+		text_add_string(&out->text, "    … (what it awaits further in is left out)\n");
+}
+
 static void text_head(struct printing *out, const struct target_facts *facts)
 {
 	text_printf(&out->text, "Process %d: ", (int)facts->pid);
@@ -102,6 +133,8 @@ static void text_tail(struct printing *out, const struct snapshot_totals *totals
 		add_visible(&out->text, totals->native_why);
 		text_add_string(&out->text, "\n");
 	}
+	if (totals->tasks_left_out)
+		text_printf(&out->text, "\n%u more tasks\n", totals->tasks_left_out);
 	if (totals->longest_hold_ns)
 		text_printf(&out->text, "\nLongest hold of a thread: %.1f us\n", (double)totals->longest_hold_ns / 1e3);
 	if (totals->torn)
@@ -142,6 +175,16 @@ static void json_frame(struct printing *out, const struct snapshot_frame *frame)
 	text_add_string(&out->text, "}");
 }
 
+static void json_frames(struct printing *out, const struct snapshot_frame *frames, size_t count)
+{
+	text_add_string(&out->text, "\"frames\":[");
+	for (size_t i = 0; i < count; i++) {
+		text_add_string(&out->text, i ? "," : "");
+		json_frame(out, &frames[i]);
+	}
+	text_add_string(&out->text, "]");
+}
+
 static void json_thread(void *context, const struct snapshot_thread *thread)
 {
 	struct printing *out = context;
@@ -163,12 +206,23 @@ static void json_thread(void *context, const struct snapshot_thread *thread)
 		json_string(&out->text, "note", thread->note);
 		text_printf(&out->text, ",\"hold_ns\":%llu,", (unsigned long long)thread->hold_ns);
 	}
-	text_add_string(&out->text, "\"frames\":[");
-	for (size_t i = 0; i < thread->count; i++) {
-		text_add_string(&out->text, i ? "," : "");
-		json_frame(out, &thread->frames[i]);
-	}
-	text_add_string(&out->text, "]}");
+	json_string(&out->text, "task", thread->task);
+	text_add_string(&out->text, ",");
+	json_frames(out, thread->frames, thread->count);
+	text_add_string(&out->text, "}");
+}
+
+static void json_task(void *context, const struct snapshot_task *task)
+{
+	struct printing *out = context;
+
+	text_printf(&out->text, "%s\n{", out->tasks++ ? "," : "],\"tasks\":[");
+	json_string(&out->text, "name", task->name);
+	text_printf(&out->text, ",\"state\":\"%s\",\"tid\":%d,", snapshot_task_state_name(task->state), (int)task->tid);
+	json_string(&out->text, "waits_for", task->waits_for);
+	text_printf(&out->text, ",\"cut\":%s,", task->cut ? "true" : "false");
+	json_frames(out, task->frames, task->count);
+	text_add_string(&out->text, "}");
 }
 
 static void json_head(struct printing *out, const struct target_facts *facts)
@@ -182,7 +236,7 @@ static void json_head(struct printing *out, const struct target_facts *facts)
 
 static void json_tail(struct printing *out, const struct snapshot_totals *totals)
 {
-	text_printf(&out->text, "],\"torn_count\":%u", totals->torn);
+	text_printf(&out->text, "%s],\"tasks_left_out_count\":%u,\"torn_count\":%u", out->tasks ? "" : "],\"tasks\":[", totals->tasks_left_out, totals->torn);
 	if (out->native) {
 		text_add_string(&out->text, ",");
 		json_string(&out->text, "native_why", totals->native_why);
@@ -209,7 +263,7 @@ int dump_process_command(struct invocation *invocation, struct error *err)
 	if (process_named(invocation, true, &pid, err) < 0 || target_open(pid, &inject, &target, err) < 0)
 		goto out;
 	(json ? json_head : text_head)(&printing, target_facts(target));
-	if (snapshot_take(target, &wanted, json ? json_thread : text_thread, &printing, &totals, err) < 0)
+	if (snapshot_take(target, &wanted, &(struct snapshot_teller){ json ? json_thread : text_thread, json ? json_task : text_task, &printing }, &totals, err) < 0)
 		goto out;
 	(json ? json_tail : text_tail)(&printing, &totals);
 	if (printing.text.failed)

@@ -1,7 +1,6 @@
 /* One line of /proc, and what its system call means. */
 #include "session/block.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,25 +21,15 @@ static enum block_result by_letter(const struct procfs *procfs, pid_t pid, pid_t
 
 enum block_result block_read(const struct procfs *procfs, pid_t pid, pid_t tid, struct block *out)
 {
-	char name[48], text[256];
-	uint64_t number, rest[8] = { 0 };
-	int64_t minus, got;
-	ssize_t length;
+	enum proc_call_state state;
+	struct proc_call call;
 
-	snprintf(name, sizeof name, "task/%d/syscall", (int)tid);
-	length = procfs_read(procfs, pid, name, text, sizeof text);
-	if (length < 0)
+	if (procfs_call(procfs, pid, tid, &state, &call) < 0)
 		return by_letter(procfs, pid, tid, out);
-	/* "running", "-1 sp pc" (blocked, but not in a system call), or "number arg0 … arg5 sp pc" */
-	if (sscanf(text, "%" SCNd64, &minus) == 1 && minus < 0) {
-		got = sscanf(text, "%*d 0x%" SCNx64 " 0x%" SCNx64, &rest[6], &rest[7]);
-		*out = (struct block){ .number = BLOCK_NO_CALL, .sp = rest[6], .pc = rest[7] };
-		return got == 2 ? BLOCK_BLOCKED : BLOCK_RUNNING;
-	}
-	got = sscanf(text, "%" SCNu64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64, &number,
-	             &rest[0], &rest[1], &rest[2], &rest[3], &rest[4], &rest[5], &rest[6], &rest[7]);
-	*out = (struct block){ (int64_t)number, rest[0], rest[6], rest[7] };
-	return got == 9 ? BLOCK_BLOCKED : BLOCK_RUNNING;
+	if (state != PROC_CALL_BLOCKED)
+		return BLOCK_RUNNING;
+	*out = (struct block){ call.number < 0 ? BLOCK_NO_CALL : call.number, call.args[0], call.sp, call.pc };
+	return BLOCK_BLOCKED;
 }
 
 bool block_same(const struct block *a, const struct block *b)

@@ -11,13 +11,15 @@ libsession_a_SOURCES = \
 	src/session/joiner.c src/session/joiner.h \
 	src/session/live.c src/session/live.h \
 	src/session/look.c src/session/look.h \
+	src/session/naming.c src/session/naming.h \
 	src/session/nvml.c src/session/nvml.h \
 	src/session/observe.c src/session/observe.h \
+	src/session/pace.c src/session/pace.h \
 	src/session/pool.c src/session/pool.h \
 	src/session/record.c \
 	src/session/residue.c src/session/residue.h \
 	src/session/sampled.c \
-	src/session/sampler.c src/session/sampler.h \
+	src/session/sampler.c src/session/sampler.h src/session/sampler_state.h src/session/sampler_work.c \
 	src/session/session.c src/session/session.h \
 	src/session/shadow.c src/session/shadow.h \
 	src/session/sight.c src/session/sight.h \

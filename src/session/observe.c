@@ -110,18 +110,29 @@ static pid_t status_inner(const char *status, pid_t otherwise)
 	return inner;
 }
 
+/* -1: it is gone. */
+static int name_read(const struct observe *observe, const struct observe_thread *thread, char *out, size_t size)
+{
+	const char *named = observe->naming ? naming_find(observe->naming, thread->inner_tid) : NULL;
+	char file[48];
+
+	if (named) {
+		snprintf(out, size, "%s", named);
+		return 0;
+	}
+	snprintf(file, sizeof file, "task/%d/comm", (int)thread->tid);
+	if (procfs_read(observe->procfs, observe->pid, file, out, size) <= 0)
+		return -1;
+	out[strcspn(out, "\n")] = '\0';
+	return 0;
+}
+
 static void thread_name(struct observe *observe, struct observe_thread *thread, bool fresh, uint64_t ticks, struct event_builder *builder)
 {
-	char file[48], name[32];
+	char name[sizeof thread->name];
 	struct proc_times times = { 0 };
-	ssize_t length;
 
-	snprintf(file, sizeof file, "task/%d/comm", (int)thread->tid);
-	length = procfs_read(observe->procfs, observe->pid, file, name, sizeof name);
-	if (length <= 0)
-		return;
-	name[strcspn(name, "\n")] = '\0';
-	if (!fresh && strcmp(name, thread->name) == 0)
+	if (name_read(observe, thread, name, sizeof name) < 0 || (!fresh && strcmp(name, thread->name) == 0))
 		return;
 	snprintf(thread->name, sizeof thread->name, "%s", name);
 	procfs_times(observe->procfs, observe->pid, thread->tid, &times);
@@ -151,6 +162,7 @@ static bool thread_read(struct observe *observe, pid_t tid, uint64_t ticks, stru
 	if (fresh && !(thread = thread_insert(observe, tid)))
 		return true;
 	thread->seen = true;
+	observe->fresh |= fresh;
 	if (fresh)
 		thread->inner_tid = status_inner(status, tid);
 	thread->ours = thread_ours(observe, thread, status);
@@ -201,6 +213,9 @@ bool observe_read(struct observe *observe, uint64_t ticks, struct event_builder 
 		free(tids);
 		return false;
 	}
+	if (observe->naming)
+		naming_refresh(observe->naming, observe->fresh);
+	observe->fresh = false;
 	for (size_t i = 0; i < observe->count; i++)
 		observe->threads[i].seen = false;
 	for (size_t i = 0; i < (size_t)count && i < room; i++)

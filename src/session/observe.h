@@ -7,11 +7,12 @@
 #include "abi/event.h"
 #include "base/procfs.h"
 #include "session/block.h"
+#include "session/naming.h"
 #include "trace/writer.h"
 
 struct observe_thread {
 	pid_t tid, inner_tid;
-	char name[32];
+	char name[128];   /* as threading has it, else the kernel's */
 	char state;       /* letter, of the last reading */
 	char wait[32];    /* system call, "gil", or empty */
 	uint64_t cpu_ns;
@@ -25,6 +26,8 @@ struct observe {
 	bool namespaced;               /* the target counts its threads otherwise than we do */
 	pid_t own_inner_tid;           /* of the collector's thread, 0 = it has none */
 	struct block_runtime runtime;
+	struct naming *naming;         /* NULL: names are the kernel's; stays the caller's */
+	bool fresh;                    /* a thread was new in the last reading */
 	struct observe_thread *threads; /* by tid */
 	size_t count, capacity;
 };

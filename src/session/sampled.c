@@ -112,7 +112,7 @@ void sampled_warnings(struct session *session)
 	unsigned long long perf_lost = totals.perf.lost;
 
 	if (1200000000ull / session->options->rate_hz < totals.every_ns)
-		session_warn(session, "looks at all threads were lowered to %.0f per second: one takes too long for more", 1e9 / (double)totals.every_ns);
+		session_warn(session, "looks at all threads were lowered to %.0f per second: more would take too long, or hold threads for more than --max-overhead allows", 1e9 / (double)totals.every_ns);
 	if (totals.ways.perf && totals.perf_rate_hz < session->options->rate_hz)
 		session_warn(session, "samples of running threads were lowered to %u per second: more would cost more than --max-overhead allows, or come faster than they can be named", totals.perf_rate_hz);
 	if (perf_lost * LOST_PART > totals.perf.samples)

@@ -212,6 +212,8 @@ static void session_look(struct session *session)
 
 	/* From 3.11 on the main interpreter lies within, a megabyte at most; before, only the little that all interpreters share. */
 	session->observe.runtime = (struct block_runtime){ runtime, runtime ? runtime + (facts->python_hex >= 0x030b0000 ? 1 << 20 : 1 << 14) : 0 };
+	if (runtime)
+		session->observe.naming = naming_open(session->target, runtime);
 	session->startstack = session_startstack(session);
 	if (procfs_times(session->procfs, facts->pid, 0, &times) == 0)
 		session->cpu_start_ns = session->cpu_now_ns = times.user_ns + times.system_ns;
@@ -451,6 +453,7 @@ void session_free(struct session *session)
 	pool_close(&session->pool);
 	sampler_close(session->sampler);
 	device_done(session);
+	naming_close(session->observe.naming);
 	observe_done(&session->observe);
 	event_builder_done(&session->events);
 	if (session->pidfd >= 0)

@@ -8,10 +8,18 @@
 #include <unistd.h>
 
 #include "base/arena.h"
-#include "session/snapshot_native.h"
+#include "base/list.h"
+#include "base/map.h"
 #include "session/block.h"
+#include "session/naming.h"
+#include "session/snapshot_native.h"
 
-enum { THREADS_SPARE = 64, INLINES_SPARE = 4, STACKS_KEPT_MAX = 1 << 16 };
+enum { THREADS_SPARE = 64, INLINES_SPARE = 4, STACKS_KEPT_MAX = 1 << 16, TASKS_KEPT_MAX = 4096 };
+
+struct seen_task {
+	struct pytask *task;
+	pid_t tid; /* of the thread whose stack has its coroutine, 0 = none has */
+};
 
 struct snapshot {
 	struct target *target;
@@ -22,7 +30,10 @@ struct snapshot {
 	struct snapshot_native *native;  /* NULL: none wanted, or none to be had */
 	struct pystack **stacks;     /* of all threads with Python frames, read before anything else */
 	size_t stack_count, stack_capacity;
-	struct arena arena;          /* of the thread at hand */
+	LIST(struct seen_task) tasks;
+	struct map task_of;          /* frame of a task's outermost coroutine to its place in tasks */
+	struct naming *naming;       /* NULL: no memory */
+	struct arena arena;          /* of the thread or task at hand */
 	struct snapshot_totals *totals;
 	bool failed;                 /* out of memory */
 };
@@ -32,6 +43,13 @@ const char *snapshot_state_name(enum snapshot_state state)
 	static const char *const names[SNAPSHOT_STATES] = { "running", "gil_wait", "lock_wait", "io_wait", "idle", "sleep", "stopped" };
 
 	return (unsigned)state < SNAPSHOT_STATES ? names[state] : "unknown";
+}
+
+const char *snapshot_task_state_name(enum snapshot_task_state state)
+{
+	static const char *const names[SNAPSHOT_TASK_STATES] = { "ready", "running", "waiting" };
+
+	return (unsigned)state < SNAPSHOT_TASK_STATES ? names[state] : "unknown";
 }
 
 /* ---- Python stacks ---- */
@@ -73,6 +91,41 @@ static const struct pystack *stack_of(const struct snapshot *snapshot, pid_t inn
 		if (snapshot->stacks[i]->tid == inner_tid && (!found || snapshot->stacks[i]->holds_gil))
 			found = snapshot->stacks[i];
 	return found;
+}
+
+static void task_keep(void *context, const struct pytask *task)
+{
+	struct snapshot *snapshot = context;
+	struct pytask *copy = snapshot->tasks.count < TASKS_KEPT_MAX ? malloc(sizeof *copy) : NULL;
+	struct seen_task *seen = copy ? list_add(&snapshot->tasks, TASKS_KEPT_MAX) : NULL;
+
+	if (!seen) {
+		free(copy);
+		return;
+	}
+	*copy = *task;
+	seen->task = copy;
+	if (task->stack.count)
+		map_put(&snapshot->task_of, task->stack.frame[task->stack.count - 1], (uint32_t)snapshot->tasks.count - 1);
+}
+
+static void tasks_read(struct snapshot *snapshot)
+{
+	int told = pyreader_tasks(snapshot->reader, task_keep, snapshot);
+
+	snapshot->totals->tasks_left_out = (uint32_t)told - (uint32_t)snapshot->tasks.count;
+}
+
+/* The task whose coroutine STACK runs. */
+static struct seen_task *task_on(struct snapshot *snapshot, const struct pystack *stack)
+{
+	for (uint32_t at = 0; at < stack->count; at++) {
+		uint32_t place = map_get(&snapshot->task_of, stack->frame[at]);
+
+		if (place != MAP_ABSENT)
+			return &snapshot->tasks.items[place];
+	}
+	return NULL;
 }
 
 /* ---- what a thread does ---- */
@@ -155,32 +208,53 @@ static void python_frame(struct snapshot *snapshot, const struct pystack *stack,
 	out->local_count = locals.count;
 }
 
-/* All frames of JOINED, outermost first, inlined native ones as frames of their own. */
-static void frames_make(struct snapshot *snapshot, const struct pystack *python, const struct native_stack *native, const struct joined_stack *joined, struct snapshot_thread *thread)
+/* All *COUNT frames of JOINED, outermost first, inlined native ones as frames of their own. */
+static const struct snapshot_frame *frames_make(struct snapshot *snapshot, const struct pystack *python, const struct native_stack *native, const struct joined_stack *joined, size_t *count)
 {
 	size_t capacity = joined->count + INLINES_SPARE * (native ? native->count : 0);
 	struct snapshot_frame *frames = arena_alloc(&snapshot->arena, (capacity ? capacity : 1) * sizeof *frames);
 
 	snapshot->failed = snapshot->failed || !frames;
+	*count = 0;
 	if (!frames)
-		return;
+		return NULL;
 	for (uint32_t i = joined->count; i-- > 0;) {
 		const struct joined_frame *frame = &joined->frames[i];
 
 		if (frame->python)
-			python_frame(snapshot, python, frame->index, &frames[thread->count++]);
+			python_frame(snapshot, python, frame->index, &frames[(*count)++]);
 		else
-			thread->count += snapshot_native_frames(snapshot->native, native, frame->index, frames + thread->count, capacity - thread->count - i);
+			*count += snapshot_native_frames(snapshot->native, native, frame->index, frames + *count, capacity - *count - i);
 	}
-	thread->frames = frames;
+	return frames;
 }
 
 /* ---- threads ---- */
 
-static void thread_tell(struct snapshot *snapshot, pid_t tid, void (*each)(void *context, const struct snapshot_thread *thread), void *context)
+static void thread_name(const struct snapshot *snapshot, const struct proc_status *status, struct snapshot_thread *thread)
+{
+	const char *name = snapshot->naming ? naming_find(snapshot->naming, thread->inner_tid) : NULL;
+
+	snprintf(thread->name, sizeof thread->name, "%s", name ? name : status->name);
+}
+
+/* Its Python frames, and whose coroutines they are. */
+static void python_facts(struct snapshot *snapshot, const struct pystack *python, struct snapshot_thread *thread)
+{
+	struct seen_task *seen = python ? task_on(snapshot, python) : NULL;
+
+	thread->holds_gil = python && python->holds_gil;
+	thread->cut = python && python->cut;
+	if (!seen)
+		return;
+	seen->tid = thread->tid;
+	thread->task = seen->task->name;
+}
+
+static void thread_tell(struct snapshot *snapshot, pid_t tid, const struct snapshot_teller *tell)
 {
 	static const struct join_rules no_rules = { 0 };
-	struct snapshot_thread thread = { .tid = tid, .join = JOIN_PYTHON, .native_end = WALK_COMPLETE, .note = "" };
+	struct snapshot_thread thread = { .tid = tid, .join = JOIN_PYTHON, .native_end = WALK_COMPLETE, .note = "", .task = "" };
 	const struct snapshot_sight *sight = NULL;
 	const struct pystack *python;
 	struct joined_stack joined;
@@ -189,7 +263,7 @@ static void thread_tell(struct snapshot *snapshot, pid_t tid, void (*each)(void 
 	if (procfs_status(snapshot->procfs, target_facts(snapshot->target)->pid, tid, &status) < 0 || status.state == 'Z' || status.state == 'X')
 		return; /* it has ended */
 	thread.inner_tid = status.inner_pid ? status.inner_pid : tid;
-	snprintf(thread.name, sizeof thread.name, "%.31s", status.name);
+	thread_name(snapshot, &status, &thread);
 	python = stack_of(snapshot, thread.inner_tid);
 	if (snapshot->native)
 		sight = snapshot_native_at(snapshot->native, tid, status.state == 'T' || status.state == 't', python);
@@ -200,20 +274,36 @@ static void thread_tell(struct snapshot *snapshot, pid_t tid, void (*each)(void 
 		thread.native_end = sight->native.end;
 	}
 	thread_state_read(snapshot, sight && sight->held ? 'R' : status.state, &thread);
-	thread.holds_gil = python && python->holds_gil;
-	thread.cut = python && python->cut;
+	python_facts(snapshot, python, &thread);
 	if (sight)
 		snapshot_native_join(snapshot->native, sight, &joined);
 	else
 		join_stacks(python, NULL, &no_rules, &joined);
 	thread.join = joined.result;
 	arena_init(&snapshot->arena);
-	frames_make(snapshot, python, sight ? &sight->native : NULL, &joined, &thread);
+	thread.frames = frames_make(snapshot, python, sight ? &sight->native : NULL, &joined, &thread.count);
 	snapshot->totals->threads++;
 	snapshot->totals->joins[joined.result]++;
 	if (thread.hold_ns > snapshot->totals->longest_hold_ns)
 		snapshot->totals->longest_hold_ns = thread.hold_ns;
-	each(context, &thread);
+	tell->thread(tell->context, &thread);
+	arena_done(&snapshot->arena);
+}
+
+static void task_tell(struct snapshot *snapshot, const struct seen_task *seen, const struct snapshot_teller *tell)
+{
+	static const struct join_rules no_rules = { 0 };
+	const struct pytask *task = seen->task;
+	struct snapshot_task told = { .name = task->name, .tid = seen->tid, .waits_for = task->waits && !seen->tid ? task->waits_for : "", .cut = task->stack.cut };
+	struct joined_stack joined;
+
+	told.state = seen->tid ? SNAPSHOT_TASK_RUNNING : task->waits ? SNAPSHOT_TASK_WAITING : SNAPSHOT_TASK_READY;
+	join_stacks(&task->stack, NULL, &no_rules, &joined);
+	arena_init(&snapshot->arena);
+	if (!seen->tid)
+		told.frames = frames_make(snapshot, &task->stack, NULL, &joined, &told.count);
+	snapshot->totals->tasks++;
+	tell->task(tell->context, &told);
 	arena_done(&snapshot->arena);
 }
 
@@ -224,7 +314,7 @@ static int tid_compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static int threads_tell(struct snapshot *snapshot, void (*each)(void *context, const struct snapshot_thread *thread), void *context, struct error *err)
+static int threads_tell(struct snapshot *snapshot, const struct snapshot_teller *tell, struct error *err)
 {
 	pid_t pid = target_facts(snapshot->target)->pid, *tids;
 	ssize_t count = procfs_threads(snapshot->procfs, pid, NULL, 0);
@@ -240,8 +330,10 @@ static int threads_tell(struct snapshot *snapshot, void (*each)(void *context, c
 		count = (ssize_t)room;
 	qsort(tids, count > 0 ? (size_t)count : 0, sizeof *tids, tid_compare);
 	for (ssize_t i = 0; i < count && !snapshot->failed; i++)
-		thread_tell(snapshot, tids[i], each, context);
+		thread_tell(snapshot, tids[i], tell);
 	free(tids);
+	for (size_t i = 0; i < snapshot->tasks.count && !snapshot->failed; i++)
+		task_tell(snapshot, &snapshot->tasks.items[i], tell);
 	if (snapshot->failed)
 		return fail(err, ERR_MEMORY, "looking at process %d", (int)pid);
 	if (!target_alive(snapshot->target))
@@ -265,8 +357,22 @@ static int python_read(struct snapshot *snapshot, struct error *err)
 	return 0;
 }
 
-int snapshot_take(struct target *target, const struct snapshot_options *options, void (*each)(void *context, const struct snapshot_thread *thread), void *context,
-            struct snapshot_totals *totals, struct error *err)
+static void snapshot_done(struct snapshot *snapshot)
+{
+	snapshot_native_close(snapshot->native);
+	for (size_t i = 0; i < snapshot->stack_count; i++)
+		free(snapshot->stacks[i]);
+	free(snapshot->stacks);
+	for (size_t i = 0; i < snapshot->tasks.count; i++)
+		free(snapshot->tasks.items[i].task);
+	list_done(&snapshot->tasks);
+	map_done(&snapshot->task_of);
+	naming_close(snapshot->naming);
+	if (snapshot->reader)
+		pyreader_close(snapshot->reader);
+}
+
+int snapshot_take(struct target *target, const struct snapshot_options *options, const struct snapshot_teller *tell, struct snapshot_totals *totals, struct error *err)
 {
 	struct snapshot snapshot = { .target = target, .options = options, .procfs = &procfs_real, .totals = totals };
 	int result = -1;
@@ -274,16 +380,15 @@ int snapshot_take(struct target *target, const struct snapshot_options *options,
 	memset(totals, 0, sizeof *totals);
 	if (python_read(&snapshot, err) < 0)
 		goto out;
+	snapshot.naming = naming_open(target, snapshot.runtime.start);
+	if (snapshot.naming)
+		naming_refresh(snapshot.naming, false);
+	tasks_read(&snapshot);
 	if (options->native)
 		snapshot.native = snapshot_native_open(target, snapshot.procfs, snapshot.reader, totals->native_why, sizeof totals->native_why);
-	result = threads_tell(&snapshot, each, context, err);
+	result = threads_tell(&snapshot, tell, err);
 	totals->torn = (uint32_t)pyreader_torn(snapshot.reader);
 out:
-	snapshot_native_close(snapshot.native);
-	for (size_t i = 0; i < snapshot.stack_count; i++)
-		free(snapshot.stacks[i]);
-	free(snapshot.stacks);
-	if (snapshot.reader)
-		pyreader_close(snapshot.reader);
+	snapshot_done(&snapshot);
 	return result;
 }

@@ -1,6 +1,6 @@
 /*
  * What all threads of a process do now: their Python stacks, read from outside; with native frames on request, for which running threads are held one
- * at a time, blocked and stopped ones not at all. Nothing is put into the process.
+ * at a time, blocked and stopped ones not at all; and asyncio's tasks. Nothing is put into the process.
  */
 #ifndef INFERSCOPE_SESSION_SNAPSHOT_H
 #define INFERSCOPE_SESSION_SNAPSHOT_H
@@ -9,6 +9,7 @@
 
 #include "inject/inject.h"
 #include "unwind/join.h"
+#include "unwind/pystack.h"
 
 struct snapshot_local {
 	const char *name, *value;
@@ -32,7 +33,7 @@ enum snapshot_state { SNAPSHOT_RUNNING, SNAPSHOT_GIL_WAIT, SNAPSHOT_LOCK_WAIT, S
 
 struct snapshot_thread {
 	pid_t tid, inner_tid;
-	char name[32];
+	char name[PYTHREAD_NAME_MAX]; /* as threading has it; of others the kernel's */
 	enum snapshot_state state;
 	char wait[32];       /* the system call it is in, "" = none */
 	char object[128];    /* what it does I/O on: "fd 5 (socket:[123])"; "" = not known */
@@ -40,13 +41,29 @@ struct snapshot_thread {
 	enum join_result join;
 	enum walk_end native_end;
 	uint64_t hold_ns;    /* it was held for so long */
+	const char *task;    /* name of asyncio's task that it runs, "" = none */
 	const char *note;    /* why something is missing, "" = nothing is */
 	const struct snapshot_frame *frames; /* outermost first */
 	size_t count;
 };
 
+enum snapshot_task_state { SNAPSHOT_TASK_READY, SNAPSHOT_TASK_RUNNING, SNAPSHOT_TASK_WAITING, SNAPSHOT_TASK_STATES };
+
+/* A task of asyncio. */
+struct snapshot_task {
+	const char *name;
+	enum snapshot_task_state state;
+	pid_t tid;             /* of the thread that runs it, 0 = none does */
+	const char *waits_for; /* type of the future, or "task \"name\""; "" = it does not wait */
+	bool cut;
+	const struct snapshot_frame *frames; /* its coroutines, outermost first; of a running one they are the thread's */
+	size_t count;
+};
+
 struct snapshot_totals {
-	uint32_t threads, torn; /* Python stacks that could not be read in one piece */
+	uint32_t threads, tasks;
+	uint32_t tasks_left_out; /* beyond some thousands */
+	uint32_t torn; /* Python stacks that could not be read in one piece */
 	uint32_t joins[JOIN_RESULTS];
 	uint64_t longest_hold_ns;
 	char native_why[256];   /* why there are no native frames at all, "" = there are, or none were wanted */
@@ -56,11 +73,18 @@ struct snapshot_options {
 	bool native, locals;
 };
 
-const char *snapshot_state_name(enum snapshot_state state); /* "running", "gil_wait", … */
+/* What it gets lives during the call. */
+struct snapshot_teller {
+	void (*thread)(void *context, const struct snapshot_thread *thread); /* each, by tid */
+	void (*task)(void *context, const struct snapshot_task *task);       /* then each of these */
+	void *context;
+};
 
-/* Calls EACH for every thread, by tid; what it gets lives during the call. ERR_EXITED, ERR_NOT_PYTHON, ERR_PYTHON_VERSION, ERR_TIMEOUT (the interpreter's
+const char *snapshot_state_name(enum snapshot_state state); /* "running", "gil_wait", … */
+const char *snapshot_task_state_name(enum snapshot_task_state state); /* "ready", "running", "waiting" */
+
+/*  ERR_EXITED, ERR_NOT_PYTHON, ERR_PYTHON_VERSION, ERR_TIMEOUT (the interpreter's
  * memory does not hold still), ERR_MEMORY. */
-int snapshot_take(struct target *target, const struct snapshot_options *options, void (*each)(void *context, const struct snapshot_thread *thread), void *context,
-            struct snapshot_totals *totals, struct error *err);
+int snapshot_take(struct target *target, const struct snapshot_options *options, const struct snapshot_teller *tell, struct snapshot_totals *totals, struct error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* Any bytes as the memory of a Python: its stacks read, its code named. The first byte chooses the version; the second makes reads fail. */
-/* folders: src/base unwind/pages.c unwind/pycode.c unwind/pyframes.c unwind/pyglance.c unwind/pyline.c unwind/pylocals.c unwind/pystack.c unwind/pyvalue.c */
+/* Any bytes as the memory of a Python: its stacks read, its code, threads and tasks named. The first byte chooses the version; the second makes reads fail. */
+/* folders: src/base unwind/pages.c unwind/pycode.c unwind/pydict.c unwind/pyframes.c unwind/pyglance.c unwind/pyline.c unwind/pylocals.c unwind/pynames.c unwind/pystack.c unwind/pytasks.c unwind/pyvalue.c */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +51,7 @@ static void say_layout(struct memory *memory, const struct cpython_layout *layou
 	say(memory, 8, hex);
 	say(memory, layout->debug_interp_head, (uint64_t)layout->runtime_interp_head);
 #define SAY(field) say(memory, layout->debug_##field, (uint64_t)layout->field)
-	SAY(interp_next); SAY(interp_threads); SAY(interp_gil); SAY(tstate_size); SAY(tstate_next); SAY(tstate_frame);
+	SAY(interp_next); SAY(interp_threads); SAY(interp_modules); SAY(interp_gil); SAY(tstate_size); SAY(tstate_next); SAY(tstate_frame);
 	SAY(tstate_base_frame); SAY(tstate_thread_id); SAY(tstate_native_id); SAY(frame_previous); SAY(frame_code);
 	SAY(frame_owner); SAY(code_name); SAY(code_qualname); SAY(code_filename);
 #undef SAY
@@ -81,6 +81,22 @@ static void check(void *context, const struct pystack *stack)
 		    && (strlen(code.name) >= sizeof code.name || strlen(code.file) >= sizeof code.file || strlen(code.qualname) >= sizeof code.qualname))
 			abort();
 	}
+}
+
+static void check_name(void *context, pid_t tid, const char *name)
+{
+	uint32_t *told = context;
+
+	if (tid <= 0 || strlen(name) >= PYTHREAD_NAME_MAX || ++*told > PYTHREADS_MAX)
+		abort();
+}
+
+static void check_task(void *context, const struct pytask *task)
+{
+	if (strlen(task->name) >= sizeof task->name || strlen(task->waits_for) >= sizeof task->waits_for)
+		abort();
+	if (task->stack.count)
+		check(context, &task->stack);
 }
 
 /* The same by looks at single threads; and what a look left, damaged. */
@@ -116,7 +132,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct remote_memory remote = { memory_read, &memory };
 	struct pyreader *reader;
 	struct error err;
-	uint32_t hex;
+	uint32_t hex, told = 0;
 	int minor;
 
 	if (size < HEAD)
@@ -132,6 +148,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	for (int i = 0; i < ROUNDS; i++)
 		pyreader_stacks(reader, check, &reader);
+	pyreader_names(reader, check_name, &told);
+	pyreader_tasks(reader, check_task, &reader);
 	glance(reader, memory.bytes, memory.size);
 	pyreader_close(reader);
 	return 0;

@@ -189,3 +189,18 @@ Test(procfs, read_is_bounded_and_terminated)
 	cr_assert_str_eq(buffer, "pyth");
 	cr_assert_eq(procfs_read(played(), 77, "comm", buffer, 0), -1);
 }
+
+Test(procfs, tells_what_a_thread_is_blocked_in)
+{
+	struct proc_call call;
+
+	cr_assert_eq(procfs_call_parse("running\n", &call), PROC_CALL_RUNNING);
+	cr_assert_eq(procfs_call_parse("202 0x1 0x2 0x3 0x4 0x5 0x6 0x7ffc 0x7f00\n", &call), PROC_CALL_BLOCKED);
+	cr_assert(call.number == 202 && call.args[0] == 1 && call.args[5] == 6 && call.sp == 0x7ffc && call.pc == 0x7f00);
+	cr_assert_eq(procfs_call_parse("-1 0x7ffc 0x7f00\n", &call), PROC_CALL_BLOCKED, "a page fault");
+	cr_assert(call.number == -1 && call.args[0] == 0 && call.sp == 0x7ffc && call.pc == 0x7f00);
+	cr_assert_eq(procfs_call_parse("202 0x1 0x2", &call), PROC_CALL_MALFORMED);
+	cr_assert_eq(call.number, 202);
+	cr_assert_eq(procfs_call_parse("", &call), PROC_CALL_MALFORMED);
+	cr_assert_eq(call.number, -1);
+}

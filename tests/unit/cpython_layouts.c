@@ -25,9 +25,14 @@
 #endif
 #include "abi/cpython.h"
 
+#if PY_VERSION_HEX >= 0x030b0000
+#include "internal/pycore_dict.h"
+#endif
+
 #define MINOR PY_MINOR_VERSION
 #define AT(type, member) ((long)offsetof(type, member))
 #define NONE (-1L)
+#define UNTOLD (-3L) /* no header says it */
 #if MINOR >= 11
 #define OLD(type, member) NONE
 #define NEW(type, member) AT(type, member)
@@ -397,6 +402,46 @@ static long frame_locals(void)
 #endif
 }
 
+static long keys_at(int old, long member)
+{
+	return MINOR <= 10 ? old : member;
+}
+
+#if MINOR <= 10
+#define KEYS(old, member) keys_at(old, 0) /* struct _dictkeysobject is in no header */
+#else
+#define KEYS(old, member) keys_at(old, AT(struct _dictkeysobject, member))
+#endif
+
+static long values_first(void)
+{
+#if MINOR >= 11
+	return AT(struct _dictvalues, values);
+#else
+	return 0;
+#endif
+}
+
+static long frame_depth(void)
+{
+#if MINOR == 10
+	return AT(Frame, f_stackdepth);
+#elif MINOR >= 11 && MINOR <= 13
+	return AT(Frame, stacktop);
+#else
+	return NONE;
+#endif
+}
+
+static long interp_modules(void)
+{
+#if MINOR >= 12
+	return AT(Interp, imports.modules);
+#else
+	return AT(Interp, modules);
+#endif
+}
+
 static long cfunction_def(void)
 {
 	return AT(PyCFunctionObject, m_ml);
@@ -407,7 +452,7 @@ static const struct probe {
 	long value;
 } *probes(size_t *count)
 {
-	static struct probe table[128];
+	static struct probe table[192];
 	size_t n = 0;
 
 #define PROBE(field, expression) table[n++] = (struct probe){#field, (long)(expression)}
@@ -434,6 +479,21 @@ static const struct probe {
 	PROBE(cell_value, AT(PyCellObject, ob_ref));
 	PROBE(dict_used, AT(PyDictObject, ma_used));
 	PROBE(set_used, AT(PySetObject, used));
+	PROBE(set_mask, AT(PySetObject, mask));
+	PROBE(set_table, AT(PySetObject, table));
+	PROBE(dict_keys, AT(PyDictObject, ma_keys));
+	PROBE(dict_values, AT(PyDictObject, ma_values));
+	PROBE(keys_size, MINOR <= 10 ? UNTOLD : NONE);
+	PROBE(keys_index_bits, KEYS(NONE, dk_log2_index_bytes));
+	PROBE(keys_kind, KEYS(NONE, dk_kind));
+	PROBE(keys_count, KEYS(UNTOLD, dk_nentries));
+	PROBE(keys_indices, KEYS(UNTOLD, dk_indices));
+	PROBE(values_first, values_first());
+	PROBE(type_basicsize, AT(PyTypeObject, tp_basicsize));
+	PROBE(type_dictoffset, AT(PyTypeObject, tp_dictoffset));
+	PROBE(heaptype_keys, AT(PyHeapTypeObject, ht_cached_keys));
+	PROBE(module_dict, UNTOLD);
+	PROBE(weakref_object, AT(PyWeakReference, wr_object));
 	PROBE(unicode_length, AT(PyASCIIObject, length));
 	PROBE(unicode_state, AT(PyASCIIObject, state));
 	PROBE(unicode_ascii_size, sizeof(PyASCIIObject));
@@ -456,6 +516,8 @@ static const struct probe {
 	PROBE(frame_state, frame_state());
 	PROBE(frame_stacktop, frame_stacktop());
 	PROBE(frame_valuestack, frame_valuestack());
+	PROBE(frame_depth, frame_depth());
+	PROBE(frame_stackpointer, MINOR >= 14 ? UNTOLD : NONE);
 	PROBE(frame_generator, frame_generator());
 	PROBE(frameobject_frame, frameobject_frame());
 	PROBE(generator_frame, generator_frame());
@@ -483,6 +545,7 @@ static const struct probe {
 	PROBE(interp_threads, interp_threads());
 	PROBE(interp_eval_frame, AT(Interp, eval_frame));
 	PROBE(interp_audit_hooks, AT(Interp, audit_hooks));
+	PROBE(interp_modules, interp_modules());
 	PROBE(interp_gil, interp_gil());
 	PROBE(runtime_interp_head, AT(_PyRuntimeState, interpreters.head));
 	PROBE(runtime_interp_main, AT(_PyRuntimeState, interpreters.main));
@@ -492,6 +555,13 @@ static const struct probe {
 	PROBE(runtime_gil, runtime_gil());
 	PROBE(gil_holder, AT(struct _gil_runtime_state, last_holder));
 	PROBE(gil_locked, AT(struct _gil_runtime_state, locked));
+	PROBE(task_state, UNTOLD);
+	PROBE(task_waiter, UNTOLD);
+	PROBE(task_coro, UNTOLD);
+	PROBE(task_name, UNTOLD);
+	PROBE(task_node, MINOR >= 14 ? UNTOLD : NONE);
+	PROBE(tstate_tasks, MINOR >= 14 ? UNTOLD : NONE);
+	PROBE(interp_tasks, MINOR >= 14 ? UNTOLD : NONE);
 #if MINOR >= 13
 	PROBE(debug_size, sizeof(_Py_DebugOffsets));
 #else
@@ -501,6 +571,7 @@ static const struct probe {
 	PROBE(debug_interp_head, DEBUG(runtime_state.interpreters_head));
 	PROBE(debug_interp_next, DEBUG(interpreter_state.next));
 	PROBE(debug_interp_threads, DEBUG(interpreter_state.threads_head));
+	PROBE(debug_interp_modules, DEBUG(interpreter_state.imports_modules));
 	PROBE(debug_interp_gil, DEBUG(interpreter_state.ceval_gil));
 	PROBE(debug_tstate_size, DEBUG(thread_state.size));
 	PROBE(debug_tstate_next, DEBUG(thread_state.next));
@@ -534,6 +605,8 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < count; i++) {
 		size_t k = 0;
 
+		if (probe[i].value == UNTOLD)
+			continue;
 		if (argc > 1) {
 			printf("%s %ld\n", probe[i].name, probe[i].value);
 			continue;

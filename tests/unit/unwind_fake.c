@@ -159,7 +159,7 @@ static void say_offsets(struct fake *fake)
 	put(fake, fake->runtime, 8, fake_hex(fake->minor));
 	put(fake, fake->runtime, layout->debug_interp_head, (uint64_t)layout->runtime_interp_head);
 #define SAY(field) if (layout->debug_##field >= 0) put(fake, fake->runtime, layout->debug_##field, (uint64_t)layout->field)
-	SAY(interp_next); SAY(interp_threads); SAY(interp_gil); SAY(tstate_size); SAY(tstate_next); SAY(tstate_frame);
+	SAY(interp_next); SAY(interp_threads); SAY(interp_modules); SAY(interp_gil); SAY(tstate_size); SAY(tstate_next); SAY(tstate_frame);
 	SAY(tstate_base_frame); SAY(tstate_thread_id); SAY(tstate_native_id); SAY(frame_previous); SAY(frame_code);
 	SAY(frame_owner); SAY(code_name); SAY(code_qualname); SAY(code_filename);
 #undef SAY

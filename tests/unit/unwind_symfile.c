@@ -294,6 +294,34 @@ Test(symfile, stubs_have_the_name_of_what_they_call)
 	symfile_free(file);
 }
 
+Test(symfile, functions_that_are_chosen_at_load_have_the_name_of_what_chooses)
+{
+	static const char chosen[] =
+		"static int state;\n"
+		"static __attribute__((noinline)) int copy_small(int x) { return x * 3 + state; }\n"
+		"static __attribute__((noinline)) int copy_large(int x) { return x * 5 + state; }\n"
+		"static __attribute__((noinline)) int never(int x) { return x * 7 + state; }\n"
+		"static int (*choose(void))(int) { return *(volatile int *)&state ? copy_small : copy_large; }\n"
+		"int copy(int x) __attribute__((ifunc(\"choose\")));\n"
+		"int shown(int x) { return never(x) + never(x + 1); }\n";
+	struct symfile *file;
+	char path[128], expected[64];
+	FILE *out;
+
+	snprintf(path, sizeof path, "%s/lib.c", folder);
+	out = fopen(path, "w");
+	fputs(chosen, out);
+	fclose(out);
+	build("");
+	run("strip lib.so");
+	file = load("lib.so");
+	cr_expect_str_eq(outer_name(file, address("copy_small")), "copy");
+	cr_expect_str_eq(outer_name(file, address("copy_large") + 1), "copy");
+	snprintf(expected, sizeof expected, "lib.so+0x%llx", (unsigned long long)address("never"));
+	cr_expect_str_eq(outer_name(file, address("never")), expected);
+	symfile_free(file);
+}
+
 Test(symfile, debug_information_beyond_the_bound_is_left_aside)
 {
 	struct symfile *file;

@@ -1,4 +1,5 @@
-"""Knows where its time goes. shares: three kinds of work, and their parts of the thread's CPU time. gil: who keeps the GIL from whom."""
+"""Knows where its time goes. shares: three kinds of work, and their parts of the thread's CPU time. gil: who keeps the GIL from whom.
+matrix: the same with a log of how long each waited for it."""
 import ctypes
 import os
 import sys
@@ -59,6 +60,35 @@ def wanter():
         part_python(2000)
 
 
+def sleeper(waited, key, pause_ns):
+    """After each sleep it wants the GIL; what the sleep takes beyond that, the kernel's own delay, is known from the shortest ones."""
+    late_ns = 10 ** 9
+    while True:
+        begin = time.monotonic_ns()
+        time.sleep(pause_ns / 1e9)
+        over_ns = time.monotonic_ns() - begin - pause_ns
+        late_ns = min(late_ns, over_ns)
+        waited[key] += over_ns - late_ns
+
+
+def owner():
+    libc = ctypes.PyDLL(None)
+    while True:
+        libc.usleep(20000)
+        time.sleep(0.01)
+
+
+def matrix():
+    waited = {"often": 0, "seldom": 0}
+    threading.Thread(target=owner, daemon=True, name="owner").start()
+    for key, pause_ns in (("often", 1000000), ("seldom", 15000000)):
+        threading.Thread(target=sleeper, args=(waited, key, pause_ns), daemon=True, name=key).start()
+    print("READY", os.getpid(), flush=True)
+    while True:
+        time.sleep(0.1)
+        print("WAITED", waited["often"], waited["seldom"], time.monotonic_ns(), flush=True)
+
+
 def locked(lock):
     with lock:
         pass
@@ -80,6 +110,8 @@ if mode == "gil":
         threading.Thread(target=target, args=args, daemon=True, name=target.__name__).start()
     print("READY", os.getpid(), flush=True)
     time.sleep(600)
+elif mode == "matrix":
+    matrix()
 else:
     native_threads(int(sys.argv[2]))
     print("READY", os.getpid(), flush=True)

@@ -1,0 +1,37 @@
+/*
+ * How often the sampler looks: as often as was asked for, and less where looks take too long, or samples would keep threads of the target from working for more
+ * than the budget allows. Plain data; needs no clock of its own.
+ */
+#ifndef INFERSCOPE_SESSION_PACE_H
+#define INFERSCOPE_SESSION_PACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct pace {
+	uint32_t rate_hz;          /* asked for */
+	uint32_t max_overhead_ppm; /* of a running thread's time; 0 = any */
+	uint32_t perf_rate_hz;     /* of samples by perf_event, of a thread's CPU time */
+	uint64_t look_ns;          /* CPU time that a look at all threads takes, smoothed */
+	uint64_t hold_ns;          /* for so long a thread stands still in a look that holds it, smoothed; 0 = none was held */
+	uint64_t random;
+};
+
+enum { PACE_PERF_HZ_LEAST = 10 };
+
+/* SEED: any number. */
+void pace_init(struct pace *pace, uint32_t rate_hz, uint32_t max_overhead_ppm, uint64_t seed);
+/* Are looks so close to each other that perf_event need not wake us for each sample? That costs the target a third of the sample. */
+bool pace_is_fast(const struct pace *pace);
+/* Between two looks. */
+uint64_t pace_every_ns(const struct pace *pace);
+/* Until the next one: from half to one and a half of it, because even steps of the clock could beat with the target's own. */
+uint64_t pace_next_ns(struct pace *pace);
+/* A look took COST_NS; in it HOLDS threads stood still, for STOOD_NS together. */
+void pace_looked(struct pace *pace, uint64_t cost_ns, uint64_t holds, uint64_t stood_ns);
+/* One sample by perf_event costs its thread so much. True: perf_rate_hz is lower now. */
+bool pace_perf_costs(struct pace *pace, uint64_t cost_ns);
+/* Samples come faster than they can be told. True: perf_rate_hz is lower now. */
+bool pace_perf_overrun(struct pace *pace);
+
+#endif

@@ -1,0 +1,239 @@
+/* What the sampler's two threads do: when to look, and telling of what was seen. What a look does is watch.c's, what it means digest.c's. */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "session/sampler_state.h"
+
+#define MS 1000000ull
+#define CENSUS_NS (50 * MS)
+#define LOAD_NS (250 * MS) /* how often it is asked whether telling keeps up */
+enum { SAMPLER_PRIORITY = -10, LOAD_HIGH = 50 };
+
+static uint64_t own_cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void end_worker(struct sampler *sampler, struct worker *worker)
+{
+	pthread_mutex_lock(&sampler->lock);
+	worker->ended = true;
+	pthread_cond_broadcast(&sampler->changed);
+	pthread_mutex_unlock(&sampler->lock);
+}
+
+/* ---- looking ---- */
+
+static void tell_totals(struct sampler *sampler)
+{
+	pthread_mutex_lock(&sampler->lock);
+	sampler->totals.looks++;
+	sampler->totals.failed += sampler->failed;
+	sampler->totals.watch = sampler->watch.totals;
+	sampler->totals.holds = looker_hold_totals(sampler->looker);
+	sampler->totals.torn = looker_torn(sampler->looker);
+	sampler->totals.every_ns = pace_every_ns(&sampler->pace);
+	sampler->totals.cost_ns = own_cpu_ns();
+	sampler->totals.sights_lost = sampler->lost_seen;
+	if (sampler->perf) {
+		sampler->totals.perf = perf_totals(sampler->perf);
+		sampler->totals.perf_rate_hz = sampler->pace.perf_rate_hz;
+	}
+	pthread_mutex_unlock(&sampler->lock);
+}
+
+/* Stands still while it is paused. False: told to stop. */
+static bool may_go_on(struct sampler *sampler)
+{
+	bool paused = false, stop;
+
+	pthread_mutex_lock(&sampler->lock);
+	while (sampler->paused && !sampler->stop) {
+		if (!paused && sampler->perf)
+			perf_pause(sampler->perf, true);
+		paused = true;
+		pthread_cond_wait(&sampler->changed, &sampler->lock);
+	}
+	stop = sampler->stop;
+	pthread_mutex_unlock(&sampler->lock);
+	if (paused && sampler->perf)
+		perf_pause(sampler->perf, false);
+	/* What happened meanwhile nobody knows. */
+	for (size_t i = 0; paused && i < sampler->census.count; i++)
+		sampler->census.threads[i].looked_ns = 0;
+	return !stop;
+}
+
+static void set_busy(struct sampler *sampler, bool busy)
+{
+	pthread_mutex_lock(&sampler->lock);
+	sampler->busy = busy;
+	pthread_cond_broadcast(&sampler->changed);
+	pthread_mutex_unlock(&sampler->lock);
+}
+
+/* Waits until DUE, and takes samples of perf_event as they come. False: told to stop. */
+static bool wait_until(struct sampler *sampler, uint64_t due_ns)
+{
+	struct pollfd waits[] = { { .fd = sampler->wake_fd, .events = POLLIN }, { .fd = sampler->perf ? perf_descriptor(sampler->perf) : -1, .events = POLLIN } };
+	uint64_t now_ns, count;
+	bool go_on;
+
+	set_busy(sampler, false);
+	while ((go_on = may_go_on(sampler)) && (now_ns = clock_monotonic_ns()) < due_ns) {
+		struct timespec pause = { (time_t)((due_ns - now_ns) / 1000000000), (long)((due_ns - now_ns) % 1000000000) };
+
+		if (ppoll(waits, 2, &pause, NULL) < 0 && errno != EINTR)
+			return false;
+		if (waits[0].revents && read(sampler->wake_fd, &count, sizeof count) < 0)
+			return false;
+		if (waits[1].revents)
+			watch_perf(&sampler->watch);
+	}
+	set_busy(sampler, go_on);
+	watch_perf(&sampler->watch);
+	return go_on;
+}
+
+/* Samples that come faster than they can be told are fewer from now on. */
+static void check_load(struct sampler *sampler, uint64_t now_ns)
+{
+	uint64_t lost;
+	unsigned load;
+
+	if (now_ns < sampler->load_ns)
+		return;
+	sampler->load_ns = now_ns + LOAD_NS;
+	load = sights_load(&sampler->sights, &lost);
+	if (sampler->perf && (load > LOAD_HIGH || lost > sampler->lost_seen) && pace_perf_overrun(&sampler->pace))
+		perf_rate(sampler->perf, sampler->pace.perf_rate_hz);
+	sampler->lost_seen = lost;
+}
+
+static pid_t outer_tid(void *context, pid_t tid)
+{
+	const struct seen_thread *thread = census_by_inner(context, tid);
+
+	return thread ? thread->tid : 0;
+}
+
+static void thread_gone(void *context, pid_t tid)
+{
+	const struct sampler *sampler = context;
+
+	if (!sampler->perf)
+		return;
+	perf_remove(sampler->perf, tid);
+}
+
+static bool take_census(struct sampler *sampler)
+{
+	watch_perf(&sampler->watch); /* of threads that have just ended */
+	if (!census_read(&sampler->census, thread_gone, sampler))
+		return false;
+	sampler->failed = !looker_threads(sampler->looker, sampler->census.namespaced ? outer_tid : NULL, &sampler->census);
+	watch_threads(&sampler->watch);
+	return true;
+}
+
+/* In the thread that looks: what holds threads ends with the one that started it. */
+static void begin_holding(struct sampler *sampler)
+{
+	struct error refused = { 0 };
+	bool wanted = sampler->joiner && (sampler->settings.native == NATIVE_HOLD || sampler->settings.native == NATIVE_BOTH);
+	int result = wanted ? looker_hold(sampler->looker, &refused) : -1;
+
+	pthread_mutex_lock(&sampler->lock);
+	sampler->totals.ways.holds = result == 0;
+	if (wanted && result < 0)
+		snprintf(sampler->totals.ways.why_not_held, sizeof sampler->totals.ways.why_not_held, "%.200s", refused.text);
+	pthread_mutex_unlock(&sampler->lock);
+}
+
+/* What a sample takes of a thread's time is measured on ourselves. */
+static void begin_perf(struct sampler *sampler)
+{
+	uint64_t cost_ns = sampler->perf ? perf_cost_ns(PERF_STACK_BYTES, !pace_is_fast(&sampler->pace)) : 0;
+
+	pthread_mutex_lock(&sampler->lock);
+	sampler->totals.perf_cost_ns = cost_ns;
+	pthread_mutex_unlock(&sampler->lock);
+	if (pace_perf_costs(&sampler->pace, cost_ns))
+		perf_rate(sampler->perf, sampler->pace.perf_rate_hz);
+}
+
+/* One look at all that is due, and what it cost. */
+static void look_once(struct sampler *sampler, uint64_t now_ns, uint64_t begin_ns)
+{
+	uint64_t holds = looker_hold_totals(sampler->looker).count, stolen_ns = sampler->watch.totals.stolen_ns;
+
+	sampler->watch.weight_max_ns = pace_every_ns(&sampler->pace) * WEIGHT_LOOKS;
+	watch_once(&sampler->watch);
+	check_load(sampler, now_ns);
+	tell_totals(sampler);
+	pace_looked(&sampler->pace, own_cpu_ns() - begin_ns, looker_hold_totals(sampler->looker).count - holds, sampler->watch.totals.stolen_ns - stolen_ns);
+}
+
+void *sampler_look_again(void *context)
+{
+	struct sampler *sampler = context;
+	uint64_t now_ns, census_ns = 0;
+
+	setpriority(PRIO_PROCESS, 0, SAMPLER_PRIORITY); /* of this thread, where it is permitted: a sampler that waits for a CPU sees what runs when it has one */
+	begin_holding(sampler);
+	begin_perf(sampler);
+	do {
+		uint64_t begin_ns = own_cpu_ns();
+
+		now_ns = clock_monotonic_ns();
+		if (now_ns >= census_ns) {
+			if (!take_census(sampler))
+				break;
+			census_ns = now_ns + CENSUS_NS;
+		}
+		look_once(sampler, now_ns, begin_ns);
+	} while (wait_until(sampler, now_ns + pace_next_ns(&sampler->pace)));
+	tell_totals(sampler);
+	sights_close(&sampler->sights);
+	end_worker(sampler, &sampler->looking);
+	return NULL;
+}
+
+/* ---- telling ---- */
+
+static void hand_over(struct sampler *sampler)
+{
+	struct digest_totals totals = digest_totals(sampler->digest);
+
+	pthread_mutex_lock(&sampler->lock);
+	event_builder_move(&sampler->ready, &sampler->building);
+	sampler->totals.digest = totals;
+	sampler->totals.telling_ns = own_cpu_ns();
+	pthread_mutex_unlock(&sampler->lock);
+}
+
+void *sampler_tell_again(void *context)
+{
+	struct sampler *sampler = context;
+	struct sight *sight;
+
+	while ((sight = sights_pop(&sampler->sights))) {
+		if (sampler->joiner)
+			joiner_refresh(sampler->joiner);
+		digest_tell(sampler->digest, sight);
+		if (!sight->running && !sight->again && digest_wants_hold(sampler->digest))
+			sights_ask(&sampler->sights, sight->tid);
+		free(sight);
+		hand_over(sampler);
+	}
+	end_worker(sampler, &sampler->telling);
+	return NULL;
+}

@@ -1,0 +1,55 @@
+"""Samples beside where the time goes: threads by the names that the program gave them, and a rate that gives way to the budget."""
+import os
+import re
+
+from harness import PROGRAMS, Skip, Target, require, tail
+
+PLANTED, WORK = os.path.join(PROGRAMS, "planted.py"), os.path.join(PROGRAMS, "work.py")
+QUICK = ["3.8.18", "3.11.7", "3.13.0", "forky"]
+
+
+def tests(world):
+    for python in world.pythons:
+        if world.quick and python.name not in QUICK:
+            continue
+        for name, test in (("names", names), ("budget-perf", budget_perf), ("budget-hold", budget_hold)):
+            yield "sampling/%s/%s" % (python.name, name), lambda w, p=python, t=test: t(w, p)
+
+
+def names(world, python):
+    with Target(python, PLANTED, "locks") as target:
+        world.attach(target.pid, "-d", "1s", "--hook", "none").expect(0)
+        called = {thread["tid"]: thread["name"] for thread in world.report()["threads"]}
+        target.finish()
+    wanted = {"MainThread"} | {"worker-%d" % i for i in range(6)}
+    require(set(called.values()) == wanted, "threads are called %s" % called)
+
+
+def lowered(world, python, *options):
+    """Rate of a busy thread's samples, with the warning that says so."""
+    with Target(python, PLANTED, "busy") as target:
+        attach = world.attach(target.pid, "-d", "2s", "--hook", "none", "--rate", "1000", *options).expect(0)
+        report = world.report()
+        target.finish()
+    settings = report["capture"]["settings"]
+    if "perf_event" not in settings["sampler.running"] and "hold" not in options:
+        raise Skip("this kernel permits no perf_event: %s" % settings["sampler.running"])
+    rate = float(settings["rate_hz"])
+    require(re.search("were lowered to %.0f per second.*--max-overhead" % rate, attach.err), "nothing says that the rate is %.0f: %s" % (rate, tail(attach.err)))
+    return rate, report
+
+
+def budget_perf(world, python):
+    """A sample of 32 KiB takes some 5 to 100 us of its thread's time: a thousand of them are more than 0.1 %."""
+    rate, report = lowered(world, python, "--max-overhead", "0.1%")
+    taken = report["capture"]["counters"]["sampler_perf_cost_ns"]
+    require(10 <= rate <= max(10, 1e6 / taken), "%.0f samples per second, of %d ns each" % (rate, taken))
+    return "%.0f per second, %d ns each" % (rate, taken)
+
+
+def budget_hold(world, python):
+    """A hold takes some 15 us and more."""
+    rate, report = lowered(world, python, "--native", "hold", "--max-overhead", "0.2%")
+    holds, total = (report["capture"]["counters"][name] for name in ("sampler_holds", "sampler_hold_total_ns"))
+    require(holds > 0 and rate < 500, "%.0f looks per second, %d holds of %.0f us" % (rate, holds, total / max(1, holds) / 1e3))
+    return "%.0f per second, %d holds of %.0f us" % (rate, holds, total / holds / 1e3)
