@@ -2,6 +2,9 @@
  * From a look at a thread to its events: the looker, the digest and the joiner on this very process, in whose memory a small interpreter was built by hand.
  */
 #include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
