@@ -21,8 +21,8 @@ def names(world, python):
         world.attach(target.pid, "-d", "1s", "--hook", "none").expect(0)
         called = {thread["tid"]: thread["name"] for thread in world.report()["threads"]}
         target.finish()
-    wanted = {"MainThread"} | {"worker-%d" % i for i in range(6)}
-    require(set(called.values()) == wanted, "threads are called %s" % called)
+    wanted = {"MainThread", "stdin"} | {"worker-%d" % i for i in range(6)}
+    require(wanted <= set(called.values()) and not any("python" in name for name in called.values()), "threads are called %s" % called)
 
 
 def lowered(world, python, *options):
@@ -50,6 +50,7 @@ def budget_perf(world, python):
 def budget_hold(world, python):
     """A hold takes some 15 us and more."""
     rate, report = lowered(world, python, "--native", "hold", "--max-overhead", "0.2%")
-    holds, total = (report["capture"]["counters"][name] for name in ("sampler_holds", "sampler_hold_total_ns"))
-    require(holds > 0 and rate < 500, "%.0f looks per second, %d holds of %.0f us" % (rate, holds, total / max(1, holds) / 1e3))
-    return "%.0f per second, %d holds of %.0f us" % (rate, holds, total / holds / 1e3)
+    holds, stolen = (report["capture"]["counters"][name] for name in ("sampler_holds", "sampler_stolen_ns"))
+    note = "%.0f looks per second, %d holds, stood still for %.2f ms" % (rate, holds, stolen / 1e6)
+    require(0 < holds < 250 and rate < 500, note)  # looks alone would be some 1500
+    return note
