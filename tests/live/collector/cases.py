@@ -240,6 +240,46 @@ def case_small_stack():
     assert result == [2000] * 3
 
 
+@on(8, 11)
+def case_stack_is_left():
+    """The evaluator stands on the program's C stack: on little of it, however deep it goes and whatever the stack's size. Then a profile function goes on."""
+    stack = ctypes.PyDLL(os.environ['FOREIGN']).foreign_stack
+    stack.restype = ctypes.c_ulong
+    sys.setrecursionlimit(30000)
+
+    def used(size, depth):
+        found = []
+
+        def dig(n):
+            if n:
+                dig(n - 1)
+            else:
+                found.append(stack())
+
+        def run():
+            found.append(stack())
+            dig(depth)
+        threading.stack_size(size)
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+        return found[0] - found[1]
+    for size, depth in (64 << 10, 50), (256 << 10, 250), (8 << 20, 8000):
+        without = used(size, depth)
+        session = Session(max_overhead_ppm=500000, subbufs=64).arm()
+        with_hooks = used(size, depth)
+        end = time.monotonic() + 20
+        while session.page('backend_used') != SETPROFILE and time.monotonic() < end:
+            spin(0.05)
+        now = session.page('backend_used')
+        session.disarm()
+        # 3.11 needs none for calls of Python functions: what is used then is all ours.
+        assert with_hooks - without <= size / 50 + (size / 16 if MINOR == 11 else 0), (size, without, with_hooks)
+        assert now == SETPROFILE, (size, now)
+        assert used(size, depth) == without
+    threading.stack_size(0)
+
+
 def case_deep_at_arm():
     """Ten thousand frames at arm: the innermost 256 are seeded, the rest is counted; all returns match."""
     sys.setrecursionlimit(30000)

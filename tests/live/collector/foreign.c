@@ -1,4 +1,4 @@
-/* Somebody else's frame evaluator, for 3.9-3.11, put over whatever is there and calling it, as torch.compile's does. */
+/* Somebody else's frame evaluator, for 3.9-3.11, put over whatever is there and calling it, as torch.compile's does; and a look at the C stack. */
 #include <dlfcn.h>
 #include <stddef.h>
 
@@ -36,4 +36,10 @@ void foreign_on(void)
 void foreign_off(void)
 {
 	set(before);
+}
+
+/* Where its caller's thread stands on its C stack. */
+unsigned long foreign_stack(void)
+{
+	return (unsigned long)__builtin_frame_address(0);
 }
