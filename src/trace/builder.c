@@ -24,23 +24,26 @@ void event_builder_clear(struct event_builder *builder)
 	builder->failed = false;
 }
 
-static bool append(struct event_builder *builder, const void *bytes, size_t length)
+static bool grow(struct event_builder *builder, size_t wanted)
 {
 	size_t capacity = builder->capacity ? builder->capacity : 256;
 	unsigned char *larger;
 
-	if (builder->failed)
-		return false;
-	while (capacity < builder->size + length)
+	while (capacity < wanted)
 		capacity *= 2;
-	if (capacity != builder->capacity) {
-		larger = realloc(builder->bytes, capacity);
-		if (!larger) {
-			builder->failed = true;
-			return false;
-		}
-		builder->bytes = larger;
-		builder->capacity = capacity;
+	larger = realloc(builder->bytes, capacity);
+	if (!larger)
+		return false;
+	builder->bytes = larger;
+	builder->capacity = capacity;
+	return true;
+}
+
+static inline bool append(struct event_builder *builder, const void *bytes, size_t length)
+{
+	if (builder->failed || (builder->size + length > builder->capacity && !grow(builder, builder->size + length))) {
+		builder->failed = true;
+		return false;
 	}
 	if (length)
 		memcpy(builder->bytes + builder->size, bytes, length);
@@ -87,11 +90,9 @@ static bool append_string(struct event_builder *builder, const char *string, boo
 void event_add(struct event_builder *builder, uint64_t ticks, enum event_kind kind, uint32_t ref, unsigned flags, ...)
 {
 	static const unsigned char zeros[8];
-	const struct event_info *info = event_info(kind);
+	const struct event_layout *layout = event_layout(kind);
 	struct event event = { .ticks = ticks, .ref = ref, .kind = (uint8_t)kind, .flags = (uint8_t)flags };
-	const char *rest = info ? info->fields : "";
 	size_t start = builder->size;
-	struct event_field field;
 	bool cut = false;
 	va_list values;
 	uint64_t u64;
@@ -99,11 +100,11 @@ void event_add(struct event_builder *builder, uint64_t ticks, enum event_kind ki
 
 	append(builder, &event, sizeof event);
 	va_start(values, flags);
-	while (event_field_next(&rest, &field)) {
-		if (field.type == FIELD_U32) {
+	for (unsigned i = 0; i < layout->count; i++) {
+		if (layout->types[i] == FIELD_U32) {
 			u32 = va_arg(values, uint32_t);
 			append(builder, &u32, 4);
-		} else if (field.type == FIELD_STR) {
+		} else if (layout->types[i] == FIELD_STR) {
 			append_string(builder, va_arg(values, const char *), &cut);
 		} else {
 			u64 = va_arg(values, uint64_t);

@@ -4,6 +4,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#include "abi/event.h"
 
 struct event_info {
 	const char *name;   /* "enter" */
@@ -24,5 +27,15 @@ struct event_field {
 };
 /* `for (const char *rest = info->fields; event_field_next(&rest, &field); )` */
 bool event_field_next(const char **rest, struct event_field *out);
+
+/* The same of a kind, read beforehand: the payload is walked for each event. */
+enum { EVENT_FIELDS_MAX = 16 };
+struct event_layout {
+	uint8_t count;  /* of fields */
+	uint8_t placed; /* so many have fixed offsets: those up to the first string */
+	uint8_t types[EVENT_FIELDS_MAX]; /* enum field_type */
+	uint8_t offsets[EVENT_FIELDS_MAX];
+};
+const struct event_layout *event_layout(enum event_kind kind);
 
 #endif

@@ -48,6 +48,32 @@ bool event_field_next(const char **rest, struct event_field *out)
 	return true;
 }
 
+/* The rows' texts, read once: before main() begins; constant from then on. */
+static struct event_layout layouts[256];
+
+__attribute__((constructor)) static void read_rows(void)
+{
+	for (unsigned kind = 0; kind < 256; kind++) {
+		struct event_layout *layout = &layouts[kind];
+		const char *rest = infos[kind].name ? infos[kind].fields : "";
+		unsigned offset = 0;
+		bool placed = true;
+
+		for (struct event_field field; layout->count < EVENT_FIELDS_MAX && event_field_next(&rest, &field); layout->count++) {
+			layout->types[layout->count] = (uint8_t)field.type;
+			layout->offsets[layout->count] = (uint8_t)offset;
+			layout->placed += placed;
+			offset += field.type == FIELD_U32 ? 4 : 8;
+			placed &= field.type != FIELD_STR;
+		}
+	}
+}
+
+const struct event_layout *event_layout(enum event_kind kind)
+{
+	return &layouts[kind & 255];
+}
+
 struct event_cursor event_cursor(const void *events, size_t size)
 {
 	return (struct event_cursor){ .at = events, .end = (const unsigned char *)events + size };
@@ -73,42 +99,44 @@ bool event_next(struct event_cursor *cursor)
 	return true;
 }
 
-/* Where field number FIELD begins, its *type, and the bytes *left from there on; NULL when the payload ends before it. */
-static const unsigned char *find_field(const struct event_cursor *cursor, unsigned field, enum field_type *type, size_t *left)
+/* Bytes of a field of TYPE at AT, 0 when it does not end before END. */
+static size_t field_width(enum field_type type, const unsigned char *at, const unsigned char *end)
 {
 	static const unsigned char widths[] = { [FIELD_U32] = 4, [FIELD_U64] = 8, [FIELD_I64] = 8, [FIELD_STR] = 2 };
-	const struct event_info *info = event_info(cursor->event.kind);
-	const unsigned char *at = cursor->payload, *end = at + cursor->event.size - sizeof(struct event);
-	const char *rest = info ? info->fields : "";
-	struct event_field row;
+	size_t width = widths[type], left = (size_t)(end - at);
 	uint16_t length;
+
+	if (type == FIELD_STR && left >= width) {
+		memcpy(&length, at, 2);
+		width += length;
+	}
+	return left >= width ? width : 0;
+}
+
+/* Where field number FIELD begins, and its *type; NULL when the payload ends before it does. */
+static const unsigned char *find_field(const struct event_cursor *cursor, unsigned field, enum field_type *type)
+{
+	const struct event_layout *layout = &layouts[cursor->event.kind];
+	const unsigned char *at = cursor->payload, *end = at + cursor->event.size - sizeof(struct event);
+	unsigned from = field < layout->placed ? field : layout->placed - 1u;
 	size_t width;
 
-	while (event_field_next(&rest, &row)) {
-		width = widths[row.type];
-		if ((size_t)(end - at) < width)
+	if (field >= layout->count || layout->offsets[from] > end - at)
+		return NULL;
+	at += layout->offsets[from];
+	for (; from < field; from++, at += width) {
+		width = field_width((enum field_type)layout->types[from], at, end);
+		if (!width)
 			return NULL;
-		if (row.type == FIELD_STR) {
-			memcpy(&length, at, 2);
-			width += length;
-			if ((size_t)(end - at) < width)
-				return NULL;
-		}
-		if (field-- == 0) {
-			*type = row.type;
-			*left = (size_t)(end - at);
-			return at;
-		}
-		at += width;
 	}
-	return NULL;
+	*type = (enum field_type)layout->types[field];
+	return field_width(*type, at, end) ? at : NULL;
 }
 
 uint64_t event_u64(const struct event_cursor *cursor, unsigned field)
 {
 	enum field_type type;
-	size_t left;
-	const unsigned char *at = find_field(cursor, field, &type, &left);
+	const unsigned char *at = find_field(cursor, field, &type);
 	uint64_t value = 0;
 
 	if (at && type != FIELD_STR)
@@ -129,8 +157,7 @@ int64_t event_i64(const struct event_cursor *cursor, unsigned field)
 const char *event_str(const struct event_cursor *cursor, unsigned field, size_t *length)
 {
 	enum field_type type;
-	size_t left;
-	const unsigned char *at = find_field(cursor, field, &type, &left);
+	const unsigned char *at = find_field(cursor, field, &type);
 	uint16_t bytes;
 
 	*length = 0;

@@ -71,6 +71,11 @@ int trace_writer_add(struct trace_writer *writer, const struct chunk *chunk, str
 	return 0;
 }
 
+void trace_writer_pack(struct trace_writer *writer, bool pack)
+{
+	writer->codec = pack ? CODEC_DELTA_ZSTD : CODEC_RAW;
+}
+
 uint64_t trace_writer_bytes(const struct trace_writer *writer)
 {
 	return writer->bytes;

@@ -13,6 +13,8 @@ struct trace_writer;
 int trace_writer_open(struct sink *sink, enum trace_codec codec, uint64_t created_unix_ns, struct trace_writer **out, struct error *err);
 /* Appends CHUNK (at most 16 MiB of events). A failure of the sink is kept there. */
 int trace_writer_add(struct trace_writer *writer, const struct chunk *chunk, struct error *err);
+/* From the next chunk on. Only a writer opened with CODEC_DELTA_ZSTD may pack: the file says at its head what a reader must know. */
+void trace_writer_pack(struct trace_writer *writer, bool pack);
 uint64_t trace_writer_bytes(const struct trace_writer *writer);
 void trace_writer_close(struct trace_writer *writer);
 

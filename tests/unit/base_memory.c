@@ -1,9 +1,10 @@
-/* Arenas and interned strings. */
+/* Arenas, interned strings, sorting. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/sort.h"
 
 Test(arena, gives_zeroed_aligned_memory_of_any_size)
 {
@@ -85,4 +86,38 @@ Test(strings, keeps_a_hundred_thousand_apart)
 	}
 	cr_assert_eq(strings_count(strings), 100001u);
 	strings_free(strings);
+}
+
+struct numbered { uint32_t key, came; };
+
+static int compare_keys(const void *left, const void *right, const void *context)
+{
+	const struct numbered *a = left, *b = right;
+
+	return a->key < b->key ? -1 : a->key > b->key;
+}
+
+/* Keys of few values, so that many are equal; RUN of them in order at a time. */
+static void fill(struct numbered *items, uint32_t count, uint32_t run)
+{
+	uint32_t random = count * 2654435761u + run;
+
+	for (uint32_t i = 0; i < count; i++) {
+		random = random * 1664525 + 1013904223;
+		items[i] = (struct numbered){ i % run ? items[i - 1].key + (random >> 30) : random >> 24, i };
+	}
+}
+
+Test(sort_runs, sorts_whatever_is_in_order_already_and_keeps_equals_as_they_came)
+{
+	static const uint32_t counts[] = { 0, 1, 2, 3, 7, 100, 1000, 4097 }, runs[] = { 1, 2, 10, 1000, 1u << 30 };
+	struct numbered items[4097];
+
+	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+		for (size_t j = 0; j < sizeof runs / sizeof *runs; j++) {
+			fill(items, counts[i], runs[j]);
+			cr_assert(sort_runs(items, counts[i], sizeof *items, compare_keys, NULL));
+			for (uint32_t at = 1; at < counts[i]; at++)
+				cr_assert(items[at - 1].key < items[at].key || (items[at - 1].key == items[at].key && items[at - 1].came < items[at].came), "%u of %u in runs of %u", at, counts[i], runs[j]);
+		}
 }
