@@ -1,19 +1,11 @@
 /*
- * The first pass: everything but the calls themselves — names, processes, threads, readings, samples, windows, and for each lane
- * when it has events and where it lost some. Times stay absolute until segments.c knows where the measurement begins.
+ * The first pass: everything but the calls themselves — processes, threads, windows, and for each lane when it has events and where it lost some;
+ * names go to names.c, readings and samples to readings.c. Times stay absolute until segments.c knows where the measurement begins.
  */
-#include <stdio.h>
-
 #include "timeline/private.h"
 #include "timeline/ticks.h"
 
-enum {
-	SAMPLE_AGE_NS = 250000000, /* an older sampled stack says nothing about a reading */
-	SAMPLE_WEIGHT_NS = 10000000,
-	SAMPLE_WEIGHT_MAX_NS = 1000000000,
-};
-
-static uint32_t string_of(struct timeline_private *p, const struct event_cursor *c, unsigned field)
+uint32_t facts_string(struct timeline_private *p, const struct event_cursor *c, unsigned field)
 {
 	size_t length;
 	const char *bytes = event_str(c, field, &length);
@@ -40,7 +32,7 @@ static uint32_t process_of(struct timeline_private *p, uint32_t number)
 }
 
 /* Tids are the attacher's, so that they tell threads of different processes apart. */
-static struct thread_build *thread_of(struct timeline_private *p, uint32_t process, uint32_t tid)
+struct thread_build *facts_thread(struct timeline_private *p, uint32_t process, uint32_t tid)
 {
 	uint32_t index = map_get(&p->thread_index, tid);
 	struct thread_build *thread;
@@ -90,56 +82,11 @@ static struct lane *lane_of(struct timeline_private *p, const struct chunk *chun
 	lane->thread = NONE;
 	lane->emptied_ns = NO_TIME;
 	if (chunk->lane_kind == LANE_THREAD) {
-		struct thread_build *thread = thread_of(p, process, chunk->tid);
+		struct thread_build *thread = facts_thread(p, process, chunk->tid);
 
 		lane->thread = thread ? (uint32_t)(thread - p->threads.items) : NONE;
 	}
 	return lane;
-}
-
-static void name_code(struct timeline_private *p, uint32_t process, const struct event_cursor *c)
-{
-	size_t name_length, qualname_length, file_length;
-	const char *name = event_str(c, 3, &name_length);
-	const char *qualname = event_str(c, 4, &qualname_length);
-	const char *file = event_str(c, 5, &file_length);
-
-	if (qualname_length) {
-		name = qualname;
-		name_length = qualname_length;
-	}
-	names_bind(p, process, c->event.ref, names_add(p, FUNCTION_PYTHON, name, name_length, file, file_length, event_u32(c, 1)));
-}
-
-static void name_c_function(struct timeline_private *p, uint32_t process, const struct event_cursor *c)
-{
-	size_t name_length, module_length;
-	const char *name = event_str(c, 1, &name_length);
-	const char *module = event_str(c, 2, &module_length);
-
-	names_bind(p, process, c->event.ref, names_add(p, FUNCTION_C, name, name_length, module, module_length, 0));
-}
-
-static void name_native(struct timeline_private *p, uint32_t process, const struct event_cursor *c)
-{
-	size_t name_length, file_length;
-	const char *name = event_str(c, 3, &name_length);
-	const char *file = event_str(c, 4, &file_length);
-	uint32_t module = map_get(&p->names.modules, (uint64_t)process << 32 | event_u32(c, 1)), function;
-	char address[32];
-
-	if (!name_length) {
-		name = address;
-		name_length = (size_t)snprintf(address, sizeof address, "0x%llx", (unsigned long long)event_u64(c, 0));
-	}
-	if (!file_length) {
-		file = module == MAP_ABSENT ? "" : strings_get(p->strings, module);
-		file_length = strlen(file);
-	}
-	function = names_add(p, FUNCTION_NATIVE, name, name_length, file, file_length, event_u32(c, 2));
-	if (module != MAP_ABSENT && function != NAME_OTHER)
-		p->names.list.items[function].module = module;
-	names_bind_native(p, process, c->event.ref, function);
 }
 
 static void add_window(struct timeline_private *p, struct process_build *process, bool on, uint32_t reason, uint64_t at_ns)
@@ -189,136 +136,9 @@ static void add_throttle(struct timeline_private *p, uint32_t process, const str
 		note_throttled(&p->names.list.items[function], event_u32(c, 0), at_ns);
 }
 
-static void note_reading(struct timeline_private *p, uint64_t at_ns)
-{
-	if (at_ns < p->first_reading)
-		p->first_reading = at_ns;
-	if (at_ns > p->last_reading)
-		p->last_reading = at_ns;
-}
-
-static void add_thread_time(struct timeline_private *p, uint32_t process, const struct event_cursor *c, uint64_t at_ns)
-{
-	struct thread_build *thread = thread_of(p, process, c->event.ref);
-	struct point *point, *before;
-
-	note_reading(p, at_ns);
-	if (!thread || p->point_count >= POINTS_LIMIT)
-		return;
-	before = thread->points.count ? &thread->points.items[thread->points.count - 1] : NULL;
-	if (before && at_ns <= before->out.at_ns)
-		return; /* time went backwards, or said twice */
-	uint64_t before_cpu = before ? before->out.cpu_ns : 0, before_wait = before ? before->out.run_wait_ns : 0;
-
-	point = list_add(&thread->points, POINTS_LIMIT);
-	if (!point) {
-		p->failed = true;
-		return;
-	}
-	p->point_count++;
-	point->out = (struct thread_point){ at_ns, event_u64(c, 0), event_u64(c, 1), event_u64(c, 2), event_u64(c, 3), event_u32(c, 4), string_of(p, c, 5) };
-	if (point->out.cpu_ns < before_cpu)
-		point->out.cpu_ns = before_cpu;
-	if (point->out.run_wait_ns < before_wait)
-		point->out.run_wait_ns = before_wait;
-	point->node = NONE;
-	point->stack = thread->last_stack != NONE && at_ns - thread->last_stack_ns <= SAMPLE_AGE_NS ? thread->last_stack : NONE;
-	memcpy(point->sampled_ns, thread->sampled_ns, sizeof point->sampled_ns);
-	memset(thread->sampled_ns, 0, sizeof thread->sampled_ns);
-	if (thread->first_reading == NO_TIME)
-		thread->first_reading = at_ns;
-	thread->last_reading = at_ns;
-}
-
-static void add_process_time(struct timeline_private *p, struct process_build *process, const struct event_cursor *c, uint64_t at_ns)
-{
-	uint64_t user = event_u64(c, 0), system = event_u64(c, 1), rss = event_u64(c, 2), minor = event_u64(c, 3), major = event_u64(c, 4);
-
-	note_reading(p, at_ns);
-	if (!process->has_times) {
-		process->has_times = true;
-		process->user_first = user;
-		process->system_first = system;
-		process->minor_first = minor;
-		process->major_first = major;
-		process->out.rss_first_bytes = rss;
-	}
-	process->out.user_ns = user > process->user_first ? user - process->user_first : 0;
-	process->out.system_ns = system > process->system_first ? system - process->system_first : 0;
-	process->out.minor_faults = minor > process->minor_first ? minor - process->minor_first : 0;
-	process->out.major_faults = major > process->major_first ? major - process->major_first : 0;
-	process->out.rss_last_bytes = rss;
-	if (rss > process->out.rss_max_bytes)
-		process->out.rss_max_bytes = rss;
-	if (event_u32(c, 5) > process->out.threads_max)
-		process->out.threads_max = event_u32(c, 5);
-	if (!process->named)
-		process->out.pid = c->event.ref;
-}
-
-static void add_stack(struct timeline_private *p, uint32_t process, const struct event_cursor *c)
-{
-	uint64_t key = (uint64_t)process << 32 | c->event.ref;
-	uint32_t parent = event_u32(c, 0);
-	struct stack_entry *entry;
-
-	if (!c->event.ref || map_get(&p->stack_index, key) != MAP_ABSENT)
-		return;
-	/* A parent must have come before: so there can be no circle, whatever the file says. */
-	parent = parent ? map_get(&p->stack_index, (uint64_t)process << 32 | parent) : MAP_ABSENT;
-	entry = list_add(&p->stacks, STACKS_LIMIT);
-	if (!entry)
-		return;
-	*entry = (struct stack_entry){ .parent = parent, .process = process, .ref = event_u32(c, 1), .kind = event_u32(c, 2) == 1 };
-	entry->has_python = !entry->kind || (parent != MAP_ABSENT && p->stacks.items[parent].has_python);
-	entry->has_native = entry->kind || (parent != MAP_ABSENT && p->stacks.items[parent].has_native);
-	if (!map_put(&p->stack_index, key, (uint32_t)p->stacks.count - 1))
-		p->failed = true;
-}
-
-static bool is_running(uint32_t state)
-{
-	return state == THREAD_PYTHON || state == THREAD_NATIVE || state == THREAD_RUNNABLE || state == THREAD_UNKNOWN;
-}
-
-static void add_sample(struct timeline_private *p, uint32_t process, const struct event_cursor *c, uint64_t at_ns)
-{
-	struct thread_build *thread = thread_of(p, process, event_u32(c, 0));
-	uint32_t state = event_u32(c, 1), stack = map_get(&p->stack_index, (uint64_t)process << 32 | c->event.ref);
-	uint64_t weight_ns = event_u64(c, 2);
-	struct sample *sample;
-
-	note_reading(p, at_ns);
-	p->timeline.quality.samples++;
-	if (!thread)
-		return;
-	if (state >= THREAD_STATES)
-		state = THREAD_UNKNOWN;
-	/* A sampler that does not say for how long its sample stands takes them evenly. */
-	weight_ns = !weight_ns ? SAMPLE_WEIGHT_NS : weight_ns < SAMPLE_WEIGHT_MAX_NS ? weight_ns : SAMPLE_WEIGHT_MAX_NS;
-	if (stack != MAP_ABSENT) {
-		struct wait_frames frames = wait_frames_of_stack(p, stack);
-
-		state = wait_refine(p, natives_refine(p, (enum thread_state)state, stack), &frames);
-		thread->last_stack = stack;
-		thread->last_stack_ns = at_ns;
-		thread->python_sampled |= p->stacks.items[stack].has_python;
-		thread->native_known |= p->stacks.items[stack].has_native;
-	}
-	if (state == THREAD_GIL_WAIT)
-		gil_sample(p, thread, at_ns, weight_ns);
-	thread->sampled_ns[state] += weight_ns;
-	thread->sampled_all_ns[state] += weight_ns;
-	thread->samples++;
-	sample = list_add(&p->samples, SAMPLES_LIMIT);
-	if (sample)
-		*sample = (struct sample){ at_ns, (uint32_t)(thread - p->threads.items), stack, (uint32_t)weight_ns, NONE, is_running(state), c->event.flags & EVENT_FLAG_LATER, (uint8_t)state,
-			thread->gil_told_ns == at_ns ? thread->gil_holder : 0 };
-}
-
 static void add_counter(struct timeline_private *p, const struct event_cursor *c)
 {
-	uint32_t name = string_of(p, c, 0), index = map_get(&p->counter_index, name);
+	uint32_t name = facts_string(p, c, 0), index = map_get(&p->counter_index, name);
 	int64_t value = event_i64(c, 1);
 	struct counter_build *counter;
 
@@ -341,7 +161,7 @@ static void add_counter(struct timeline_private *p, const struct event_cursor *c
 
 static void add_capture(struct timeline_private *p, const struct event_cursor *c)
 {
-	uint32_t key = string_of(p, c, 0), index = map_get(&p->capture_index, key);
+	uint32_t key = facts_string(p, c, 0), index = map_get(&p->capture_index, key);
 	struct capture_build *capture;
 
 	if (index == MAP_ABSENT) {
@@ -354,7 +174,7 @@ static void add_capture(struct timeline_private *p, const struct event_cursor *c
 	} else {
 		capture = &p->captures.items[index];
 	}
-	capture->value = string_of(p, c, 1); /* the last word counts */
+	capture->value = facts_string(p, c, 1); /* the last word counts */
 }
 
 static void add_process(struct timeline_private *p, struct process_build *process, const struct event_cursor *c)
@@ -363,9 +183,9 @@ static void add_process(struct timeline_private *p, struct process_build *proces
 	process->out.pid = c->event.ref;
 	process->out.parent = event_u32(c, 0);
 	process->out.start_unix_ns = event_u64(c, 1);
-	process->command = string_of(p, c, 2);
-	process->executable = string_of(p, c, 3);
-	process->python = string_of(p, c, 4);
+	process->command = facts_string(p, c, 2);
+	process->executable = facts_string(p, c, 3);
+	process->python = facts_string(p, c, 4);
 }
 
 /* Only the attacher's word makes a thread: the collector may speak of tids of another pid namespace. */
@@ -376,10 +196,10 @@ static void add_thread(struct timeline_private *p, const struct lane *lane, cons
 
 	if (index == MAP_ABSENT && lane->kind != LANE_SESSION)
 		return;
-	thread = thread_of(p, lane->process, c->event.ref);
+	thread = facts_thread(p, lane->process, c->event.ref);
 	if (!thread)
 		return;
-	name = string_of(p, c, 1);
+	name = facts_string(p, c, 1);
 	if (name)
 		thread->name = name;
 	if (event_u64(c, 0))
@@ -395,16 +215,16 @@ static void take_fact(struct timeline_private *p, struct lane *lane, const struc
 
 	switch (c->event.kind) {
 	case EVENT_CODE:
-		name_code(p, lane->process, c);
+		names_code(p, lane->process, c);
 		break;
 	case EVENT_C_FUNCTION:
-		name_c_function(p, lane->process, c);
+		names_c_function(p, lane->process, c);
 		break;
 	case EVENT_NATIVE:
-		name_native(p, lane->process, c);
+		names_native(p, lane->process, c);
 		break;
 	case EVENT_MODULE:
-		if (!map_put(&p->names.modules, (uint64_t)lane->process << 32 | c->event.ref, string_of(p, c, 3)))
+		if (!map_put(&p->names.modules, (uint64_t)lane->process << 32 | c->event.ref, facts_string(p, c, 3)))
 			p->failed = true;
 		break;
 	case EVENT_WINDOW_ON:
@@ -420,9 +240,9 @@ static void take_fact(struct timeline_private *p, struct lane *lane, const struc
 		add_throttle(p, lane->process, c, at_ns);
 		break;
 	case EVENT_UNHOOKED:
-		thread = thread_of(p, lane->process, c->event.ref);
+		thread = facts_thread(p, lane->process, c->event.ref);
 		if (thread) {
-			thread->unhooked = string_of(p, c, 0);
+			thread->unhooked = facts_string(p, c, 0);
 			thread->unhooked_ns = at_ns;
 		}
 		break;
@@ -433,25 +253,25 @@ static void take_fact(struct timeline_private *p, struct lane *lane, const struc
 		add_thread(p, lane, c, ticks);
 		break;
 	case EVENT_STACK:
-		add_stack(p, lane->process, c);
+		readings_stack(p, lane->process, c);
 		break;
 	case EVENT_CAPTURE:
 		add_capture(p, c);
 		break;
 	case EVENT_THREAD_TIME:
-		add_thread_time(p, lane->process, c, at_ns);
+		readings_thread(p, lane->process, c, at_ns);
 		break;
 	case EVENT_PROCESS_TIME:
-		add_process_time(p, process, c, at_ns);
+		readings_process(p, process, c, at_ns);
 		break;
 	case EVENT_SAMPLE:
-		add_sample(p, lane->process, c, at_ns);
+		readings_sample(p, lane->process, c, at_ns);
 		break;
 	case EVENT_COUNTER:
 		add_counter(p, c);
 		break;
 	case EVENT_GIL:
-		thread = thread_of(p, lane->process, c->event.ref);
+		thread = facts_thread(p, lane->process, c->event.ref);
 		if (thread)
 			gil_told(p, thread, event_u32(c, 0), at_ns);
 		break;

@@ -1,4 +1,5 @@
 /* What devices did. Kernels of several streams overlap, so busy time is the union of intervals, per device. */
+#include "base/sort.h"
 #include "timeline/private.h"
 
 enum { GPU_SPANS_LIMIT = 1 << 23, DEVICES_LIMIT = 1024 };
@@ -62,7 +63,7 @@ void gpu_add(struct timeline_private *p, const struct event_cursor *c, uint64_t 
 		device->out.cut = true;
 }
 
-static int compare_spans(const void *left, const void *right)
+static int compare_spans(const void *left, const void *right, const void *context)
 {
 	const struct gpu_span *a = left, *b = right;
 
@@ -109,8 +110,7 @@ void gpu_prepare(struct timeline_private *p)
 		struct device_build *device = &p->devices.items[i];
 
 		clip_spans(p, device);
-		if (device->spans.count)
-			qsort(device->spans.items, device->spans.count, sizeof *device->spans.items, compare_spans);
+		p->failed |= !sort_runs(device->spans.items, device->spans.count, sizeof *device->spans.items, compare_spans, NULL);
 	}
 	gpu_calls_prepare(p);
 	gpu_gaps_find(p);

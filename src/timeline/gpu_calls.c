@@ -1,4 +1,5 @@
 /* Calls of the GPU's runtime and driver: what they are for, when the host waited in them, and which function made them. */
+#include "base/sort.h"
 #include "timeline/private.h"
 
 enum { CALLS_LIMIT = 1 << 23, SITES_LIMIT = 1 << 16 };
@@ -11,24 +12,36 @@ static const struct { const char *part; enum gpu_call_class class_; } classes[] 
 	{ "LinkComplete", GPU_CALL_MODULE },
 };
 
-static enum gpu_call_class class_of(const char *name, size_t length)
+static enum gpu_call_class class_of(const char *name)
 {
 	for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
-		if (memmem(name, length, classes[i].part, strlen(classes[i].part)))
+		if (strstr(name, classes[i].part))
 			return classes[i].class_;
 	return GPU_CALL_OTHER;
+}
+
+/* Few names, many calls. */
+static uint8_t class_of_call(struct timeline_private *p, const struct event_cursor *c)
+{
+	size_t length;
+	const char *bytes = event_str(c, 3, &length);
+	uint32_t name = strings_add(p->strings, bytes, length), known = map_get(&p->call_classes, name);
+
+	if (known != MAP_ABSENT)
+		return (uint8_t)known;
+	known = class_of(strings_get(p->strings, name));
+	p->failed |= name == NONE || !map_put(&p->call_classes, name, known);
+	return (uint8_t)known;
 }
 
 void gpu_calls_add(struct timeline_private *p, const struct event_cursor *c, uint64_t at_ns)
 {
 	struct gpu_call *call;
-	size_t length;
-	const char *name = event_str(c, 3, &length);
 	uint64_t end_ns;
 
 	if (__builtin_add_overflow(at_ns, event_u64(c, 0), &end_ns) || !(call = list_add(&p->gpu_calls, CALLS_LIMIT)))
 		return;
-	*call = (struct gpu_call){ .start_ns = at_ns, .end_ns = end_ns, .correlation = event_u32(c, 1), .tid = event_u32(c, 2), .thread = NONE, .node = NONE, .class_ = (uint8_t)class_of(name, length) };
+	*call = (struct gpu_call){ .start_ns = at_ns, .end_ns = end_ns, .correlation = event_u32(c, 1), .tid = event_u32(c, 2), .thread = NONE, .node = NONE, .class_ = class_of_call(p, c) };
 	call->blocked = call->class_ == GPU_CALL_SYNC;
 	/* The last call of a correlation is the one that counts. */
 	if (call->correlation)
@@ -66,7 +79,7 @@ static void join_work(struct timeline_private *p)
 	}
 }
 
-static int compare_calls(const void *left, const void *right, void *context)
+static int compare_calls(const void *left, const void *right, const void *context)
 {
 	const struct gpu_call *calls = context, *a = &calls[*(const uint32_t *)left], *b = &calls[*(const uint32_t *)right];
 
@@ -88,7 +101,7 @@ static void order_calls(struct timeline_private *p)
 	}
 	for (uint32_t i = 0; i < count; i++)
 		p->gpu_order[i] = i;
-	qsort_r(p->gpu_order, count, sizeof *p->gpu_order, compare_calls, p->gpu_calls.items);
+	p->failed |= !sort_runs(p->gpu_order, count, sizeof *p->gpu_order, compare_calls, p->gpu_calls.items);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct gpu_call *call = &p->gpu_calls.items[p->gpu_order[i]];
 		struct thread_build *thread = call->thread == NONE ? NULL : &p->threads.items[call->thread];

@@ -103,16 +103,19 @@ static bool by_copy(struct timeline_private *p, struct gpu_facts *facts)
 
 /* ---- launches ---- */
 
-struct delays { const struct timeline_private *p; int64_t *items; uint64_t short_kernels, early, early_most_ns; size_t count; };
+struct delays { const struct timeline_private *p; uint64_t *items; int64_t least_ns; uint64_t short_kernels, early, early_most_ns; size_t count; };
 
 static void take_delay(void *context, uint32_t device, const struct gpu_span *span)
 {
 	struct delays *delays = context;
 	const struct gpu_call *call = gpu_call_of(delays->p, span);
+	int64_t delay_ns;
 
 	if (!call)
 		return;
-	delays->items[delays->count++] = (int64_t)(span->start_ns - call->end_ns);
+	delay_ns = (int64_t)(span->start_ns - call->end_ns);
+	delays->items[delays->count++] = (uint64_t)delay_ns;
+	delays->least_ns = delay_ns < delays->least_ns ? delay_ns : delays->least_ns;
 	if (span->start_ns < call->start_ns) {
 		uint64_t by = call->start_ns - span->start_ns;
 
@@ -122,24 +125,18 @@ static void take_delay(void *context, uint32_t device, const struct gpu_span *sp
 	delays->short_kernels += span->class_ != GPU_MEMORY && span->end_ns - span->start_ns < call->end_ns - call->start_ns;
 }
 
-static int compare_delays(const void *left, const void *right)
-{
-	int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-
-	return a < b ? -1 : a > b;
-}
-
 static bool by_launch(struct timeline_private *p, struct gpu_facts *facts)
 {
-	struct delays delays = { .p = p, .items = malloc(facts->events * sizeof *delays.items) };
+	struct delays delays = { .p = p, .items = malloc(facts->events * sizeof *delays.items), .least_ns = INT64_MAX };
 
 	if (!delays.items)
 		return false;
 	each_span(p, take_delay, &delays);
 	if (delays.count) {
-		qsort(delays.items, delays.count, sizeof *delays.items, compare_delays);
-		facts->launch_delay_min_ns = delays.items[0];
-		facts->launch_delay_median_ns = delays.items[delays.count / 2];
+		for (size_t i = 0; i < delays.count; i++)
+			delays.items[i] -= (uint64_t)delays.least_ns;
+		facts->launch_delay_min_ns = delays.least_ns;
+		facts->launch_delay_median_ns = (int64_t)(middle_of(delays.items, delays.count) + (uint64_t)delays.least_ns);
 	}
 	facts->launches = delays.count;
 	facts->short_kernels = delays.short_kernels;

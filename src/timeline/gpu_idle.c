@@ -3,6 +3,7 @@
  * stream, an event, its own dispatch). Else the host was late: because it had nothing to do, because it had waited for the device before (without that wait
  * it would have asked earlier, by as much as it waited), or because it was busy.
  */
+#include "base/sort.h"
 #include "timeline/private.h"
 
 enum { GAPS_LIMIT = 1 << 22, SYNC_EDGE_NS = 10000 /* a wait that ends just before the last work's end, as clocks differ */ };
@@ -35,7 +36,7 @@ static void find_gaps(struct timeline_private *p, uint32_t index)
 	add_gap(p, index, reached, p->timeline.start_ns + p->timeline.duration_ns, last, true);
 }
 
-static int compare_gaps(const void *left, const void *right)
+static int compare_gaps(const void *left, const void *right, const void *context)
 {
 	const struct gpu_gap *a = left, *b = right;
 
@@ -51,9 +52,7 @@ void gpu_gaps_find(struct timeline_private *p)
 	for (uint32_t i = 0; i < p->devices.count; i++)
 		if (p->devices.items[i].spans.count)
 			find_gaps(p, i);
-	if (!p->gpu_gaps.count)
-		return;
-	qsort(p->gpu_gaps.items, p->gpu_gaps.count, sizeof *p->gpu_gaps.items, compare_gaps);
+	p->failed |= !sort_runs(p->gpu_gaps.items, p->gpu_gaps.count, sizeof *p->gpu_gaps.items, compare_gaps, NULL);
 	for (uint32_t i = 0; i < p->gpu_gaps.count && p->gpu_gaps.items[i].thread != NONE; i++) {
 		struct thread_build *thread = &p->threads.items[p->gpu_gaps.items[i].thread];
 
@@ -212,7 +211,7 @@ static size_t group_parts(const struct part *parts, size_t count, struct gpu_idl
 		for (first = i; i < count && parts[i].cause == parts[first].cause && parts[i].node == parts[first].node; i++)
 			stack->time_ns += parts[i].ns;
 		stack->count = i - first;
-		stack->p50_ns = parts[first + (i - first) / 2].ns;
+		stack->p50_ns = parts[first + percentile_rank(i - first, 50) - 1].ns;
 		stack->longest_ns = parts[i - 1].ns;
 		stack->longest_at_ns = parts[i - 1].at_ns;
 	}

@@ -1,9 +1,10 @@
 /* Streams: how long each was busy, why it was not, and how much work stood in its queue. */
+#include "base/sort.h"
 #include "timeline/private.h"
 
 struct work { const struct gpu_span *span; uint32_t device; };
 
-static int compare_work(const void *left, const void *right)
+static int compare_work(const void *left, const void *right, const void *context)
 {
 	const struct work *a = left, *b = right;
 
@@ -42,7 +43,7 @@ static void add_times(const struct timeline_private *p, const struct work *work,
 	}
 }
 
-static int compare_times(const void *left, const void *right)
+static int compare_times(const void *left, const void *right, const void *context)
 {
 	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
 
@@ -75,6 +76,7 @@ static bool add_queue(const struct timeline_private *p, const struct work *work,
 {
 	uint64_t *asked = malloc(4 * count * sizeof *asked), *began = asked + count, *lengths = began + count;
 	size_t known = 0;
+	bool sorted;
 
 	if (!asked)
 		return false;
@@ -86,10 +88,11 @@ static bool add_queue(const struct timeline_private *p, const struct work *work,
 		asked[known] = call->start_ns < work[i].span->start_ns ? call->start_ns : work[i].span->start_ns;
 		began[known++] = work[i].span->start_ns;
 	}
-	qsort(asked, known, sizeof *asked, compare_times);
-	read_queue(asked, began, known, lengths, &out->queue);
+	sorted = sort_runs(asked, known, sizeof *asked, compare_times, NULL);
+	if (sorted)
+		read_queue(asked, began, known, lengths, &out->queue);
 	free(asked);
-	return true;
+	return sorted;
 }
 
 void gpu_streams_build(struct timeline_private *p)
@@ -102,7 +105,7 @@ void gpu_streams_build(struct timeline_private *p)
 		for (size_t j = 0; j < p->devices.items[i].spans.count; j++)
 			work[count++] = (struct work){ &p->devices.items[i].spans.items[j], p->devices.items[i].out.id };
 	if (count) {
-		qsort(work, count, sizeof *work, compare_work);
+		p->failed |= !sort_runs(work, count, sizeof *work, compare_work, NULL);
 		for (size_t i = 0; i < count; i++)
 			stream_count += i == 0 || !same_stream(&work[i], &work[i - 1]);
 		streams = arena_alloc(&p->arena, stream_count * sizeof *streams);

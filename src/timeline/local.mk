@@ -10,6 +10,7 @@ libtimeline_a_SOURCES = \
 	src/timeline/gpu_idle.c \
 	src/timeline/gpu_streams.c \
 	src/timeline/intervals.c \
+	src/timeline/lists.c \
 	src/timeline/moments.c \
 	src/timeline/names.c \
 	src/timeline/natives.c \
@@ -19,6 +20,7 @@ libtimeline_a_SOURCES = \
 	src/timeline/pieces.c src/timeline/pieces.h \
 	src/timeline/private.h \
 	src/timeline/replay.c src/timeline/replay.h \
+	src/timeline/readings.c \
 	src/timeline/rests.c \
 	src/timeline/samples.c \
 	src/timeline/scopes.c \

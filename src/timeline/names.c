@@ -2,6 +2,8 @@
  * Functions of a trace: one for every distinct (kind, name, file, line), whatever numbers processes, the collector and the sampler
  * give it. Two code objects made from the same line of the same file are one function to a reader of the report.
  */
+#include <stdio.h>
+
 #include "timeline/private.h"
 
 static bool add_reserved(struct timeline_private *p, const char *name)
@@ -97,6 +99,51 @@ uint32_t names_find_native(const struct timeline_private *p, uint32_t process, u
 	uint32_t found = map_get(&p->names.by_native, (uint64_t)process << 32 | ref);
 
 	return found == MAP_ABSENT ? NAME_UNKNOWN : found;
+}
+
+void names_code(struct timeline_private *p, uint32_t process, const struct event_cursor *c)
+{
+	size_t name_length, qualname_length, file_length;
+	const char *name = event_str(c, 3, &name_length);
+	const char *qualname = event_str(c, 4, &qualname_length);
+	const char *file = event_str(c, 5, &file_length);
+
+	if (qualname_length) {
+		name = qualname;
+		name_length = qualname_length;
+	}
+	names_bind(p, process, c->event.ref, names_add(p, FUNCTION_PYTHON, name, name_length, file, file_length, event_u32(c, 1)));
+}
+
+void names_c_function(struct timeline_private *p, uint32_t process, const struct event_cursor *c)
+{
+	size_t name_length, module_length;
+	const char *name = event_str(c, 1, &name_length);
+	const char *module = event_str(c, 2, &module_length);
+
+	names_bind(p, process, c->event.ref, names_add(p, FUNCTION_C, name, name_length, module, module_length, 0));
+}
+
+void names_native(struct timeline_private *p, uint32_t process, const struct event_cursor *c)
+{
+	size_t name_length, file_length;
+	const char *name = event_str(c, 3, &name_length);
+	const char *file = event_str(c, 4, &file_length);
+	uint32_t module = map_get(&p->names.modules, (uint64_t)process << 32 | event_u32(c, 1)), function;
+	char address[32];
+
+	if (!name_length) {
+		name = address;
+		name_length = (size_t)snprintf(address, sizeof address, "0x%llx", (unsigned long long)event_u64(c, 0));
+	}
+	if (!file_length) {
+		file = module == MAP_ABSENT ? "" : strings_get(p->strings, module);
+		file_length = strlen(file);
+	}
+	function = names_add(p, FUNCTION_NATIVE, name, name_length, file, file_length, event_u32(c, 2));
+	if (module != MAP_ABSENT && function != NAME_OTHER)
+		p->names.list.items[function].module = module;
+	names_bind_native(p, process, c->event.ref, function);
 }
 
 void names_done(struct timeline_private *p)

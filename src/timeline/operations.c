@@ -49,17 +49,16 @@ static double bucket_middle(unsigned bucket)
 
 double operations_percentile(const uint32_t *const *histograms, size_t count, double rank)
 {
-	uint64_t all = 0, below = 0;
-	double wanted;
+	uint64_t all = 0, below = 0, wanted;
 
 	for (size_t i = 0; i < count; i++)
 		for (unsigned bucket = 0; bucket < OPERATION_BUCKETS; bucket++)
 			all += histograms[i][bucket];
-	wanted = ceil(rank / 100 * (double)all);
+	wanted = percentile_rank(all, rank);
 	for (unsigned bucket = 0; bucket < OPERATION_BUCKETS && all; bucket++) {
 		for (size_t i = 0; i < count; i++)
 			below += histograms[i][bucket];
-		if (below && (double)below >= wanted)
+		if (below >= wanted)
 			return bucket_middle(bucket);
 	}
 	return NAN;

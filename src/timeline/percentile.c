@@ -1,23 +1,40 @@
 /* The element in the middle, and other quantiles. */
+#include <math.h>
+
 #include "timeline/private.h"
 
-static int compare_numbers(const void *left, const void *right)
-{
-	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-
-	return a < b ? -1 : a > b;
-}
-
+/* Byte after byte from the highest one that is not 0 everywhere: keeps those that share it with the element wanted. Linear, whatever the numbers are. */
 uint64_t middle_of(uint64_t *items, size_t count)
 {
-	if (!count)
-		return 0;
-	qsort(items, count, sizeof *items, compare_numbers);
-	return items[count / 2];
+	size_t wanted = count / 2;
+	uint64_t all = 0;
+
+	for (size_t i = 0; i < count; i++)
+		all |= items[i];
+	for (int shift = all ? 56 - __builtin_clzll(all) / 8 * 8 : -8; shift >= 0 && count > 1; shift -= 8) {
+		size_t bins[256] = { 0 }, kept = 0;
+		unsigned bin = 0;
+
+		for (size_t i = 0; i < count; i++)
+			bins[items[i] >> shift & 255]++;
+		for (; wanted >= bins[bin]; bin++)
+			wanted -= bins[bin];
+		for (size_t i = 0; i < count; i++)
+			if ((items[i] >> shift & 255) == bin)
+				items[kept++] = items[i];
+		count = kept;
+	}
+	return count ? items[0] : 0;
+}
+
+uint64_t percentile_rank(uint64_t count, double percent)
+{
+	double rank = ceil(percent * (double)count / 100);
+
+	return rank < 1 ? 1 : rank < 9e18 ? (uint64_t)rank : UINT64_MAX;
 }
 
 uint64_t percentile_of(const uint64_t *sorted, size_t count, unsigned percent)
 {
-	/* The nearest rank: at least PERCENT of all are no larger. */
-	return count ? sorted[(count * percent + 99) / 100 - 1] : 0;
+	return count ? sorted[percentile_rank(count, percent) - 1] : 0;
 }

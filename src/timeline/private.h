@@ -180,6 +180,7 @@ struct timeline_private {
 	LIST(struct device_build) devices;
 	LIST(struct gpu_call) gpu_calls;
 	struct map launches; /* correlation → index in gpu_calls */
+	struct map call_classes; /* of calls of the runtime: name → enum gpu_call_class */
 	uint32_t *gpu_order; /* indices into gpu_calls by thread and time */
 	LIST(struct gpu_gap) gpu_gaps; /* by thread and time */
 	LIST(struct scope_build) scopes;
@@ -204,6 +205,10 @@ void names_bind(struct timeline_private *p, uint32_t process, uint32_t ref, uint
 uint32_t names_find(const struct timeline_private *p, uint32_t process, uint32_t ref); /* NAME_UNKNOWN when nobody named it */
 void names_bind_native(struct timeline_private *p, uint32_t process, uint32_t ref, uint32_t function);
 uint32_t names_find_native(const struct timeline_private *p, uint32_t process, uint32_t ref);
+/* By events: CODE, C_FUNCTION, NATIVE. */
+void names_code(struct timeline_private *p, uint32_t process, const struct event_cursor *event);
+void names_c_function(struct timeline_private *p, uint32_t process, const struct event_cursor *event);
+void names_native(struct timeline_private *p, uint32_t process, const struct event_cursor *event);
 void names_done(struct timeline_private *p);
 /* "queue.py" of "/usr/lib/python3.11/queue.py". */
 const char *path_base(const char *path);
@@ -211,6 +216,15 @@ const char *path_base(const char *path);
 /* facts.c: the first pass. */
 int facts_read(struct timeline_private *p, struct trace *trace, struct error *err);
 struct lane *facts_lane(const struct timeline_private *p, const struct chunk *chunk);
+/* Of its tid, made when it is new; NULL when there are too many. */
+struct thread_build *facts_thread(struct timeline_private *p, uint32_t process, uint32_t tid);
+uint32_t facts_string(struct timeline_private *p, const struct event_cursor *event, unsigned field); /* string id */
+
+/* readings.c, of the first pass: THREAD_TIME, PROCESS_TIME, STACK, SAMPLE. */
+void readings_thread(struct timeline_private *p, uint32_t process, const struct event_cursor *event, uint64_t at_ns);
+void readings_process(struct timeline_private *p, struct process_build *process, const struct event_cursor *event, uint64_t at_ns);
+void readings_stack(struct timeline_private *p, uint32_t process, const struct event_cursor *event);
+void readings_sample(struct timeline_private *p, uint32_t process, const struct event_cursor *event, uint64_t at_ns);
 
 /* segments.c: start and duration, threads' lives, lanes' segments. Makes all times of points and windows relative. */
 void segments_build(struct timeline_private *p);
@@ -318,9 +332,11 @@ void scopes_call(struct timeline_private *p, uint32_t function, uint64_t start_n
 void scopes_melt(struct timeline_private *p); /* what is open at the end is closed there; fills scopes_open */
 void scopes_build(struct timeline_private *p); /* after functions are exported */
 
-/* The element in the middle; COUNT elements are put into another order. 0 of none. */
+/* The element in the middle, the later of two; what ITEMS holds is lost. 0 of none. */
 uint64_t middle_of(uint64_t *items, size_t count);
-/* Sorted: the element that PERCENT of them do not exceed. 0 of none. */
+/* Which of COUNT sorted elements, from 1 on, is the nearest rank: the first that at least PERCENT of them do not exceed. Beyond COUNT where PERCENT is above 100. */
+uint64_t percentile_rank(uint64_t count, double percent);
+/* That element. PERCENT is at most 100. 0 of none. */
 uint64_t percentile_of(const uint64_t *sorted, size_t count, unsigned percent);
 /* moments.c: what samples saw each thread do. After totals_build(). */
 void moments_build(struct timeline_private *p);
@@ -329,6 +345,15 @@ void moments_build(struct timeline_private *p);
 void operations_add(struct timeline_private *p, const struct event_cursor *event);
 void operations_build(struct timeline_private *p);
 void operations_done(struct timeline_private *p);
+
+/* lists.c: arrays of the timeline that are kept as they are. */
+void *timeline_keep(struct timeline_private *p, size_t count, size_t size); /* zeroed, the timeline's; NULL and p->failed when out of memory */
+void lists_threads(struct timeline_private *p);
+void lists_windows(struct timeline_private *p);
+void lists_throttles(struct timeline_private *p); /* after functions are exported */
+void lists_processes(struct timeline_private *p);
+void lists_small(struct timeline_private *p);     /* counters, captures, devices */
+void lists_quality(struct timeline_private *p);
 
 /* totals.c: fills timeline's arrays from all the above. */
 void totals_build(struct timeline_private *p);

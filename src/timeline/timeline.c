@@ -23,6 +23,7 @@ static void done_building(struct timeline_private *p)
 	list_done(&p->open_scopes);
 	list_done(&p->scopes_open);
 	map_done(&p->launches);
+	map_done(&p->call_classes);
 	free(p->gpu_order);
 	p->gpu_order = NULL;
 	list_done(&p->devices);

@@ -1,4 +1,4 @@
-/* From the grown tree to what the header promises: functions, nodes, threads and the rest as sorted arrays that never change. */
+/* From the grown tree to what the header promises: functions and nodes as sorted arrays that never change. */
 #include "timeline/private.h"
 
 enum { SAMPLES_ENOUGH = 50, SAMPLES_TELL = 10, RATIO_FAR = 100 };
@@ -26,15 +26,6 @@ struct totals {
 	uint32_t *order; /* nodes, thread by thread */
 	struct function *exported; /* timeline.functions */
 };
-
-static void *keep(struct timeline_private *p, size_t count, size_t size)
-{
-	void *memory = arena_alloc(&p->arena, (count ? count : 1) * size);
-
-	if (!memory)
-		p->failed = true;
-	return memory;
-}
 
 static bool is_covered(const struct thread_build *thread)
 {
@@ -313,8 +304,8 @@ static void export_functions(struct totals *totals)
 		totals->functions[i].used |= p->names.list.items[i].counted > 0;
 		count += totals->functions[i].used;
 	}
-	functions = keep(p, count, sizeof *functions);
-	p->export_function = keep(p, names, sizeof *p->export_function);
+	functions = timeline_keep(p, count, sizeof *functions);
+	p->export_function = timeline_keep(p, names, sizeof *p->export_function);
 	if (p->failed)
 		return;
 	count = 0;
@@ -359,8 +350,8 @@ static void export_nodes(struct totals *totals)
 {
 	struct timeline_private *p = totals->p;
 	uint32_t *moved = malloc(p->nodes.count * sizeof *moved);
-	p->export_node = keep(p, p->nodes.count, sizeof *p->export_node);
-	struct tree_node *nodes = keep(p, p->nodes.count, sizeof *nodes);
+	p->export_node = timeline_keep(p, p->nodes.count, sizeof *p->export_node);
+	struct tree_node *nodes = timeline_keep(p, p->nodes.count, sizeof *nodes);
 	uint32_t count = 1;
 
 	if (!moved || p->failed) {
@@ -390,194 +381,6 @@ static void export_nodes(struct totals *totals)
 	charge_work(totals, nodes, count);
 }
 
-struct thread_order { uint32_t tid, index; };
-
-static int compare_tids(const void *left, const void *right)
-{
-	const struct thread_order *a = left, *b = right;
-
-	return a->tid < b->tid ? -1 : a->tid > b->tid;
-}
-
-static void export_thread(struct timeline_private *p, struct thread_build *thread, struct thread *out)
-{
-	struct thread_point *points = keep(p, thread->points.count, sizeof *points);
-
-	if (!points)
-		return;
-	*out = thread->out;
-	out->name = strings_get(p->strings, thread->name);
-	out->ours = !out->python && strcmp(out->name, "inferscope") == 0;
-	out->unhooked = thread->unhooked ? strings_get(p->strings, thread->unhooked) : NULL;
-	for (size_t i = 0; i < thread->points.count; i++)
-		points[i] = thread->points.items[i].out;
-	out->points = points;
-	out->point_count = (uint32_t)thread->points.count;
-}
-
-static void export_threads(struct timeline_private *p)
-{
-	size_t count = p->threads.count;
-	struct thread *threads = keep(p, count, sizeof *threads);
-	struct thread_order *order = keep(p, count, sizeof *order);
-
-	p->export_thread = keep(p, count, sizeof *p->export_thread);
-	if (p->failed)
-		return;
-	for (size_t i = 0; i < count; i++)
-		order[i] = (struct thread_order){ p->threads.items[i].out.tid, (uint32_t)i };
-	qsort(order, count, sizeof *order, compare_tids);
-	for (size_t i = 0; i < count; i++) {
-		p->export_thread[order[i].index] = (uint32_t)i;
-		export_thread(p, &p->threads.items[order[i].index], &threads[i]);
-	}
-	p->timeline.threads = threads;
-	p->timeline.thread_count = count;
-}
-
-static int compare_windows(const void *left, const void *right)
-{
-	const struct window *a = left, *b = right;
-
-	if (a->start_ns != b->start_ns)
-		return a->start_ns < b->start_ns ? -1 : 1;
-	return a->end_ns < b->end_ns ? -1 : a->end_ns > b->end_ns;
-}
-
-static void export_windows(struct timeline_private *p)
-{
-	struct window *windows;
-	size_t count = 0, watched = 0;
-	double on = 0;
-
-	for (size_t i = 0; i < p->processes.count; i++)
-		count += p->processes.items[i].windows.count;
-	windows = keep(p, count, sizeof *windows);
-	if (p->failed)
-		return;
-	count = 0;
-	for (size_t i = 0; i < p->processes.count; i++) {
-		const struct process_build *process = &p->processes.items[i];
-
-		watched += process->has_times || process->windows.count;
-		for (size_t j = 0; j < process->windows.count; j++) {
-			const struct window_build *window = &process->windows.items[j];
-
-			if (window->end_ns <= window->start_ns)
-				continue;
-			windows[count++] = (struct window){ window->start_ns, window->end_ns, window->reason };
-			on += (double)(window->end_ns - window->start_ns);
-		}
-	}
-	qsort(windows, count, sizeof *windows, compare_windows);
-	p->timeline.windows = windows;
-	p->timeline.window_count = count;
-	if (watched && p->timeline.duration_ns)
-		p->timeline.coverage = on / ((double)p->timeline.duration_ns * (double)watched);
-}
-
-static void export_throttles(struct timeline_private *p)
-{
-	struct throttle_change *throttles = keep(p, p->throttles.count, sizeof *throttles);
-	uint64_t start = p->timeline.start_ns;
-
-	if (p->failed)
-		return;
-	for (size_t i = 0; i < p->throttles.count; i++) {
-		throttles[i] = p->throttles.items[i].out;
-		throttles[i].at_ns = throttles[i].at_ns > start ? throttles[i].at_ns - start : 0;
-		if (p->throttles.items[i].function != NONE)
-			throttles[i].function = p->export_function[p->throttles.items[i].function];
-	}
-	p->timeline.throttles = throttles;
-	p->timeline.throttle_count = p->throttles.count;
-}
-
-static void export_processes(struct timeline_private *p)
-{
-	struct process *processes = keep(p, p->processes.count, sizeof *processes);
-
-	if (!processes)
-		return;
-	for (size_t i = 0; i < p->processes.count; i++) {
-		struct process_build *process = &p->processes.items[i];
-
-		processes[i] = process->out;
-		processes[i].command = strings_get(p->strings, process->command);
-		processes[i].executable = strings_get(p->strings, process->executable);
-		processes[i].python = strings_get(p->strings, process->python);
-	}
-	p->timeline.processes = processes;
-	p->timeline.process_count = p->processes.count;
-}
-
-static int compare_counters(const void *left, const void *right)
-{
-	return strcmp(((const struct counter *)left)->name, ((const struct counter *)right)->name);
-}
-
-static int compare_captures(const void *left, const void *right)
-{
-	return strcmp(((const struct capture_value *)left)->key, ((const struct capture_value *)right)->key);
-}
-
-static int compare_devices(const void *left, const void *right)
-{
-	uint32_t a = ((const struct device *)left)->id, b = ((const struct device *)right)->id;
-
-	return a < b ? -1 : a > b;
-}
-
-static void export_small(struct timeline_private *p)
-{
-	struct counter *counters = keep(p, p->counters.count, sizeof *counters);
-	struct capture_value *captures = keep(p, p->captures.count, sizeof *captures);
-	struct device *devices = keep(p, p->devices.count, sizeof *devices);
-
-	if (p->failed)
-		return;
-	for (size_t i = 0; i < p->counters.count; i++) {
-		counters[i] = p->counters.items[i].out;
-		counters[i].name = strings_get(p->strings, p->counters.items[i].name);
-	}
-	for (size_t i = 0; i < p->captures.count; i++)
-		captures[i] = (struct capture_value){ strings_get(p->strings, p->captures.items[i].key), strings_get(p->strings, p->captures.items[i].value) };
-	for (size_t i = 0; i < p->devices.count; i++)
-		devices[i] = p->devices.items[i].out;
-	qsort(counters, p->counters.count, sizeof *counters, compare_counters);
-	qsort(captures, p->captures.count, sizeof *captures, compare_captures);
-	qsort(devices, p->devices.count, sizeof *devices, compare_devices);
-	p->timeline.counters = counters;
-	p->timeline.captures = captures;
-	p->timeline.devices = devices;
-	p->timeline.counter_count = p->counters.count;
-	p->timeline.capture_count = p->captures.count;
-	p->timeline.device_count = p->devices.count;
-}
-
-static void count_quality(struct timeline_private *p)
-{
-	struct timeline_quality *quality = &p->timeline.quality;
-
-	for (size_t i = 0; i < p->lanes.count; i++) {
-		quality->events += p->lanes.items[i].events;
-		quality->lost_events += p->lanes.items[i].lost;
-	}
-	for (size_t i = 0; i < p->nodes.count; i++)
-		quality->unresolved_names += p->nodes.items[i].function == NAME_UNKNOWN;
-	for (size_t i = 0; i < p->timeline.counter_count; i++) {
-		const struct counter *counter = &p->timeline.counters[i];
-		uint64_t last = counter->last > 0 ? (uint64_t)counter->last : 0;
-
-		if (strcmp(counter->name, "skipped_calls") == 0)
-			quality->skipped_calls = last;
-		else if (strcmp(counter->name, "torn_samples") == 0)
-			quality->torn_samples = last;
-		else if (strcmp(counter->name, "lost_events") == 0 && last > quality->lost_events)
-			quality->lost_events = last;
-	}
-}
-
 void totals_build(struct timeline_private *p)
 {
 	struct totals totals = { .p = p };
@@ -585,7 +388,7 @@ void totals_build(struct timeline_private *p)
 	for (size_t i = 0; i < p->threads.count; i++)
 		p->threads.items[i].out.python = p->threads.items[i].has_lane || p->threads.items[i].python_sampled;
 	gpu_build(p);
-	export_small(p);
+	lists_small(p);
 	partition_build(p);
 	choose_sampled(p);
 	use_samples(p);
@@ -600,10 +403,10 @@ void totals_build(struct timeline_private *p)
 	scale_calls(&totals);
 	for (size_t i = 0; i + 1 < p->nodes.count; i++)
 		add_node(&totals, totals.order[i]);
-	export_windows(p);
+	lists_windows(p);
 	export_functions(&totals);
-	export_throttles(p);
-	export_threads(p);
+	lists_throttles(p);
+	lists_threads(p);
 	if (!p->failed)
 		export_nodes(&totals);
 	if (!p->failed) {
@@ -612,8 +415,8 @@ void totals_build(struct timeline_private *p)
 		scopes_build(p);
 	}
 	gil_build(p);
-	export_processes(p);
-	count_quality(p);
+	lists_processes(p);
+	lists_quality(p);
 out:
 	free(totals.functions);
 	free(totals.nodes);

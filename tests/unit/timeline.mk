@@ -9,6 +9,7 @@ tests_unit_test_timeline_SOURCES = \
 	tests/unit/timeline_intervals.c \
 	tests/unit/timeline_limits.c \
 	tests/unit/timeline_natives.c \
+	tests/unit/timeline_percentile.c \
 	tests/unit/timeline_threads.c \
 	tests/unit/timeline_windows.c
 tests_unit_test_timeline_CFLAGS = $(UNIT_CFLAGS)

@@ -1,0 +1,135 @@
+/* Clocks and samples of threads and processes, as the first pass meets them. */
+#include "timeline/private.h"
+
+enum {
+	SAMPLE_AGE_NS = 250000000, /* an older sampled stack says nothing about a reading */
+	SAMPLE_WEIGHT_NS = 10000000,
+	SAMPLE_WEIGHT_MAX_NS = 1000000000,
+};
+
+static void note_reading(struct timeline_private *p, uint64_t at_ns)
+{
+	if (at_ns < p->first_reading)
+		p->first_reading = at_ns;
+	if (at_ns > p->last_reading)
+		p->last_reading = at_ns;
+}
+
+void readings_thread(struct timeline_private *p, uint32_t process, const struct event_cursor *c, uint64_t at_ns)
+{
+	struct thread_build *thread = facts_thread(p, process, c->event.ref);
+	struct point *point, *before;
+
+	note_reading(p, at_ns);
+	if (!thread || p->point_count >= POINTS_LIMIT)
+		return;
+	before = thread->points.count ? &thread->points.items[thread->points.count - 1] : NULL;
+	if (before && at_ns <= before->out.at_ns)
+		return; /* time went backwards, or said twice */
+	uint64_t before_cpu = before ? before->out.cpu_ns : 0, before_wait = before ? before->out.run_wait_ns : 0;
+
+	point = list_add(&thread->points, POINTS_LIMIT);
+	if (!point) {
+		p->failed = true;
+		return;
+	}
+	p->point_count++;
+	point->out = (struct thread_point){ at_ns, event_u64(c, 0), event_u64(c, 1), event_u64(c, 2), event_u64(c, 3), event_u32(c, 4), facts_string(p, c, 5) };
+	if (point->out.cpu_ns < before_cpu)
+		point->out.cpu_ns = before_cpu;
+	if (point->out.run_wait_ns < before_wait)
+		point->out.run_wait_ns = before_wait;
+	point->node = NONE;
+	point->stack = thread->last_stack != NONE && at_ns - thread->last_stack_ns <= SAMPLE_AGE_NS ? thread->last_stack : NONE;
+	memcpy(point->sampled_ns, thread->sampled_ns, sizeof point->sampled_ns);
+	memset(thread->sampled_ns, 0, sizeof thread->sampled_ns);
+	if (thread->first_reading == NO_TIME)
+		thread->first_reading = at_ns;
+	thread->last_reading = at_ns;
+}
+
+void readings_process(struct timeline_private *p, struct process_build *process, const struct event_cursor *c, uint64_t at_ns)
+{
+	uint64_t user = event_u64(c, 0), system = event_u64(c, 1), rss = event_u64(c, 2), minor = event_u64(c, 3), major = event_u64(c, 4);
+
+	note_reading(p, at_ns);
+	if (!process->has_times) {
+		process->has_times = true;
+		process->user_first = user;
+		process->system_first = system;
+		process->minor_first = minor;
+		process->major_first = major;
+		process->out.rss_first_bytes = rss;
+	}
+	process->out.user_ns = user > process->user_first ? user - process->user_first : 0;
+	process->out.system_ns = system > process->system_first ? system - process->system_first : 0;
+	process->out.minor_faults = minor > process->minor_first ? minor - process->minor_first : 0;
+	process->out.major_faults = major > process->major_first ? major - process->major_first : 0;
+	process->out.rss_last_bytes = rss;
+	if (rss > process->out.rss_max_bytes)
+		process->out.rss_max_bytes = rss;
+	if (event_u32(c, 5) > process->out.threads_max)
+		process->out.threads_max = event_u32(c, 5);
+	if (!process->named)
+		process->out.pid = c->event.ref;
+}
+
+void readings_stack(struct timeline_private *p, uint32_t process, const struct event_cursor *c)
+{
+	uint64_t key = (uint64_t)process << 32 | c->event.ref;
+	uint32_t parent = event_u32(c, 0);
+	struct stack_entry *entry;
+
+	if (!c->event.ref || map_get(&p->stack_index, key) != MAP_ABSENT)
+		return;
+	/* A parent must have come before: so there can be no circle, whatever the file says. */
+	parent = parent ? map_get(&p->stack_index, (uint64_t)process << 32 | parent) : MAP_ABSENT;
+	entry = list_add(&p->stacks, STACKS_LIMIT);
+	if (!entry)
+		return;
+	*entry = (struct stack_entry){ .parent = parent, .process = process, .ref = event_u32(c, 1), .kind = event_u32(c, 2) == 1 };
+	entry->has_python = !entry->kind || (parent != MAP_ABSENT && p->stacks.items[parent].has_python);
+	entry->has_native = entry->kind || (parent != MAP_ABSENT && p->stacks.items[parent].has_native);
+	if (!map_put(&p->stack_index, key, (uint32_t)p->stacks.count - 1))
+		p->failed = true;
+}
+
+static bool is_running(uint32_t state)
+{
+	return state == THREAD_PYTHON || state == THREAD_NATIVE || state == THREAD_RUNNABLE || state == THREAD_UNKNOWN;
+}
+
+void readings_sample(struct timeline_private *p, uint32_t process, const struct event_cursor *c, uint64_t at_ns)
+{
+	struct thread_build *thread = facts_thread(p, process, event_u32(c, 0));
+	uint32_t state = event_u32(c, 1), stack = map_get(&p->stack_index, (uint64_t)process << 32 | c->event.ref);
+	uint64_t weight_ns = event_u64(c, 2);
+	struct sample *sample;
+
+	note_reading(p, at_ns);
+	p->timeline.quality.samples++;
+	if (!thread)
+		return;
+	if (state >= THREAD_STATES)
+		state = THREAD_UNKNOWN;
+	/* A sampler that does not say for how long its sample stands takes them evenly. */
+	weight_ns = !weight_ns ? SAMPLE_WEIGHT_NS : weight_ns < SAMPLE_WEIGHT_MAX_NS ? weight_ns : SAMPLE_WEIGHT_MAX_NS;
+	if (stack != MAP_ABSENT) {
+		struct wait_frames frames = wait_frames_of_stack(p, stack);
+
+		state = wait_refine(p, natives_refine(p, (enum thread_state)state, stack), &frames);
+		thread->last_stack = stack;
+		thread->last_stack_ns = at_ns;
+		thread->python_sampled |= p->stacks.items[stack].has_python;
+		thread->native_known |= p->stacks.items[stack].has_native;
+	}
+	if (state == THREAD_GIL_WAIT)
+		gil_sample(p, thread, at_ns, weight_ns);
+	thread->sampled_ns[state] += weight_ns;
+	thread->sampled_all_ns[state] += weight_ns;
+	thread->samples++;
+	sample = list_add(&p->samples, SAMPLES_LIMIT);
+	if (sample)
+		*sample = (struct sample){ at_ns, (uint32_t)(thread - p->threads.items), stack, (uint32_t)weight_ns, NONE, is_running(state), c->event.flags & EVENT_FLAG_LATER, (uint8_t)state,
+			thread->gil_told_ns == at_ns ? thread->gil_holder : 0 };
+}
