@@ -43,6 +43,8 @@ void gather_set_about(struct gather *gather, const struct gather_about *about);
 
 /* A thread's number for the calls below, UINT32_MAX when there can be no more. */
 uint32_t gather_thread(struct gather *gather, int64_t pid, int64_t tid);
+/* The same of one that was asked for before; else UINT32_MAX. */
+uint32_t gather_known_thread(const struct gather *gather, int64_t pid, int64_t tid);
 void gather_thread_name(struct gather *gather, uint32_t thread, const char *name);
 void gather_process_name(struct gather *gather, int64_t pid, const char *name);
 

@@ -1,5 +1,6 @@
 #include "import/json.h"
 
+#include <emmintrin.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -216,18 +217,18 @@ static bool escape(struct json *json, struct out *out)
 	return true;
 }
 
-/* The first byte from AT on that is no plain part of a string, or END: eight at a time. */
+/* The first byte from AT on that is no plain part of a string, or END: sixteen at a time. */
 static unsigned char *plain_end(unsigned char *at, const unsigned char *end)
 {
-	const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
+	const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\'), control = _mm_set1_epi8(0x1f);
 
-	for (uint64_t word; end - at >= 8; at += 8) {
-		memcpy(&word, at, sizeof word);
-		uint64_t quote = word ^ ones * '"', slash = word ^ ones * '\\';
-		uint64_t found = ((quote - ones) & ~quote & tops) | ((slash - ones) & ~slash & tops) | ((word - ones * 0x20) & ~word & tops);
+	for (; end - at >= 16; at += 16) {
+		__m128i bytes = _mm_loadu_si128((const __m128i_u *)at);
+		__m128i found = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(bytes, quote), _mm_cmpeq_epi8(bytes, slash)), _mm_cmpeq_epi8(_mm_min_epu8(bytes, control), bytes));
+		int places = _mm_movemask_epi8(found);
 
-		if (found) /* the lowest one is exact: borrows only spoil those above it */
-			return at + __builtin_ctzll(found) / 8;
+		if (places)
+			return at + __builtin_ctz((unsigned)places);
 	}
 	while (at < end && *at != '"' && *at != '\\' && *at >= 0x20)
 		at++;
@@ -430,98 +431,5 @@ bool json_skip(struct json *json, enum json_token token)
 		if (json_next(json) == JSON_BAD)
 			return false;
 	} while (json->depth >= outside);
-	return true;
-}
-
-/* ---- numbers ---- */
-
-/* VALUE times 10^EXPONENT, rounded half up. False when it does not fit. */
-static bool scale(uint64_t *value, long exponent)
-{
-	bool up = false;
-
-	for (; *value && exponent > 0; exponent--)
-		if (__builtin_mul_overflow(*value, 10, value))
-			return false;
-	for (; *value && exponent < 0; exponent++) {
-		up = *value % 10 >= 5;
-		*value /= 10;
-	}
-	*value += up && exponent == 0;
-	return *value <= INT64_MAX;
-}
-
-/* Its digits as an integer times 10^SHIFT, rounded. */
-static bool decimal(const struct json *json, int shift, int64_t *out)
-{
-	const char *text = json->text, *end = text + json->length, *from;
-	bool negative = text < end && *text == '-', point = false;
-	uint64_t value = 0;
-	long exponent = 0;
-
-	text += text < end && (*text == '-' || *text == '+');
-	from = text;
-	for (; text < end && ((*text >= '0' && *text <= '9') || (*text == '.' && !point)); text++) {
-		if (*text == '.') {
-			point = true;
-		} else if (value <= (UINT64_MAX - 9) / 10) {
-			value = value * 10 + (uint64_t)(*text - '0');
-			shift -= point;
-		} else {
-			shift += !point; /* more digits than fit */
-		}
-	}
-	if (text - from <= point)
-		return false;
-	if (text < end && (*text | 32) == 'e') {
-		char *after;
-
-		exponent = strtol(text + 1, &after, 10); /* what follows a number in the document ends it */
-		if (after == text + 1)
-			return false;
-		text = after;
-	}
-	if (text != end || exponent > 1000 || exponent < -1000 || !scale(&value, exponent + shift))
-		return false;
-	*out = negative ? -(int64_t)value : (int64_t)value;
-	return true;
-}
-
-bool json_thousandths(const struct json *json, int64_t *out)
-{
-	return decimal(json, 3, out);
-}
-
-bool json_whole(const struct json *json, int64_t *out)
-{
-	char *end;
-
-	if (json->length > 2 && json->text[0] == '0' && (json->text[1] | 32) == 'x') {
-		uint64_t value = strtoull(json->text, &end, 16);
-
-		*out = (int64_t)value;
-		return end == json->text + json->length && value <= INT64_MAX;
-	}
-	return decimal(json, 0, out);
-}
-
-struct number json_number(const struct json *json, bool thousandths)
-{
-	struct number number = { 0, false };
-
-	number.known = thousandths ? json_thousandths(json, &number.value) : json_whole(json, &number.value);
-	return number;
-}
-
-bool json_three(struct json *json, enum json_token token, int64_t out[3])
-{
-	if (token != JSON_ARRAY)
-		return json_skip(json, token);
-	for (size_t i = 0; (token = json_next(json)) != JSON_ARRAY_END; i++) {
-		if (token == JSON_NUMBER && i < 3)
-			json_whole(json, &out[i]);
-		else if (!json_skip(json, token))
-			return false;
-	}
 	return true;
 }

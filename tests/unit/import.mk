@@ -9,3 +9,7 @@ tests_unit_test_import_LDADD = libimport.a libtrace.a libbase.a $(CRITERION_LIBS
 check_PROGRAMS += tests/fuzz/replay_import
 tests_fuzz_replay_import_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_import.c
 tests_fuzz_replay_import_LDADD = libimport.a libtrace.a libbase.a $(ZSTD_LIBS) $(ZLIB_LIBS) $(SQLITE_LIBS)
+
+check_PROGRAMS += tests/fuzz/replay_nsys
+tests_fuzz_replay_nsys_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_nsys.c
+tests_fuzz_replay_nsys_LDADD = libimport.a libtrace.a libbase.a $(ZSTD_LIBS) $(ZLIB_LIBS) $(SQLITE_LIBS)

@@ -1,0 +1,215 @@
+/* What was gathered, put into order and written as a trace of ours. */
+#include <stdio.h>
+
+#include "base/sort.h"
+#include "import/gather_private.h"
+
+enum { CHUNK_BYTES = 1 << 20, PLAIN_BYTES_MAX = 256 << 20 };
+
+/* ---- lanes ---- */
+
+void lane_begin(struct gather *gather, struct lane *lane, uint32_t process, uint32_t tid, uint32_t kind)
+{
+	*lane = (struct lane){ .number = gather->lane_count++, .process = process, .tid = tid, .kind = kind };
+	event_builder_init(&lane->events);
+}
+
+/* What is read again soon is not worth packing while it fits the page cache. */
+static void lane_flush(struct gather *gather, struct lane *lane)
+{
+	struct chunk chunk = { .process = lane->process, .lane = lane->number, .tid = lane->tid, .lane_kind = lane->kind, .sequence = ++lane->sequence,
+		.clock = clock_map_monotonic(), .events = lane->events.bytes, .size = lane->events.size };
+
+	gather->failed |= lane->events.failed;
+	trace_writer_pack(gather->writer, trace_writer_bytes(gather->writer) > PLAIN_BYTES_MAX);
+	if (lane->events.size && trace_writer_add(gather->writer, &chunk, &gather->error) == 0)
+		event_builder_clear(&lane->events);
+}
+
+void lane_keep_small(struct gather *gather, struct lane *lane)
+{
+	if (lane->events.size >= CHUNK_BYTES)
+		lane_flush(gather, lane);
+}
+
+static void lane_end(struct gather *gather, struct lane *lane)
+{
+	lane_flush(gather, lane);
+	event_builder_done(&lane->events);
+}
+
+/* ---- putting in order ---- */
+
+/* Of two that begin together the outer one first, then the one that came first. */
+static int compare_rows(const void *left, const void *right, const void *context)
+{
+	const struct row *a = left, *b = right;
+
+	if (a->start_ns != b->start_ns)
+		return a->start_ns < b->start_ns ? -1 : 1;
+	if (a->end_ns != b->end_ns)
+		return a->end_ns > b->end_ns ? -1 : 1;
+	return a->order < b->order ? -1 : a->order > b->order;
+}
+
+static void put_begin(const struct gather *gather, struct lane *lane, const struct row *row)
+{
+	uint64_t at = ticks_of(row->start_ns);
+
+	if (row->kind == ROW_SCOPE)
+		event_add(&lane->events, at, EVENT_SCOPE_ENTER, 0, 0, (uint64_t)row->order, string_of(gather, row->ref), string_of(gather, row->extra));
+	else if (row->kind == ROW_INSTANT)
+		event_add(&lane->events, at, EVENT_INSTANT, 0, 0, string_of(gather, row->ref), string_of(gather, row->extra));
+	else
+		event_add(&lane->events, at, row->kind == ROW_PYTHON ? EVENT_PY_ENTER : EVENT_C_ENTER, row->ref + 1, 0);
+}
+
+static void put_end(struct lane *lane, const struct row *row)
+{
+	uint64_t at = ticks_of(row->end_ns);
+
+	if (row->kind == ROW_SCOPE)
+		event_add(&lane->events, at, EVENT_SCOPE_EXIT, 0, 0, (uint64_t)row->order);
+	else
+		event_add(&lane->events, at, row->kind == ROW_PYTHON ? EVENT_PY_LEAVE : EVENT_C_LEAVE, row->ref + 1, 0);
+}
+
+/* Begins and ends of a thread's rows, in the order of time. */
+static void put_thread(struct gather *gather, struct thread *thread)
+{
+	LIST(const struct row *) open = { 0 };
+	struct lane lane;
+
+	lane_begin(gather, &lane, thread->process, (uint32_t)thread->tid, LANE_THREAD);
+	for (size_t i = 0; i < thread->rows.count; i++)
+		if (thread->rows.items[i].end_ns == GATHER_OPEN)
+			thread->rows.items[i].end_ns = gather->last_ns;
+	gather->failed |= !sort_runs(thread->rows.items, thread->rows.count, sizeof *thread->rows.items, compare_rows, NULL);
+	for (size_t i = 0; i < thread->rows.count; i++) {
+		struct row *row = &thread->rows.items[i];
+		const struct row **slot;
+
+		while (open.count && open.items[open.count - 1]->end_ns <= row->start_ns)
+			put_end(&lane, open.items[--open.count]);
+		if (open.count && row->end_ns > open.items[open.count - 1]->end_ns) {
+			row->end_ns = open.items[open.count - 1]->end_ns;
+			gather->totals.cut++;
+		}
+		slot = row->kind == ROW_INSTANT ? NULL : list_add(&open, OPEN_MAX);
+		if (slot)
+			*slot = row;
+		if (slot || row->kind == ROW_INSTANT)
+			put_begin(gather, &lane, row);
+		else
+			gather->totals.left_out++;
+		lane_keep_small(gather, &lane);
+	}
+	while (open.count)
+		put_end(&lane, open.items[--open.count]);
+	list_done(&open);
+	list_done(&thread->rows);
+	lane_end(gather, &lane);
+}
+
+static void put_names(struct gather *gather, struct lane *lane, uint32_t process, uint64_t at)
+{
+	for (size_t i = 0; i < gather->functions.count; i++) {
+		const struct function *function = &gather->functions.items[i];
+		const char *name = string_of(gather, function->name), *file = string_of(gather, function->file);
+
+		if (function->process != process)
+			continue;
+		if (function->python)
+			event_add(&lane->events, at, EVENT_CODE, (uint32_t)i + 1, 0, (uint64_t)0, function->line, (uint32_t)0, name, name, file);
+		else
+			event_add(&lane->events, at, EVENT_C_FUNCTION, (uint32_t)i + 1, 0, (uint64_t)0, name, file);
+		lane_keep_small(gather, lane);
+	}
+}
+
+/* Process, names and the window, for each process. */
+static void put_process(struct gather *gather, uint32_t index)
+{
+	const struct process *process = &gather->processes.items[index];
+	uint64_t at = ticks_of(gather->first_ns);
+	const char *name = string_of(gather, process->name);
+	struct lane lane;
+
+	lane_begin(gather, &lane, index, 0, LANE_META);
+	event_add(&lane.events, at, EVENT_PROCESS, (uint32_t)process->pid, 0, (uint32_t)0, (uint64_t)0, name, name, "");
+	event_add(&lane.events, at, EVENT_WINDOW_ON, 0, 0, (uint32_t)WINDOW_ARM);
+	put_names(gather, &lane, index, at);
+	event_add(&lane.events, ticks_of(gather->last_ns), EVENT_WINDOW_OFF, 0, 0, (uint32_t)WINDOW_ARM);
+	lane_end(gather, &lane);
+}
+
+/* After their lanes: only a thread that is known gets a name. */
+static void put_thread_names(struct gather *gather, uint32_t index)
+{
+	uint64_t at = ticks_of(gather->first_ns);
+	struct lane lane;
+
+	lane_begin(gather, &lane, index, 0, LANE_META);
+	for (size_t i = 0; i < gather->threads.count; i++) {
+		const struct thread *thread = &gather->threads.items[i];
+
+		if (thread->process == index && thread->name)
+			event_add(&lane.events, at, EVENT_THREAD, (uint32_t)thread->tid, 0, (uint64_t)0, string_of(gather, thread->name));
+		lane_keep_small(gather, &lane);
+	}
+	lane_end(gather, &lane);
+}
+
+static void put_number(struct lane *lane, uint64_t at, const char *key, struct number number)
+{
+	char digits[24];
+
+	snprintf(digits, sizeof digits, "%lld", (long long)number.value);
+	if (number.known)
+		event_add(&lane->events, at, EVENT_CAPTURE, 0, 0, key, digits);
+}
+
+static void put_captures(struct gather *gather, const char *broken)
+{
+	const struct { const char *name; uint64_t value; } rows[] = {
+		{ "import.events", gather->totals.events }, { "import.ignored", gather->totals.ignored }, { "import.bad", gather->totals.bad }, { "import.left_out", gather->totals.left_out },
+		{ "import.cut", gather->totals.cut },
+	};
+	uint64_t at = ticks_of(gather->last_ns);
+	struct lane lane;
+
+	lane_begin(gather, &lane, 0, 0, LANE_SESSION);
+	event_add(&lane.events, at, EVENT_CAPTURE, 0, 0, "mode", "import");
+	event_add(&lane.events, at, EVENT_CAPTURE, 0, 0, "format", gather->format);
+	if (broken)
+		event_add(&lane.events, at, EVENT_CAPTURE, 0, 0, "import.broken", broken);
+	for (size_t i = 0; i < ABOUT_ROWS; i++)
+		put_number(&lane, at, about_rows[i].key, gather->about.numbers[i]);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		event_add(&lane.events, at, EVENT_COUNTER, 0, 0, rows[i].name, (int64_t)rows[i].value);
+	lane_end(gather, &lane);
+}
+
+int gather_finish(struct gather *gather, const char *broken, struct error *err)
+{
+	if (!gather->totals.events)
+		return fail(err, ERR_TRACE_FOREIGN, "the document holds no events that could be used%s%s", broken ? ": " : "", broken ? broken : "");
+	if (!gather->processes.count)
+		gather_process(gather, 0);
+	for (uint32_t i = 0; i < gather->processes.count; i++)
+		put_process(gather, i);
+	for (size_t i = 0; i < gather->threads.count; i++)
+		put_thread(gather, &gather->threads.items[i]);
+	for (uint32_t i = 0; i < gather->processes.count; i++)
+		put_thread_names(gather, i);
+	for (size_t i = 0; i < gather->streams.count; i++)
+		lane_flush(gather, &gather->streams.items[i]->lane);
+	put_captures(gather, broken);
+	if (gather->failed)
+		return fail(err, ERR_MEMORY, "importing a trace");
+	if (gather->error.code) {
+		*err = gather->error;
+		return -1;
+	}
+	return sink_flush(gather->sink, err);
+}

@@ -1,0 +1,95 @@
+/* Numbers of a document, exactly: no floating point between what the file says and what is counted with. */
+#include <stdlib.h>
+
+#include "import/json.h"
+
+/* VALUE times 10^EXPONENT, rounded half up. False when it does not fit. */
+static bool scale(uint64_t *value, long exponent)
+{
+	bool up = false;
+
+	for (; *value && exponent > 0; exponent--)
+		if (__builtin_mul_overflow(*value, 10, value))
+			return false;
+	for (; *value && exponent < 0; exponent++) {
+		up = *value % 10 >= 5;
+		*value /= 10;
+	}
+	*value += up && exponent == 0;
+	return *value <= INT64_MAX;
+}
+
+/* Its digits as an integer times 10^SHIFT, rounded. */
+static bool decimal(const struct json *json, int shift, int64_t *out)
+{
+	const char *text = json->text, *end = text + json->length, *from;
+	bool negative = text < end && *text == '-', point = false;
+	uint64_t value = 0;
+	long exponent = 0;
+
+	text += text < end && (*text == '-' || *text == '+');
+	from = text;
+	for (; text < end && ((*text >= '0' && *text <= '9') || (*text == '.' && !point)); text++) {
+		if (*text == '.') {
+			point = true;
+		} else if (value <= (UINT64_MAX - 9) / 10) {
+			value = value * 10 + (uint64_t)(*text - '0');
+			shift -= point;
+		} else {
+			shift += !point; /* more digits than fit */
+		}
+	}
+	if (text - from <= point)
+		return false;
+	if (text < end && (*text | 32) == 'e') {
+		char *after;
+
+		exponent = strtol(text + 1, &after, 10); /* what follows a number in the document ends it */
+		if (after == text + 1)
+			return false;
+		text = after;
+	}
+	if (text != end || exponent > 1000 || exponent < -1000 || !scale(&value, exponent + shift))
+		return false;
+	*out = negative ? -(int64_t)value : (int64_t)value;
+	return true;
+}
+
+bool json_thousandths(const struct json *json, int64_t *out)
+{
+	return decimal(json, 3, out);
+}
+
+bool json_whole(const struct json *json, int64_t *out)
+{
+	char *end;
+
+	if (json->length > 2 && json->text[0] == '0' && (json->text[1] | 32) == 'x') {
+		uint64_t value = strtoull(json->text, &end, 16);
+
+		*out = (int64_t)value;
+		return end == json->text + json->length && value <= INT64_MAX;
+	}
+	return decimal(json, 0, out);
+}
+
+struct number json_number(const struct json *json, bool thousandths)
+{
+	struct number number = { 0, false };
+
+	number.known = thousandths ? json_thousandths(json, &number.value) : json_whole(json, &number.value);
+	return number;
+}
+
+bool json_three(struct json *json, enum json_token token, int64_t out[3])
+{
+	if (token != JSON_ARRAY)
+		return json_skip(json, token);
+	for (size_t i = 0; (token = json_next(json)) != JSON_ARRAY_END; i++) {
+		if (token == JSON_NUMBER && i < 3)
+			json_whole(json, &out[i]);
+		else if (!json_skip(json, token))
+			return false;
+	}
+	return true;
+}
