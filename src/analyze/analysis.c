@@ -6,6 +6,8 @@
 
 #include "analyze/rule.h"
 
+enum { CLOCK_FAR_NS = 100000 };
+
 void *analysis_keep(struct analysis_private *p, size_t count, size_t size)
 {
 	void *memory = arena_alloc(&p->arena, (count ? count : 1) * size);
@@ -31,7 +33,22 @@ const char *analysis_printf(struct analysis_private *p, const char *format, ...)
 	return "";
 }
 
-/* Lost events, too little time, clocks that were not read: each takes a part. */
+/* Half of it when the device's clock is off by as much as the gaps that it is to explain are long, or when a tenth of the work seems to begin before it was asked for. */
+static double clock_quality(const struct analysis_private *p)
+{
+	const struct gpu_facts *gpu = &p->timeline->gpu;
+	double bound_ns = (double)timeline_counter(p->timeline, "gpu.clock_bound_ns", 0), early = gpu->launches ? (double)gpu->early / (double)gpu->launches : 0;
+
+	return p->device ? 1 - 0.5 * fmax(clamp(bound_ns / CLOCK_FAR_NS, 0, 1), clamp(early / 0.1, 0, 1)) : 1;
+}
+
+/* A handful of requests is no load. Without scopes nobody knows how many there were. */
+static double requests_quality(const struct analysis_private *p)
+{
+	return p->timeline->scope_count ? 0.8 + 0.2 * clamp((double)p->timeline->scopes[0].count / REQUESTS_ENOUGH, 0, 1) : 1;
+}
+
+/* Lost events, too little time, clocks that were not read or are off, few requests: each takes a part. */
 double analysis_quality(const struct analysis_private *p)
 {
 	double seconds = (double)p->timeline->duration_ns / 1e9;
@@ -42,7 +59,8 @@ double analysis_quality(const struct analysis_private *p)
 		all += p->load.state_ns[state];
 	if (all > 0)
 		unknown = p->load.state_ns[THREAD_UNKNOWN] / all;
-	return (1 - 0.5 * clamp(lost, 0, 1)) * (1 - 0.5 * unknown) * (0.7 + 0.3 * clamp(seconds / 5, 0, 1)) * (p->load.read || p->device ? 1 : 0.7);
+	return (1 - 0.5 * clamp(lost, 0, 1)) * (1 - 0.5 * unknown) * (0.7 + 0.3 * clamp(seconds / 5, 0, 1)) * (p->load.read || p->device ? 1 : 0.7) * clock_quality(p) *
+		requests_quality(p);
 }
 
 /* Defaults, then what the rules file set, then what the user gave. */

@@ -5,6 +5,8 @@
 #include "base/text.h"
 #include "timeline/timeline.h"
 
+enum { REQUESTS_ENOUGH = 30 }; /* fewer lower the confidence */
+
 enum verdict_class { VERDICT_UNKNOWN = 0, VERDICT_CPU_BOUND, VERDICT_GPU_BOUND, VERDICT_MEMORY_BOUND, VERDICT_BALANCED };
 
 /* Where the window of the busiest demand went, in per cent; the parts add to 100 (rounded to 0.1 so that they still do). */

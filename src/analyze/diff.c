@@ -1,17 +1,14 @@
 #include "analyze/diff.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
+#include "analyze/private.h"
 #include "base/list.h"
 #include "base/map.h"
 
 enum { ROWS_LIMIT = 1 << 16, REQUESTS_LEAST = 10, P99_LEAST = 100 };
-#define RELATIVE_PCT 10
-#define SHARE_PCT 0.5
 
 /* What one side has of a thing, by its key. */
 struct amount { double ns, error_ns; bool there; };
@@ -28,14 +25,6 @@ struct diff_private {
 	struct map index;
 	bool failed;
 };
-
-static double parameter(const struct parameter *parameters, size_t count, const char *name, double fallback)
-{
-	for (size_t i = 0; i < count; i++)
-		if (strcmp(parameters[i].name, name) == 0)
-			return parameters[i].value;
-	return fallback;
-}
 
 /* ---- per what ---- */
 
@@ -278,7 +267,7 @@ static int compare_rows(const void *left, const void *right)
 	return order ? order : strcmp(a->file, b->file);
 }
 
-int diff_build(const struct diff_side *before, const struct diff_side *after, const struct parameter *parameters, size_t parameter_count, struct diff **out, struct error *err)
+int diff_build(const struct diff_side *before, const struct diff_side *after, struct diff **out, struct error *err)
 {
 	struct diff_private *p = calloc(1, sizeof *p);
 
@@ -290,8 +279,8 @@ int diff_build(const struct diff_side *before, const struct diff_side *after, co
 	p->diff.private_ = p;
 	p->sides[0] = *before;
 	p->sides[1] = *after;
-	p->relative = parameter(parameters, parameter_count, "diff.relative_pct", RELATIVE_PCT);
-	p->share = parameter(parameters, parameter_count, "diff.share_pct", SHARE_PCT);
+	p->relative = before->analysis->private_->parameters[PARAMETER_DIFF_RELATIVE];
+	p->share = before->analysis->private_->parameters[PARAMETER_DIFF_SHARE];
 	choose_unit(p);
 	compare_latencies(p);
 	compare_functions(p);

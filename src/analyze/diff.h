@@ -33,8 +33,8 @@ struct diff {
 	struct diff_private *private_;
 };
 
-/* What a difference must exceed, as parameters: "diff.relative_pct" of the value before, "diff.share_pct" of the time of one unit. */
-int diff_build(const struct diff_side *before, const struct diff_side *after, const struct parameter *parameters, size_t parameter_count, struct diff **out, struct error *err);
+/* What a difference must exceed says the first analysis: its parameters diff.relative_pct (of the value before) and diff.share_pct (of the time of one unit). */
+int diff_build(const struct diff_side *before, const struct diff_side *after, struct diff **out, struct error *err);
 void diff_free(struct diff *diff);
 const char *diff_kind_name(enum diff_kind kind); /* "latency" */
 

@@ -1,20 +1,8 @@
 /* From text to a checked tree: a recursive descent of bounded depth, kinds decided on the way. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/expression_token.h"
-
-struct parser {
-	struct lexer lexer;
-	const struct vocabulary *vocabulary;
-	struct arena *arena;
-	struct expression_node nodes[EXPRESSION_NODES_MAX];
-	uint32_t count;
-	unsigned depth;
-	bool in_filter; /* rows have names */
-	const struct pattern *patterns;
-};
+#include "analyze/expression_parser.h"
 
 static uint32_t out_of_memory(struct parser *parser)
 {
@@ -22,220 +10,15 @@ static uint32_t out_of_memory(struct parser *parser)
 	return lexer_refuse(&parser->lexer, 0, "out of memory");
 }
 
-/* ---- the tree ---- */
-
-static uint32_t add_node(struct parser *parser, enum expression_operation operation, enum value_kind type, uint32_t begin)
-{
-	if (parser->lexer.failed)
-		return NO_NODE;
-	if (parser->count == EXPRESSION_NODES_MAX)
-		return lexer_refuse(&parser->lexer, begin, "too long: more than %d parts", EXPRESSION_NODES_MAX);
-	parser->nodes[parser->count] = (struct expression_node){ .operation = (uint8_t)operation, .type = (uint8_t)type, .begin = begin, .end = (uint32_t)parser->lexer.at, .child = NO_NODE, .next = NO_NODE };
-	return parser->count++;
-}
-
-static void adopt(struct parser *parser, uint32_t parent, uint32_t child)
-{
-	uint32_t *link;
-
-	if (parent == NO_NODE || child == NO_NODE)
-		return;
-	for (link = &parser->nodes[parent].child; *link != NO_NODE; link = &parser->nodes[*link].next)
-		;
-	*link = child;
-	parser->nodes[parent].end = parser->nodes[child].end;
-}
-
-static const char *type_name(unsigned type)
-{
-	static const char *const names[] = { "anything", "a number", "a text", "true or false" };
-
-	return names[type];
-}
-
-/* NODE must be of TYPE. */
-static bool require(struct parser *parser, uint32_t node, enum value_kind type)
-{
-	if (node == NO_NODE || parser->lexer.failed)
-		return false;
-	if (type == VALUE_UNKNOWN || parser->nodes[node].type == type)
-		return true;
-	lexer_refuse(&parser->lexer, parser->nodes[node].begin, "expected %s, this is %s", type_name(type), type_name(parser->nodes[node].type));
-	return false;
-}
-
-static uint32_t parse_or(struct parser *parser);
-
 static uint32_t pair(struct parser *parser, enum expression_operation operation, enum value_kind operands, enum value_kind type, uint32_t left, uint32_t right)
 {
 	uint32_t node;
 
-	if (!require(parser, left, operands) || !require(parser, right, operands))
+	if (!parser_require(parser, left, operands) || !parser_require(parser, right, operands))
 		return NO_NODE;
-	node = add_node(parser, operation, type, parser->nodes[left].begin);
-	adopt(parser, node, left);
-	adopt(parser, node, right);
-	return node;
-}
-
-static uint32_t name_node(struct parser *parser, const struct token *name)
-{
-	static const struct { const char *name; enum expression_operation operation; enum value_kind type; } fields[] = {
-		{ "func", OP_ROW_NAME, VALUE_TEXT }, { "name", OP_ROW_NAME, VALUE_TEXT }, { "file", OP_ROW_FILE, VALUE_TEXT }, { "line", OP_ROW_LINE, VALUE_NUMBER },
-	};
-	const char *word = parser->lexer.text + name->begin, *close;
-	size_t length = name->end - name->begin;
-	struct symbol symbol;
-	uint32_t node;
-
-	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-		if (strlen(fields[i].name) != length || memcmp(fields[i].name, word, length) != 0)
-			continue;
-		return parser->in_filter ? add_node(parser, fields[i].operation, fields[i].type, name->begin) :
-			lexer_refuse(&parser->lexer, name->begin, "'%s' is known inside time(), count() and their like only", fields[i].name);
-	}
-	if (parser->vocabulary->symbol(parser->vocabulary->context, word, length, &symbol)) {
-		node = add_node(parser, OP_SYMBOL, symbol.type, name->begin);
-		if (node != NO_NODE) {
-			parser->nodes[node].symbol = symbol;
-			parser->nodes[node].end = name->end;
-		}
-		return node;
-	}
-	close = parser->vocabulary->suggest(parser->vocabulary->context, word, length);
-	if (close && !parser->lexer.failed)
-		snprintf(parser->lexer.error->hint, sizeof parser->lexer.error->hint, "did you mean %s?", close);
-	return lexer_refuse(&parser->lexer, name->begin, "nothing is called '%.*s'", (int)(length < 80 ? length : 80), word);
-}
-
-static const struct expression_function *function_named(const struct parser *parser, const struct token *name)
-{
-	size_t length = name->end - name->begin, count;
-	const struct expression_function *functions = expression_functions(&count);
-
-	for (size_t i = 0; i < count; i++)
-		if (strlen(functions[i].name) == length && memcmp(functions[i].name, parser->lexer.text + name->begin, length) == 0)
-			return &functions[i];
-	return NULL;
-}
-
-/* within=scope */
-static void parse_within(struct parser *parser, uint32_t node)
-{
-	lexer_advance(&parser->lexer);
-	if (!lexer_expect(&parser->lexer, "="))
-		return;
-	if (!lexer_is_word(&parser->lexer, "scope"))
-		lexer_refuse(&parser->lexer, parser->lexer.token.begin, "expected 'scope'");
-	if (node != NO_NODE)
-		parser->nodes[node].within = true;
-	lexer_advance(&parser->lexer);
-}
-
-static void parse_set(struct parser *parser, uint32_t node)
-{
-	const struct token name = parser->lexer.token;
-	const char *word = parser->lexer.text + name.begin, *why;
-	struct symbol set;
-
-	if (node == NO_NODE)
-		return;
-	if (name.kind != TOKEN_NAME || !parser->vocabulary->set(parser->vocabulary->context, word, name.end - name.begin, &set)) {
-		lexer_refuse(&parser->lexer, name.begin, "expected what to look at: py, c, native, kernel, copy, api, scope …");
-		return;
-	}
-	why = parser->vocabulary->combines(parser->vocabulary->context, (enum expression_operation)parser->nodes[node].operation, &set);
-	if (why)
-		lexer_refuse(&parser->lexer, name.begin, "%s", why);
-	parser->nodes[node].symbol = set;
-	lexer_advance(&parser->lexer);
-}
-
-/* set, then rank (of p), filters and within=scope. */
-static void parse_aggregate(struct parser *parser, uint32_t node)
-{
-	uint32_t rank = NO_NODE, filter;
-	bool nested = parser->in_filter;
-
-	if (nested) {
-		lexer_refuse(&parser->lexer, parser->lexer.token.begin, "a filter holds no call of this kind");
-		return;
-	}
-	parse_set(parser, node);
-	if (!parser->lexer.failed && parser->nodes[node].operation == OP_PERCENTILE) {
-		if (!lexer_expect(&parser->lexer, ","))
-			return;
-		rank = parse_or(parser);
-		require(parser, rank, VALUE_NUMBER);
-	}
-	parser->in_filter = true;
-	while (!parser->lexer.failed && lexer_is_sign(&parser->lexer, ",")) {
-		lexer_advance(&parser->lexer);
-		if (lexer_is_word(&parser->lexer, "within")) {
-			parse_within(parser, node);
-			continue;
-		}
-		filter = parse_or(parser);
-		if (require(parser, filter, VALUE_TRUTH))
-			adopt(parser, node, filter);
-	}
-	parser->in_filter = nested;
-	adopt(parser, node, rank);
-}
-
-static void parse_arguments(struct parser *parser, uint32_t node, const struct expression_function *function)
-{
-	unsigned count = 0;
-
-	while (!parser->lexer.failed && !lexer_is_sign(&parser->lexer, ")")) {
-		uint32_t argument = parse_or(parser);
-
-		if (function->operation == OP_KNOWN || require(parser, argument, VALUE_NUMBER))
-			adopt(parser, node, argument);
-		count++;
-		if (!lexer_is_sign(&parser->lexer, ","))
-			break;
-		lexer_advance(&parser->lexer);
-	}
-	if (!parser->lexer.failed && (count < function->least || count > function->most))
-		lexer_refuse(&parser->lexer, parser->nodes[node].begin, "%s(%s) got %u argument%s", function->name, function->arguments, count, count == 1 ? "" : "s");
-}
-
-static uint32_t parse_call(struct parser *parser, const struct token *name)
-{
-	const struct expression_function *function = function_named(parser, name);
-	uint32_t node;
-
-	if (!function)
-		return lexer_refuse(&parser->lexer, name->begin, "there is no function '%.*s'", (int)(name->end - name->begin < 80 ? name->end - name->begin : 80), parser->lexer.text + name->begin);
-	node = add_node(parser, function->operation, function->operation == OP_KNOWN ? VALUE_TRUTH : VALUE_NUMBER, name->begin);
-	lexer_advance(&parser->lexer); /* the bracket */
-	if (operation_is_aggregate(function->operation))
-		parse_aggregate(parser, node);
-	else
-		parse_arguments(parser, node, function);
-	if (parser->lexer.failed)
-		return NO_NODE;
-	parser->nodes[node].end = parser->lexer.token.end;
-	return lexer_expect(&parser->lexer, ")") ? node : NO_NODE;
-}
-
-static uint32_t parse_name(struct parser *parser)
-{
-	struct token name = parser->lexer.token;
-	bool truth = lexer_is_word(&parser->lexer, "true"), untruth = lexer_is_word(&parser->lexer, "false");
-	uint32_t node;
-
-	lexer_advance(&parser->lexer);
-	if (lexer_is_sign(&parser->lexer, "("))
-		return parse_call(parser, &name);
-	if (!truth && !untruth)
-		return name_node(parser, &name);
-	node = add_node(parser, OP_TRUTH, VALUE_TRUTH, name.begin);
-	if (node != NO_NODE) {
-		parser->nodes[node].number = truth;
-		parser->nodes[node].end = name.end;
-	}
+	node = parser_add(parser, operation, type, parser->nodes[left].begin);
+	parser_adopt(parser, node, left);
+	parser_adopt(parser, node, right);
 	return node;
 }
 
@@ -243,7 +26,7 @@ static uint32_t parse_literal(struct parser *parser)
 {
 	struct token token = parser->lexer.token;
 	bool number = token.kind == TOKEN_NUMBER;
-	uint32_t node = add_node(parser, number ? OP_NUMBER : OP_TEXT, number ? VALUE_NUMBER : VALUE_TEXT, token.begin);
+	uint32_t node = parser_add(parser, number ? OP_NUMBER : OP_TEXT, number ? VALUE_NUMBER : VALUE_TEXT, token.begin);
 
 	lexer_advance(&parser->lexer);
 	if (node == NO_NODE)
@@ -290,10 +73,10 @@ static uint32_t parse_unary(struct parser *parser)
 	lexer_advance(&parser->lexer);
 	operand = parse_unary(parser);
 	parser->depth--;
-	if (!require(parser, operand, VALUE_NUMBER))
+	if (!parser_require(parser, operand, VALUE_NUMBER))
 		return NO_NODE;
-	node = add_node(parser, OP_NEGATE, VALUE_NUMBER, begin);
-	adopt(parser, node, operand);
+	node = parser_add(parser, OP_NEGATE, VALUE_NUMBER, begin);
+	parser_adopt(parser, node, operand);
 	return node;
 }
 
@@ -390,10 +173,10 @@ static uint32_t parse_not(struct parser *parser)
 	lexer_advance(&parser->lexer);
 	operand = parse_not(parser);
 	parser->depth--;
-	if (!require(parser, operand, VALUE_TRUTH))
+	if (!parser_require(parser, operand, VALUE_TRUTH))
 		return NO_NODE;
-	node = add_node(parser, OP_NOT, VALUE_TRUTH, begin);
-	adopt(parser, node, operand);
+	node = parser_add(parser, OP_NOT, VALUE_TRUTH, begin);
+	parser_adopt(parser, node, operand);
 	return node;
 }
 
@@ -408,7 +191,7 @@ static uint32_t parse_and(struct parser *parser)
 	return left;
 }
 
-static uint32_t parse_or(struct parser *parser)
+uint32_t parse_or(struct parser *parser)
 {
 	uint32_t left;
 
@@ -431,7 +214,7 @@ static bool parse_whole(struct parser *parser, enum value_kind type, struct expr
 	out->root = parse_or(parser);
 	if (!parser->lexer.failed && parser->lexer.token.kind != TOKEN_END)
 		lexer_refuse(&parser->lexer, parser->lexer.token.begin, "expected the end, or an operator");
-	if (!require(parser, out->root, type))
+	if (!parser_require(parser, out->root, type))
 		return false;
 	nodes = arena_alloc(parser->arena, parser->count * sizeof *nodes);
 	if (!nodes) {

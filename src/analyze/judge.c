@@ -7,7 +7,7 @@
 #include "analyze/rule.h"
 #include "base/text.h"
 
-enum { FINDINGS_LIMIT = 512, EVIDENCE_LIMIT = 8, SCOPES_JUDGED = 32 };
+enum { FINDINGS_LIMIT = 512, SCOPES_JUDGED = 32 };
 
 struct judge {
 	struct analysis_private *p;
@@ -118,115 +118,6 @@ const char *rule_title(struct rule_state *state)
 	return kept ? kept : "";
 }
 
-/* ---- evidence: what WHEN compared ---- */
-
-static const char *node_text(struct judge *judge, const struct expression_node *node)
-{
-	return analysis_printf(judge->p, "%.*s", (int)(node->end - node->begin < 120 ? node->end - node->begin : 120), judge->state.rule->when.text + node->begin);
-}
-
-static const char *node_unit(const struct rule *rule, const struct expression_node *node)
-{
-	if (node->operation == OP_ADD || node->operation == OP_SUBTRACT || node->operation == OP_MAX || node->operation == OP_MIN)
-		return node_unit(rule, &rule->when.nodes[node->child]);
-	if (node->operation == OP_SYMBOL)
-		return symbol_unit(rule, &node->symbol);
-	return node->operation == OP_COUNT ? "count" : node->operation == OP_BYTES ? "bytes" : node->operation == OP_PCT ? "pct" : operation_is_aggregate((enum expression_operation)node->operation) ? "ns" : "";
-}
-
-static void add_evidence(struct finding_report *finding, struct evidence evidence)
-{
-	struct evidence *rows = (struct evidence *)finding->evidence;
-
-	for (size_t i = 0; i < finding->evidence_count; i++)
-		if (strcmp(rows[i].metric, evidence.metric) == 0 && (isnan(evidence.threshold) || strcmp(rows[i].op, evidence.op) == 0))
-			return;
-	if (finding->evidence_count < EVIDENCE_LIMIT)
-		rows[finding->evidence_count++] = evidence;
-}
-
-static const char *flipped(enum expression_operation operation)
-{
-	switch (operation) {
-	case OP_LESS: return ">";
-	case OP_LESS_EQUAL: return ">=";
-	case OP_GREATER: return "<";
-	case OP_GREATER_EQUAL: return "<=";
-	default: return operation_name(operation);
-	}
-}
-
-/* Built-in rules show what they hold against thresholds of their own; other conditions only keep them from judging what they should not. */
-static bool is_shown(const struct judge *judge, const struct expression *when, uint32_t index)
-{
-	const struct rule *rule = judge->state.rule;
-	const struct expression_node *node = &when->nodes[index];
-	const char *name;
-
-	if (rule->own)
-		return true;
-	if (node->operation == OP_SYMBOL && node->symbol.sort == SYMBOL_PARAMETER) {
-		name = symbol_name(judge->state.set, rule, &node->symbol);
-		if (strncmp(name, rule->id, strlen(rule->id)) == 0)
-			return true;
-	}
-	for (uint32_t child = node->child; child != NO_NODE; child = when->nodes[child].next)
-		if (is_shown(judge, when, child))
-			return true;
-	return false;
-}
-
-static bool is_constant(const struct expression_node *node)
-{
-	return node->operation == OP_NUMBER || (node->operation == OP_SYMBOL && node->symbol.sort == SYMBOL_PARAMETER);
-}
-
-static void add_comparison(struct judge *judge, struct finding_report *finding, const struct expression_node *node)
-{
-	const struct expression *when = &judge->state.rule->when;
-	const struct value *seen = judge->state.evaluation.seen;
-	uint32_t left = node->child, right = when->nodes[left].next;
-	const struct expression_node *subject;
-	bool flip = is_constant(&when->nodes[left]);
-	const char *name;
-
-	if (seen[left].kind != VALUE_NUMBER || seen[right].kind != VALUE_NUMBER)
-		return;
-	subject = &when->nodes[flip ? right : left];
-	name = subject->operation == OP_SYMBOL ? symbol_name(judge->state.set, judge->state.rule, &subject->symbol) : node_text(judge, subject);
-	add_evidence(finding, (struct evidence){ name, seen[flip ? right : left].number, node_unit(judge->state.rule, subject), seen[flip ? left : right].number,
-		flip ? flipped((enum expression_operation)node->operation) : operation_name((enum expression_operation)node->operation) });
-}
-
-/* Of sides joined by "and" all hold; of those joined by "or", those that do. */
-static void add_compared(struct judge *judge, struct finding_report *finding, uint32_t index, unsigned depth)
-{
-	const struct expression *when = &judge->state.rule->when;
-	const struct expression_node *node = &when->nodes[index];
-	const struct value *seen = judge->state.evaluation.seen;
-
-	if (seen[index].kind != VALUE_TRUTH || !seen[index].number || depth > EXPRESSION_NODES_MAX)
-		return;
-	if (node->operation == OP_AND || node->operation == OP_OR) {
-		add_compared(judge, finding, node->child, depth + 1);
-		add_compared(judge, finding, when->nodes[node->child].next, depth + 1);
-	} else if (operation_is_comparison((enum expression_operation)node->operation) && is_shown(judge, when, index)) {
-		add_comparison(judge, finding, node);
-	}
-}
-
-static void add_named_evidence(struct judge *judge, struct finding_report *finding)
-{
-	const struct rule *rule = judge->state.rule;
-
-	for (size_t i = 0; i < rule->evidence_count; i++) {
-		struct value value = rule_symbol(&judge->state, &rule->evidence[i]);
-
-		if (value.kind == VALUE_NUMBER)
-			add_evidence(finding, (struct evidence){ symbol_name(judge->state.set, rule, &rule->evidence[i]), value.number, symbol_unit(rule, &rule->evidence[i]), NAN, "" });
-	}
-}
-
 /* ---- findings ---- */
 
 static void add_places(struct judge *judge, struct finding_report *finding)
@@ -326,11 +217,9 @@ static void find(struct judge *judge)
 		return;
 	finding = &judge->findings[judge->finding_count];
 	*finding = (struct finding_report){ .rule = state->rule->id, .rule_version = state->rule->version, .class_ = p->analysis.verdict.class_, .suggestion = state->rule->suggestion,
-		.evidence = analysis_keep(p, EVIDENCE_LIMIT, sizeof *finding->evidence), .scope = state->scope ? state->scope->name : "", .general = state->rule->general };
-	if (!finding->evidence)
+		.scope = state->scope ? state->scope->name : "", .general = state->rule->general };
+	if (!rule_evidence(state, finding))
 		return;
-	add_compared(judge, finding, state->rule->when.root, 0); /* before others are evaluated */
-	add_named_evidence(judge, finding);
 	confidence = clamp(value_or(state, &state->rule->confidence, 0.5), 0, 1) * (state->rule->about_data ? 1 : analysis_quality(p));
 	recoverable = clamp(value_or(state, &state->rule->recoverable, 0), 0, duration);
 	finding->confidence = round(100 * confidence) / 100;

@@ -3,7 +3,7 @@ libanalyze_a_SOURCES = \
 	src/analyze/analysis.c src/analyze/analysis.h \
 	src/analyze/diff.c src/analyze/diff.h src/analyze/diff_tree.c src/analyze/diff_tree.h \
 	src/analyze/job.c src/analyze/job.h \
-	src/analyze/expression.h src/analyze/expression_parse.c src/analyze/expression_token.c src/analyze/expression_token.h src/analyze/expression_value.c \
+	src/analyze/evidence.c src/analyze/expression.h src/analyze/expression_name.c src/analyze/expression_parse.c src/analyze/expression_parser.h src/analyze/expression_token.c src/analyze/expression_token.h src/analyze/expression_value.c \
 	src/analyze/judge.c \
 	src/analyze/load.c \
 	src/analyze/metrics.c src/analyze/metrics.def src/analyze/metrics_gpu.c src/analyze/metrics_operations.c \
@@ -13,7 +13,7 @@ libanalyze_a_SOURCES = \
 	src/analyze/pattern.c src/analyze/pattern.h \
 	src/analyze/places.c \
 	src/analyze/private.h \
-	src/analyze/rule.h src/analyze/rule_names.c src/analyze/rules.def src/analyze/rules_explain.c src/analyze/rules_file.c \
+	src/analyze/rule.h src/analyze/rule_names.c src/analyze/rules.def src/analyze/rules_gpu.def src/analyze/rules_explain.c src/analyze/rules_file.c \
 	src/analyze/ruleset.c \
 	src/analyze/sets.c src/analyze/sets.h \
 	src/analyze/verdict.c \

@@ -14,7 +14,7 @@ enum {
 	RULE_LETS = 16,
 	RULE_PARAMETERS = 4,
 	RULE_NEEDS = 8,
-	RULE_EVIDENCE = 8,
+	RULE_EVIDENCE = 8,      /* of one finding, too */
 	RULE_PLACES = 4,
 	TITLE_PARTS = 12,
 	LOCATIONS_LIMIT = 10,
@@ -121,6 +121,8 @@ struct value rule_when(struct rule_state *state);
 /* Writes the title into the analysis' memory. */
 const char *rule_title(struct rule_state *state);
 bool scope_fits(const struct rule *rule, const struct scope_latency *scope);
+/* evidence.c: right after rule_when() held. False when out of memory. */
+bool rule_evidence(struct rule_state *state, struct finding_report *finding);
 /* places.c */
 void rule_point(struct rule_state *state, uint32_t function);
 /* The same for moments; as many as the rule wants. */

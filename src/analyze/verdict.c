@@ -133,17 +133,27 @@ static void decide_balanced(struct analysis_private *p, double compute)
 			compute, of_demand(p, THREAD_LOCK_WAIT), of_demand(p, THREAD_IO_WAIT), of_demand(p, THREAD_GPU_WAIT)));
 }
 
-/* Per cent of the time with demand in which the device waited for the host. NAN when no launches tell. */
+/* Per cent of the time with demand in which the device waited for the host. */
 static double host_caused(const struct analysis_private *p)
 {
 	return metric_value(p, METRIC_gpu_idle_late_pct) + metric_value(p, METRIC_gpu_idle_sync_pct);
+}
+
+/* The same with what nobody knows the cause of. Where no launch was recorded, that is all there is. */
+static double host_caused_at_most(const struct analysis_private *p)
+{
+	double demand = (double)(p->timeline->duration_ns - p->device->idle_ns[GPU_NO_DEMAND]);
+
+	if (!p->timeline->gpu.launches)
+		return metric_value(p, METRIC_gpu_idle);
+	return host_caused(p) + (demand > 0 ? 100 * (double)p->device->idle_ns[GPU_IDLE_UNKNOWN] / demand : 0);
 }
 
 /* With GPU data, in the order of docs/metrics.md. False: they do not decide. */
 static bool decide_by_gpu(struct analysis_private *p)
 {
 	double busy = 100 - metric_value(p, METRIC_gpu_idle), copies = metric_value(p, METRIC_gpu_copy_exposed);
-	double kernels = (double)p->device->kernel_ns, idle = metric_value(p, METRIC_gpu_idle);
+	double kernels = (double)p->device->kernel_ns, starved = host_caused_at_most(p), waits = metric_value(p, METRIC_gpu_idle_dependency_pct);
 	double ratio = p->parameters[PARAMETER_GPU_RATIO];
 
 	if (isnan(busy) || isnan(copies))
@@ -160,9 +170,14 @@ static bool decide_by_gpu(struct analysis_private *p)
 			analysis_printf(p, "GPU-bound: the device is busy for %.0f %% of the time with work", busy));
 		return true;
 	}
-	if (idle > p->parameters[PARAMETER_GPU_IDLE]) {
-		decide(p, VERDICT_CPU_BOUND, "gpu_starved", scaled(p, margin(idle, p->parameters[PARAMETER_GPU_IDLE], 30)),
-			analysis_printf(p, "CPU-bound: for %.0f %% of the time with work the device has nothing to do", idle));
+	if (starved > p->parameters[PARAMETER_GPU_IDLE]) {
+		decide(p, VERDICT_CPU_BOUND, "gpu_starved", scaled(p, margin(starved, p->parameters[PARAMETER_GPU_IDLE], 30)),
+			analysis_printf(p, "CPU-bound: for %.0f %% of the time with work the device has nothing to do%s", starved, p->timeline->gpu.launches ? " because the host did not ask for it in time" : ""));
+		return true;
+	}
+	if (waits > p->parameters[PARAMETER_GPU_IDLE]) {
+		decide(p, VERDICT_BALANCED, "device_dependency", scaled(p, 0.7),
+			analysis_printf(p, "Balanced: for %.0f %% of the time with work the device waits for itself (streams, events, dispatch), for %.0f %% for the host", waits, starved));
 		return true;
 	}
 	return false;

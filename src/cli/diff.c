@@ -134,7 +134,7 @@ int diff_command(struct invocation *invocation, struct error *err)
 		goto out;
 	view.before = (struct diff_side){ before.timeline, before.analysis, before.trace, invocation->arguments[0] };
 	view.after = (struct diff_side){ after.timeline, after.analysis, after.trace, invocation->arguments[1] };
-	if (diff_build(&view.before, &view.after, before.parameters, before.parameter_count, &diff, err) < 0)
+	if (diff_build(&view.before, &view.after, &diff, err) < 0)
 		goto out;
 	view.diff = diff;
 	if (view_write(options, format, &view, err) < 0 || gates_apply(options, diff, err) < 0)

@@ -151,11 +151,20 @@ static void add_gpu_clock(struct report *report)
 	const char *clock = timeline_capture(report->timeline, "gpu.clock");
 	bool assumed = clock && strncmp(clock, "not ", 4) == 0, early = gpu->early * 1000 > gpu->launches;
 
-	if (bound_ns < 0 || !gpu->events)
+	if (!gpu->events || (bound_ns < 0 && !early))
 		return;
-	add(report, assumed || early ? QUALITY_NOTE : QUALITY_FINE, "gpu_clock", "GPU clock", report_note(report, "within %s", quantity_ns((uint64_t)bound_ns, 0).text),
+	add(report, assumed || early ? QUALITY_NOTE : QUALITY_FINE, "gpu_clock", "GPU clock", bound_ns < 0 ? "error not known" : report_note(report, "within %s", quantity_ns((uint64_t)bound_ns, 0).text),
 	    assumed ? clock : report_note(report, "%s of %s pieces of work seem to begin before their launch%s%s", counted(report, gpu->early), counted(report, gpu->launches),
 	                                  gpu->early ? ", at most by " : "", gpu->early ? quantity_ns(gpu->early_most_ns, 0).text : ""));
+}
+
+/* Where scopes tell requests: few of them are no load to judge by. */
+static void add_requests(struct report *report)
+{
+	const struct timeline *timeline = report->timeline;
+
+	if (timeline->scope_count && timeline->scopes[0].count < REQUESTS_ENOUGH)
+		add(report, QUALITY_NOTE, "requests", "Requests", counted(report, timeline->scopes[0].count), "few: measure for longer, or under more load");
 }
 
 int quality_build(struct report *report, struct error *err)
@@ -174,6 +183,7 @@ int quality_build(struct report *report, struct error *err)
 	add_threads(report);
 	add_counters(report);
 	add_gpu_clock(report);
+	add_requests(report);
 	if (report->timeline->thread_count && !report->timeline->native_split)
 		add(report, QUALITY_NOTE, "native_split", "Native code", "not told apart", "CPU time inside C extensions counts as the Python function that called them");
 	if (gpu && *gpu)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyze_help.h"
+#include "timeline_help.h"
 
 struct row { char id[48]; };
 
@@ -47,6 +48,21 @@ ParameterizedTest(struct row *row, analyze_rules, keeps_quiet)
 
 	cr_assert_null(finding_of(analysis, row->id), "%s fires", row->id);
 	cr_assert_null(why_not_evaluated(analysis, row->id), "%s was not judged: %s", row->id, why_not_evaluated(analysis, row->id));
+}
+
+ParameterizedTestParameters(analyze_rules, say_what_they_lack)
+{
+	return every_rule();
+}
+
+ParameterizedTest(struct row *row, analyze_rules, say_what_they_lack)
+{
+	const struct analysis *analysis = analysis_of_text(META, NULL, 0);
+	const char *why = why_not_evaluated(analysis, row->id);
+
+	cr_assert_null(finding_of(analysis, row->id), "%s fires where there is nothing", row->id);
+	/* That nothing was lost is known of every trace. */
+	cr_assert((why && *why) || strcmp(row->id, "prof.drops") == 0, "%s was judged without data", row->id);
 }
 
 Test(analyze_rules, find_nothing_of_weight_in_a_healthy_program)

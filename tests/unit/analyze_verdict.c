@@ -58,6 +58,28 @@ Test(analyze_verdict, is_surer_of_a_long_clear_capture)
 	cr_assert_lt(lossy->verdict.confidence, clear->verdict.confidence);
 }
 
+static const struct verdict *verdict_of(const char *part)
+{
+	return &analysis_of_rule("verdict.device_waits", part)->verdict;
+}
+
+Test(analyze_verdict, is_about_the_host_only_where_the_device_waits_for_it)
+{
+	cr_expect_str_eq(verdict_name(verdict_of("itself")->class_), "balanced");
+	cr_expect_str_eq(verdict_of("itself")->reason, "device_dependency");
+	cr_expect_str_eq(verdict_of("host")->reason, "gpu_starved");
+	cr_expect_str_eq(verdict_of("nobody")->reason, "gpu_starved", "without launches all idling counts");
+}
+
+Test(analyze_verdict, is_less_sure_where_the_clock_is_off_or_requests_are_few)
+{
+	double sure = verdict_of("host")->confidence;
+
+	cr_expect_float_eq(verdict_of("clock")->confidence, sure / 2, 0.011, "%g", verdict_of("clock")->confidence);
+	cr_expect_float_eq(verdict_of("early")->confidence, sure / 2, 0.06, "%g: half of the work begins before it was asked for", verdict_of("early")->confidence);
+	cr_expect_float_eq(verdict_of("requests")->confidence, sure * (0.8 + 0.2 / 3), 0.011, "%g", verdict_of("requests")->confidence);
+}
+
 Test(analyze_verdict, says_why_there_are_no_gpu_data)
 {
 	const struct analysis *analysis = analysis_of_text(META NAMES ON(0) OFF(1000000000) SESSION "0 capture key=\"gpu\" value=\"no CUDA in this process\"\n" THREAD(3, 7) "0 enter ref=1\n", NULL, 0);
