@@ -4,13 +4,15 @@
 
 #include "cli/command.h"
 
-extern const char schema_dump[], schema_error[], schema_events[], schema_report[], schema_rules[], schema_top[];
+extern const char schema_diff[], schema_dump[], schema_error[], schema_events[], schema_job[], schema_report[], schema_rules[], schema_top[];
 
 static const struct { const char *name, *text; } schemas[] = {
 	{ "report", schema_report }, /* -f json */
 	{ "trace", schema_events },  /* -f events: a trace as JSON */
 	{ "rules", schema_rules },   /* what --rules-file reads */
 	{ "error", schema_error },   /* --error-format json */
+	{ "diff", schema_diff },     /* diff A B -f json */
+	{ "job", schema_job },       /* analyze TRACE TRACE… -f json */
 	{ "dump", schema_dump },     /* dump --json */
 	{ "top", schema_top },       /* top --json, each line */
 };
@@ -23,5 +25,5 @@ int schema_command(struct invocation *invocation, struct error *err)
 		if (strcmp(schemas[i].name, name) == 0)
 			return fputs(schemas[i].text, stdout) < 0 ? error_status(ERR_OUTPUT) : 0;
 	fail(err, ERR_USAGE, "there is no schema \"%.40s\"", name);
-	return fail_hint(err, "one of report, trace, rules, error, dump, top");
+	return fail_hint(err, "one of report, trace, rules, error, diff, job, dump, top");
 }

@@ -7,9 +7,11 @@ schema_\name:
 	.incbin "inferscope-\name\()-1.schema.json"
 	.byte 0
 	.endm
+	schema diff
 	schema dump
 	schema error
 	schema events
+	schema job
 	schema report
 	schema rules
 	schema top

@@ -10,8 +10,8 @@ libreport_a_SOURCES = src/report/report.h src/report/formats.c src/report/model.
 	src/report/write_pprof.c src/report/write_csv.c
 # Programs that read the reports find their schemas beside the tool.
 schemadir = $(pkgdatadir)/schema
-dist_schema_DATA = docs/schema/inferscope-dump-1.schema.json docs/schema/inferscope-error-1.schema.json docs/schema/inferscope-events-1.schema.json \
-	docs/schema/inferscope-report-1.schema.json docs/schema/inferscope-rules-1.schema.json docs/schema/inferscope-top-1.schema.json
+dist_schema_DATA = docs/schema/inferscope-diff-1.schema.json docs/schema/inferscope-dump-1.schema.json docs/schema/inferscope-error-1.schema.json docs/schema/inferscope-events-1.schema.json \
+	docs/schema/inferscope-job-1.schema.json docs/schema/inferscope-report-1.schema.json docs/schema/inferscope-rules-1.schema.json docs/schema/inferscope-top-1.schema.json
 EXTRA_DIST += docs/report.md docs/exports.md
 
 # The page's style and script, as strings of the program.
