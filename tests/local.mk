@@ -19,6 +19,7 @@ include tests/unit/timeline.mk
 include tests/unit/analyze.mk
 include tests/unit/report.mk
 include tests/unit/cli.mk
+include tests/unit/profiler.mk
 include tests/live/local.mk
 include tests/fakecuda/fakecuda.mk
 include tests/live/gpu/gpu.mk

@@ -19,13 +19,14 @@ if sysconfig.get_config_var("Py_GIL_DISABLED"):
 
 
 class with_binary(build_py):
-    """The program goes into the package; the collector is inside of it."""
+    """The program, which has the collector inside of it, and the library for C go into the package."""
 
     def run(self):
         super().run()
-        folder = pathlib.Path(self.build_lib) / "inferscope" / "_bin"
-        folder.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(BUILD / "inferscope", folder / "inferscope")
+        for source, place in ((BUILD / "inferscope", "_bin"), (BUILD / "libinferscope-profiler.so", "_bin"), (TOP / "src/profiler/profiler.h", "include/inferscope")):
+            folder = pathlib.Path(self.build_lib) / "inferscope" / place
+            folder.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, folder / source.name)
 
 
 class stable(build_ext):
@@ -48,7 +49,7 @@ class one_for_all(bdist_wheel):
 
 setup(
     name="inferscope", version=VERSION, description="Says where a running Python process spends its time, and what to change", python_requires=">=3.8",
-    packages=find_packages("src"), package_dir={"": "src"}, package_data={"inferscope": ["py.typed", "*.pyi", "_bin/inferscope"]}, zip_safe=False,
+    packages=find_packages("src"), package_dir={"": "src"}, package_data={"inferscope": ["py.typed", "*.pyi", "_bin/*", "include/inferscope/*"]}, zip_safe=False,
     ext_modules=[Extension("inferscope._native", ["src/inferscope/_native.c"], define_macros=[("_GNU_SOURCE", None)], py_limited_api=True, extra_compile_args=["-std=gnu11", "-O2"], libraries=["dl"])],
     cmdclass={"build_py": with_binary, "build_ext": stable, "bdist_wheel": one_for_all},
     entry_points={"console_scripts": ["inferscope = inferscope._program:main"], "pytest11": ["inferscope = inferscope.pytest_plugin"]},

@@ -24,6 +24,13 @@ static int dry_run(struct measure *measure, const struct target *target)
 	return 0;
 }
 
+/* To whoever started us and waits for the measurement to begin. That it cannot be told is no reason to end. */
+static void ready_tell(int fd)
+{
+	if (fd > 0 && write(fd, "", 1) == 1)
+		close(fd);
+}
+
 /* Everything between a good target and the files. */
 static int measure_target(struct measure *measure, struct target *target, struct error *err)
 {
@@ -46,6 +53,7 @@ static int measure_target(struct measure *measure, struct target *target, struct
 		status_phase(measure->status, NULL);
 		return -1;
 	}
+	ready_tell((int)options_count(&measure->invocation->options, OPT_READY_FD));
 	result = measure_record(measure, session, stop, &not_clean, &left);
 	session_free(session);
 	if (result < 0) {

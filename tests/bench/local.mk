@@ -6,7 +6,7 @@ tests_bench_bench_sampling_SOURCES = tests/bench/bench_sampling.c
 tests_bench_bench_sampling_LDADD = libsession.a libinject.a libunwinding.a libtrace.a libbase.a $(ZSTD_LIBS) $(ZLIB_LIBS) $(NATIVE_LIBS) -lpthread -lm
 dist_noinst_SCRIPTS += tests/bench/chrome tests/bench/sampling.py
 
-EXTRA_DIST += tests/bench/overhead tests/bench/worker.py tests/bench/holds tests/bench/gaps.c
+EXTRA_DIST += tests/bench/overhead tests/bench/scopes tests/bench/worker.py tests/bench/holds tests/bench/gaps.c
 
 # By hand, on a quiet machine: about 40 s per Python and kind of work. BENCH_ARGS: see tests/bench/overhead --help.
 bench: all

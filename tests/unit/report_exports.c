@@ -151,7 +151,7 @@ Test(exports, times_are_exact_to_the_ns)
 
 Test(exports, say_when_they_need_the_trace)
 {
-	static const char *const needy[] = { "perfetto", "chrome" }, *const modest[] = { "speedscope", "collapsed", "pprof", "csv" };
+	static const char *const needy[] = { "perfetto", "chrome" }, *const modest[] = { "speedscope", "collapsed", "pprof", "profile", "csv" };
 
 	for (size_t i = 0; i < 2; i++) {
 		struct error err = { 0 };
@@ -161,7 +161,7 @@ Test(exports, say_when_they_need_the_trace)
 		cr_assert(strstr(err.text, "needs the trace"), "%s", err.text);
 		text_done(&out);
 	}
-	for (size_t i = 0; i < 4; i++) {
+	for (size_t i = 0; i < sizeof modest / sizeof *modest; i++) {
 		struct error err = { 0 };
 		struct text out;
 
@@ -186,7 +186,7 @@ Test(exports, of_nothing_are_valid)
 
 Test(exports, begin_with_a_mark_of_ours)
 {
-	static const char *const names[] = { "perfetto", "chrome", "speedscope", "collapsed", "pprof", "csv" };
+	static const char *const names[] = { "perfetto", "chrome", "speedscope", "collapsed", "pprof", "profile", "csv" };
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		char path[] = "/tmp/inferscope-export-XXXXXX";
@@ -206,8 +206,27 @@ Test(exports, begin_with_a_mark_of_ours)
 	}
 }
 
+/* Two threads with one stack, sampled twice and once; another stack, once. */
+Test(exports, a_profile_has_each_stack_once_innermost_frame_first)
+{
+	static const char *const expected = "{\"schema\":\"inferscope.profile/1\",\"elapsed_ns\":1000,\"samples\":4,\"stacks_count\":2,\n";
+	static const char *const first = "\n{\"frames\":[{\"symbol\":\"work\",\"file\":\"/srv/app.py\",\"line\":10},{\"symbol\":\"main\",\"file\":\"/srv/app.py\",\"line\":1}],"
+	                                 "\"count\":3,\"instructions\":null,\"memory_delta\":null,\"threads\":{\"7\":2,\"8\":1}},\n{\"frames\":[{\"symbol\":\"main\"";
+	struct error err = { 0 };
+	struct text out;
+
+	cr_assert_eq(written(META NAMES "0 stack ref=1 parent=0 frame=1 kind=0\n0 stack ref=2 parent=1 frame=2 kind=0\n" ON(0) OFF(1000) SESSION
+	                     "10 sample ref=2 tid=7 state=1 weight_ns=10\n20 sample ref=2 tid=7 state=1 weight_ns=10\n30 sample ref=2 tid=8 state=1 weight_ns=10\n40 sample ref=1 tid=7 state=1 weight_ns=10\n",
+	                     "profile", true, &out, &err), 0, "%s", err.text);
+	cr_assert(strncmp(out.data, expected, strlen(expected)) == 0, "%s", out.data);
+	cr_assert(strstr(out.data, first), "%s", out.data);
+	cr_assert(strstr(out.data, "\"threads\":{\"7\":1}}\n]}\n"), "%s", out.data);
+	text_done(&out);
+}
+
 Test(exports, are_found_by_name_and_extension)
 {
+	cr_assert_str_eq(report_format_of_path("b.profile.json")->name, "profile");
 	cr_assert_str_eq(report_format_of_path("a/b.pftrace")->name, "perfetto");
 	cr_assert_str_eq(report_format_of_path("b.chrome.json")->name, "chrome");
 	cr_assert_str_eq(report_format_of_path("b.speedscope.json")->name, "speedscope");

@@ -195,7 +195,7 @@ class Inside(unittest.TestCase):
 
     def test_sampling(self):
         profiler = CPUProfiler()
-        self.assertTrue(profiler.start())
+        self.assertTrue(profiler.start(), profiler.error)
         self.assertFalse(profiler.start())
         burn(0.5)
         self.assertTrue(profiler.stop())
@@ -209,6 +209,39 @@ class Inside(unittest.TestCase):
         ProfileReport(profiler.data).print_instruction_stats()
         with self.assertRaises(ValueError):
             CPUProfiler(interval_ms=0.5)
+        with self.assertRaises(InferScopeError):
+            CPUProfiler(lib_path="/nonexistent.so")
+
+    def test_sampling_refused(self):
+        """The program goes on, and is told why it was not profiled."""
+        out = run_python("""
+            import inferscope, warnings
+            warnings.simplefilter("ignore")
+            profiler = inferscope.CPUProfiler()
+            print(profiler.start(), profiler.stop(), "not found" in profiler.error)
+            @inferscope.profile_function()
+            def work(): return 5
+            print(work())
+            """, INFERSCOPE_PROGRAM="/nonexistent")
+        self.assertEqual(out.split(), ["False", "False", "True", "5"])
+
+    def test_sampling_again_and_in_children(self):
+        profiler = CPUProfiler(threads="own")
+        for _ in range(2):
+            self.assertTrue(profiler.start())
+            burn(0.3)
+            if not hasattr(os, "fork"):
+                continue
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of fork beside threads
+                child = os.fork()
+            if child == 0:  # it is not profiled, and ends nothing of ours
+                os._exit(0 if CPUProfiler()._library.profiler_stop() == -1 else 1)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            self.assertTrue(profiler.stop())
+            own = str(threading.get_native_id())
+            self.assertTrue(all(list(stack["threads"]) == [own] for stack in profiler.data["stacks"]))
+            self.assertGreater(profiler.data["samples"], 10)
 
     def test_decorator_and_context(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -347,6 +380,47 @@ class Pieces(unittest.TestCase):
             self.assertEqual(failed, 0, module.__name__)
             tried += count
         self.assertGreater(tried, 6)
+
+    def test_interface(self):
+        """What was promised by name, example for example."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # no GPU here
+            failed, count = doctest.testfile("interface.txt", encoding="utf-8")
+        self.assertEqual(failed, 0)
+        self.assertGreater(count, 90)
+
+    def test_refused_by_name(self):
+        out = run_python("""
+            import sys
+            sys.abiflags = "t"
+            try:
+                import inferscope
+            except ImportError as error:
+                print(error)
+            """)
+        self.assertIn("free-threaded", out)
+
+    def test_sub_interpreters_are_refused(self):
+        interpreters = next((name for name in ("_interpreters", "_xxsubinterpreters") if __import__("importlib").util.find_spec(name)), None)
+        if not interpreters:
+            self.skipTest("no module of this Python's makes sub-interpreters")
+        out = run_python("""
+            import inferscope, os, %s as interpreters
+            code = "try:\\n import inferscope\\nexcept ImportError as error:\\n print(error, flush=True)\\nelse:\\n print('imported', flush=True)"
+            for config in ("isolated", "legacy"):
+                try:
+                    other = interpreters.create(config)
+                except (TypeError, ValueError):
+                    other = interpreters.create(isolated=config == "isolated")
+                try:
+                    interpreters.run_string(other, code)
+                except TypeError:
+                    interpreters.exec(other, code)
+            with inferscope.scope("still works"):
+                pass
+            """ % interpreters)
+        self.assertEqual(out.count("nterpreter"), 2, out)
+        self.assertNotIn("imported", out)
 
     def test_names(self):
         for module, names in (("api", "scope mark_event"), ("profiler", "Profiler CPUProfiler"), ("collectors.cpu", "CpuCollector"), ("collectors.gpu", "GpuCollector"), ("timeline", "TimelineMerger"),

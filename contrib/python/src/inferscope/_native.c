@@ -290,10 +290,38 @@ static PyObject *attached(PyObject *module, PyObject *none)
 	return PyBool_FromLong(table.enter != NULL);
 }
 
+/* Not all of the names are in the stable ABI, nor in 3.8. */
+static bool in_main_interpreter(void)
+{
+	void *current = dlsym(RTLD_DEFAULT, "PyInterpreterState_Get"), *number = dlsym(RTLD_DEFAULT, "PyInterpreterState_GetID");
+	void *(*get)(void);
+	int64_t (*id)(void *);
+
+	if (!current)
+		current = dlsym(RTLD_DEFAULT, "_PyInterpreterState_Get");
+	if (!current || !number)
+		return true;
+	memcpy(&get, &current, sizeof get);
+	memcpy(&id, &number, sizeof id);
+	return id(get()) == 0;
+}
+
+/* One interpreter's objects must not be used in another one, and helpers and the ring of open scopes are the process's. From 3.12 on those with a GIL of
+ * their own do not get as far as here. */
 static PyObject *set_helpers(PyObject *module, PyObject *args)
 {
-	if (!PyArg_ParseTuple(args, "OO:set_helpers", &decorate, &encode))
+	PyObject *first, *second;
+
+	if (!PyArg_ParseTuple(args, "OO:set_helpers", &first, &second))
 		return NULL;
+	if (!in_main_interpreter()) {
+		PyErr_SetString(PyExc_ImportError, "inferscope: sub-interpreters are not supported: import it in the main interpreter");
+		return NULL;
+	}
+	Py_XDECREF(decorate);
+	Py_XDECREF(encode);
+	decorate = first;
+	encode = second;
 	Py_INCREF(decorate);
 	Py_INCREF(encode);
 	Py_INCREF(Py_None);

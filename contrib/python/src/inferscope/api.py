@@ -4,6 +4,9 @@ import html
 import inspect
 import json
 import os
+import pty
+import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -115,27 +118,79 @@ def analyze(trace, **options):
     return Report(json.loads(call("analyze", trace, "-f", "json", "-o", "-", *option_words(options))), trace=os.fspath(trace))
 
 
+def _shown(line):
+    sys.stderr.write("\r%-79s" % line)
+    sys.stderr.flush()
+
+
+def _teller(progress):
+    """Who is told of progress: a function of a line, or None."""
+    if callable(progress):
+        return progress
+    if progress is None:
+        progress = sys.stderr.isatty() or "ipykernel" in sys.modules
+    return _shown if progress else None
+
+
+def _follow(terminal, tell):
+    """What the program writes to its terminal until it ends: lines about progress to TELL, the rest is returned."""
+    text, rest = "", []
+    while True:
+        try:
+            got = os.read(terminal, 65536)
+        except OSError:  # EIO: nobody writes any more
+            got = b""
+        text += got.decode("utf-8", "replace")
+        *lines, text = re.split(r"[\r\n]+", text)
+        for line in map(str.strip, lines if got else lines + [text]):
+            if line.startswith("{"):
+                rest.append(line)
+            elif line and tell:
+                tell(line)
+        if not got:
+            return "\n".join(rest)
+
+
+def _watched(words, tell):
+    """Runs the program on a terminal of its own, so that it tells of progress as it does to people. Returns its status and the failure that it told."""
+    try:
+        ours, its = pty.openpty()
+    except OSError:  # no terminals here: a line every ten seconds will do
+        ours, its = os.pipe()
+    try:
+        child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=its, env=dict(environment(), TERM="xterm"))
+        os.close(its)
+        its = None
+        try:
+            text = _follow(ours, tell)
+            return child.wait(), text
+        except BaseException:
+            child.send_signal(signal.SIGINT)  # it leaves the process as it was
+            _follow(ours, None)
+            child.wait()
+            raise
+    finally:
+        os.close(ours)
+        if its is not None:
+            os.close(its)
+        if tell is _shown:
+            sys.stderr.write("\r%-79s\r" % "")
+
+
 def attach(pid, duration=30, trace=None, progress=None, **options):
     """
     Measures the running process PID for so many seconds (or "500ms", "2m") and returns its report. trace: where to keep the trace; progress: True shows a line on
-    stderr that is written over, False nothing, None: only where stderr is a terminal. Other options as of `inferscope attach`: rate=1000, native=True, hook="none".
+    stderr that is written over, False nothing, None: only on a terminal and in a notebook; or a function that is called with each line. Other options as of
+    `inferscope attach`: rate=1000, native="hold", hook="none", max_overhead="2%".
     """
-    show = sys.stderr.isatty() if progress is None else progress
     with tempfile.TemporaryDirectory(prefix="inferscope-") as folder:
         kept = os.fspath(trace) if trace else os.path.join(folder, "trace.iscope")
         report = os.path.join(folder, "report")
-        formats = "json" if trace else "json,html"
-        words = [program(), "attach", str(pid), "-d", str(duration), "-f", formats, "-o", report + (".json" if trace else ""), "--trace", kept, "--error-format", "json"]
-        words += ["--log-level", "info" if show else "warn"] + option_words(options)
-        child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=None if show else subprocess.PIPE, env=environment())
-        try:
-            _, err = child.communicate()
-        except BaseException:
-            child.send_signal(2)  # it leaves the process as it was
-            child.communicate()
-            raise
-        if child.returncode:
-            raise error_of((err or b"").decode("utf-8", "replace"), child.returncode)
+        words = [program(), "attach", str(pid), "-d", str(duration), "-f", "json" if trace else "json,html", "-o", report + (".json" if trace else ""), "--trace", kept,
+                 "--error-format", "json"] + option_words(options)
+        status, text = _watched(words, _teller(progress))
+        if status:
+            raise error_of(text, status)
         with open(report + ".json", encoding="utf-8") as file:
             document = json.load(file)
         page = None
@@ -183,6 +238,12 @@ class TraceReader:
         return pandas.DataFrame(list(self))
 
     def to_arrow(self):
-        """All events as a pyarrow Table (pyarrow must be installed)."""
+        """All events as a pyarrow Table (pyarrow must be installed); metadata is JSON text, as each event's has a form of its own."""
         import pyarrow
-        return pyarrow.Table.from_pylist(list(self))
+        columns = {}
+        for row, event in enumerate(self):
+            for key, value in event.items():
+                columns.setdefault(key, [None] * row).append(json.dumps(value) if key == "metadata" and value is not None else value)
+            for values in columns.values():
+                values.extend([None] * (row + 1 - len(values)))
+        return pyarrow.table(columns)

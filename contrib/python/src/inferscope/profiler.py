@@ -4,14 +4,17 @@ import functools
 import json
 import os
 import tempfile
-import time
+import threading
+import warnings
 
+from . import _library
 from ._engine import Engine
+from ._program import call
 from .collectors.cpu import CpuCollector
+from .reporter import ReportGenerator
 from .timeline import TimelineMerger
 
 INTERVAL_MS = 1.0
-FRAMES = 128
 
 
 class Profiler:
@@ -30,6 +33,7 @@ class Profiler:
     def stop(self):
         """Ends it; the report is in `report` then."""
         self.cpu.stop()
+        self._engine = self.cpu._engine
         self.report = self._engine.result
 
     def get_unified_timeline(self):
@@ -42,13 +46,22 @@ class Profiler:
         stats["duration_ns"] = (self.report or {}).get("capture", {}).get("duration_ns", 0)
         return stats
 
-    def save(self, path, format=None):
-        """Writes a report of what was recorded; formats as of `inferscope analyze`."""
-        from .reporter import ReportGenerator
+    @contextlib.contextmanager
+    def _kept(self):
         with tempfile.NamedTemporaryFile(suffix=".iscope") as trace:
             trace.write(self._engine.trace)
             trace.flush()
-            ReportGenerator(trace.name).save(path, format)
+            yield trace.name
+
+    def save(self, path, format=None):
+        """Writes a report of what was recorded; formats as of `inferscope analyze`."""
+        with self._kept() as trace:
+            ReportGenerator(trace).save(path, format)
+
+    def judge(self, fail_on):
+        """InferScopeError (code E_GATE) when the recording is what FAIL_ON names: a class, a severity or a rule, as of `inferscope analyze --fail-on`."""
+        with self._kept() as trace:
+            call("analyze", trace, "-f", "json", "-o", "-", "--fail-on", fail_on)
 
     def __enter__(self):
         self.start()
@@ -61,51 +74,53 @@ class Profiler:
 class CPUProfiler:
     """
     Samples the stacks of this process's threads, every INTERVAL_MS milliseconds (1 unless given, and at least: a shorter one costs more than it tells, and is
-    refused). threads: "all" or "own" (the thread that called start()). `data` is what it came to after stop(): stacks with frames innermost first, at most 128,
-    each with how often it was seen; instructions and memory_delta are None, as samples from outside do not count them. May be started again.
+    refused). threads: "all" or "own" (the thread that called start()). lib_path: a libinferscope-profiler.so other than the packaged one. `data` is what it came to
+    after stop(): stacks with frames innermost first, at most 128, each with how often it was seen; instructions and memory_delta are None where they were not
+    counted, instructions_why and memory_why say why. May be started again. A process is profiled once at a time.
     """
 
-    def __init__(self, lib_path=None, interval_ms=INTERVAL_MS, threads="all", native=False):
+    def __init__(self, lib_path=None, interval_ms=INTERVAL_MS, threads="all"):
         if interval_ms < INTERVAL_MS:
             raise ValueError("interval_ms=%g: shorter than 1 ms costs more than it tells" % interval_ms)
         if threads not in ("all", "own"):
             raise ValueError("threads is \"all\" or \"own\"")
         self.interval_ms, self.threads = interval_ms, threads
-        self._engine = Engine(hook="none", rate=max(1, round(1000 / interval_ms)), native=native)
-        self._begun = self._thread = None
-        self.data = None
+        self._library = _library.load(lib_path)
+        self._thread, self._running = None, False
+        self.data = self.error = None
 
     def start(self):
-        """False: it runs already."""
-        import threading
-        if self._engine.running:
+        """False: it runs already, or this process cannot be profiled; `error` (and a warning) says why then, and the program goes on without."""
+        if self._running:
             return False
-        self._engine.start()
-        self._begun, self._thread = time.monotonic(), threading.get_native_id()
+        if self._library.profiler_set_interval_us(round(self.interval_ms * 1000)) or self._library.profiler_start():
+            return self._failed()
+        self._running, self._thread = True, threading.get_native_id()
         return True
 
     def stop(self):
-        """False: it does not run."""
-        if not self._engine.running:
+        """False: it does not run, or there is no result; `error` says why then."""
+        if not self._running:
             return False
-        elapsed = time.monotonic() - self._begun
-        self._engine.stop()
-        self.data = self._collect(elapsed)
+        self._running = False
+        if self._library.profiler_stop():
+            return self._failed()
+        self.data = self._collect(_library.document(self._library))
         return True
 
-    def _collect(self, elapsed):
-        report, stacks = self._engine.result, {}
-        names = [function["name"] for function in report["functions"]]
-        for stack in report["stacks"]:
-            if self.threads == "own" and stack["tid"] != self._thread:
-                continue
-            frames = tuple(names[index] if index is not None and index < len(names) else "(left out)" for index in reversed(stack["frames"]))[:FRAMES]
-            if stack["samples_count"]:
-                stacks[frames] = stacks.get(frames, 0) + stack["samples_count"]
-        return {"elapsed_s": elapsed, "interval_ms": self.interval_ms, "samples": sum(stacks.values()),
-                "stacks": [{"frames": [{"symbol": name} for name in frames], "count": count, "instructions": None, "memory_delta": None}
-                           for frames, count in sorted(stacks.items(), key=lambda item: (-item[1], item[0]))],
-                "instructions_why": "samples are taken from outside, without hardware counters", "memory_why": "allocations are not sampled here"}
+    def _failed(self):
+        self.error = self._library.profiler_error().decode("utf-8", "replace")
+        warnings.warn("not profiled: %s" % self.error, RuntimeWarning, stacklevel=3)
+        return False
+
+    def _collect(self, document):
+        stacks = document["stacks"]
+        if self.threads == "own":
+            own = str(self._thread)
+            stacks = [dict(stack, count=stack["threads"][own], threads={own: stack["threads"][own]}) for stack in stacks if own in stack["threads"]]
+            stacks.sort(key=lambda stack: -stack["count"])
+        document.update(elapsed_s=document.pop("elapsed_ns") / 1e9, interval_ms=self.interval_ms, stacks=stacks, stacks_count=len(stacks), samples=sum(stack["count"] for stack in stacks))
+        return document
 
     def write_json(self, path):
         with open(path, "w", encoding="utf-8") as file:
@@ -193,7 +208,7 @@ def profile_function(output_dir="./results"):
 
 @contextlib.contextmanager
 def profiler_context(**options):
-    """`with profiler_context() as profiler:`; profiler.data holds the stacks afterwards."""
+    """`with profiler_context() as profiler:`; profiler.data holds the stacks afterwards (None: profiler.error says why there are none)."""
     profiler = CPUProfiler(**options)
     profiler.start()
     try:

@@ -1,34 +1,103 @@
-"""pytest --inferscope: each test is a scope of its name, so that a measurement of the run tells them apart; --inferscope-report PATH measures the run itself."""
+"""
+pytest --inferscope: the run is measured, each test is a scope of its name, and the summary says where the slowest ones spent their time.
+--inferscope-report PATH writes the report (.md, .html, .json); --fail-on WHAT[,...] lets the run fail as `inferscope analyze --fail-on` does.
+"""
+import collections
+
 import pytest
 
+from ._program import InferScopeError
 from .api import scope
+
+SHOWN = 10
+KEY = "_inferscope"
 
 
 def pytest_addoption(parser):
     group = parser.getgroup("inferscope")
-    group.addoption("--inferscope", action="store_true", help="each test is a scope of InferScope's")
-    group.addoption("--inferscope-report", metavar="PATH", help="measure the whole run and write the report there (.md, .html, .json)")
+    group.addoption("--inferscope", action="store_true", help="measure the run, each test a scope, and say where the slowest ones spent their time")
+    group.addoption("--inferscope-report", metavar="PATH", help="the same, and write the report there (.md, .html, .json)")
+    group.addoption("--fail-on", dest="inferscope_fail_on", metavar="WHAT", help="the same, and fail when InferScope's verdict is this class, or a finding has this severity or is of this rule "
+                    "(cpu_bound, high, gil.contention; several with commas)")
 
 
 def pytest_configure(config):
-    path = config.getoption("--inferscope-report")
-    if path:
-        from .profiler import Profiler
-        config._inferscope = profiler = Profiler()
+    if not (config.getoption("--inferscope") or config.getoption("--inferscope-report") or config.getoption("inferscope_fail_on")):
+        return
+    from .profiler import Profiler
+    profiler = Profiler()
+    try:
         profiler.start()
-
-
-def pytest_unconfigure(config):
-    profiler = getattr(config, "_inferscope", None)
-    if profiler:
-        profiler.stop()
-        profiler.save(config.getoption("--inferscope-report"))
+    except InferScopeError as error:
+        raise pytest.UsageError("inferscope: %s" % error)
+    setattr(config, KEY, profiler)
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item):
-    if not item.config.getoption("--inferscope") and not item.config.getoption("--inferscope-report"):
+    if not hasattr(item.config, KEY):
         yield
         return
     with scope(item.nodeid):
         yield
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session, exitstatus):
+    profiler = getattr(session.config, KEY, None)
+    if not profiler:
+        return
+    profiler.gate = None
+    profiler.stop()
+    path, gates = session.config.getoption("--inferscope-report"), session.config.getoption("inferscope_fail_on")
+    if path:
+        profiler.save(path)
+    if gates:
+        try:
+            profiler.judge(gates)
+        except InferScopeError as error:
+            profiler.gate = str(error)
+            if not exitstatus:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED if error.code == "E_GATE" else pytest.ExitCode.USAGE_ERROR
+
+
+def own_times(events, begin_us, end_us, thread):
+    """Self time in us by function, of the calls of THREAD that lie within: events come by start, a caller before what it calls."""
+    own, stack = collections.Counter(), []
+    for event in events:
+        if event["event_type"] != "cpu_call" or event["thread_id"] != thread or event["start_us"] < begin_us or event["end_us"] > end_us:
+            continue
+        took = event["end_us"] - event["start_us"]
+        while stack and stack[-1][1] < event["end_us"]:
+            stack.pop()
+        if stack:
+            own[stack[-1][0]] -= took
+        own[event["name"]] += took
+        stack.append((event["name"], event["end_us"]))
+    return own
+
+
+def tests_of(events):
+    """(name, begin, end, thread) of each test, the longest first."""
+    open_at, tests = {}, []
+    for event in events:
+        if event["event_type"] == "scope_enter":
+            open_at[event["name"], event["thread_id"]] = event["start_us"]
+        elif event["event_type"] == "scope_exit" and (event["name"], event["thread_id"]) in open_at:
+            tests.append((event["name"], open_at.pop((event["name"], event["thread_id"])), event["start_us"], event["thread_id"]))
+    return sorted((test for test in tests if "::" in test[0]), key=lambda test: test[1] - test[2])
+
+
+def pytest_terminal_summary(terminalreporter, exitstatus, config):
+    profiler = getattr(config, KEY, None)
+    if not profiler or not profiler.report:
+        return
+    write = terminalreporter.write_line
+    terminalreporter.section("inferscope")
+    write(profiler.report["verdict"]["sentence"])
+    events = profiler.get_unified_timeline()
+    for name, begin, end, thread in tests_of(events)[:SHOWN]:
+        top = own_times(events, begin, end, thread).most_common(2)
+        write("%9.1f ms  %s  %s" % ((end - begin) / 1000, name, ", ".join("%s %.1f ms" % (function, took / 1000) for function, took in top if took > 0)))
+    if profiler.gate:
+        write("inferscope: " + profiler.gate)

@@ -1,37 +1,27 @@
 """What the GPUs did for this process, as the collector's CUPTI part saw it."""
 import warnings
 
-from .._engine import Engine
-from ..buffer import TraceBuffer
+from .base import Collector
 
-GPU_EVENTS = frozenset(("gpu_kernel", "h2d_copy", "d2h_copy", "d2d_copy", "gpu_memset", "gpu_sync", "gpu_api"))
+COPIES = ("h2d_copy", "d2h_copy", "d2d_copy")
 
 
-class GpuCollector:
-    """As CpuCollector, of kernels and copies. Without CUDA it collects nothing, and warns: the analysis is of the CPU alone then."""
+class GpuCollector(Collector):
+    __doc__ = Collector.__doc__ + """
+    Without CUDA it collects nothing, and warns with the reason: the analysis is of the CPU alone then.
+    """
+
+    KINDS = frozenset(("gpu_kernel", "gpu_memset", "gpu_sync", "gpu_api") + COPIES)
 
     def __init__(self, trace_buffer=None, engine=None, **options):
-        self.trace_buffer = TraceBuffer() if trace_buffer is None else trace_buffer
-        self.state = "Uninitialized"
-        self._engine = engine or Engine(**options)
-        self._events, self._injected = [], []
-
-    def start(self):
-        if self.state == "Collecting":
-            return
-        self._engine.start()
-        self.state = "Collecting"
+        super().__init__(trace_buffer, engine, **options)
+        self._injected = []
 
     def stop(self):
-        if self.state != "Collecting":
-            return
-        self._engine.stop()
-        self.state = "Finalized"
-        self._events = [event for event in self._engine.events if event["event_type"] in GPU_EVENTS]
-        for event in self._events:
-            self.trace_buffer.enqueue(event)
-        if not self._events and not self._injected:
-            warnings.warn("no GPU activity was seen: %s" % (self._engine.result or {}).get("verdict", {}).get("gpu", "no reason given"), RuntimeWarning, stacklevel=2)
+        collecting = self.state == "Collecting"
+        super().stop()
+        if collecting and not self._events and not self._injected:
+            warnings.warn("no GPU activity was seen: %s" % (self._engine.result["verdict"].get("gpu") or "no reason given"), RuntimeWarning, stacklevel=2)
 
     def _inject_kernel_event(self, name, start_us, end_us, device_id=0, grid_dim=(1, 1, 1), block_dim=(1, 1, 1), event_type="gpu_kernel", bytes=None):
         """A kernel or copy that never ran, for tests of what comes after."""
@@ -44,7 +34,8 @@ class GpuCollector:
         self.trace_buffer.enqueue(event)
 
     def get_stats(self):
-        """Kernels and copies that were captured, and those injected."""
+        """captured (injected ones too) and dropped events, kernels, copies, injected, state."""
         events = self._events + self._injected
-        return {"captured": len(events), "kernels": sum(e["event_type"] == "gpu_kernel" for e in events), "copies": sum(e["event_type"] in ("h2d_copy", "d2h_copy", "d2d_copy") for e in events),
-                "injected": len(self._injected), "state": self.state}
+        stats = super().get_stats()
+        stats.update(captured=len(events), kernels=sum(e["event_type"] == "gpu_kernel" for e in events), copies=sum(e["event_type"] in COPIES for e in events), injected=len(self._injected))
+        return stats

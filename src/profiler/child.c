@@ -1,0 +1,332 @@
+/*
+ * posix_spawn, a pipe on which the program says that it has begun, two memory files for what it writes. In a process group of its own, so that a Ctrl-C
+ * in the terminal is this program's alone to handle.
+ */
+#include "profiler/child.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { BEGIN_MS = 30000, END_MS = 60000, PAUSE_MS = 2, PATH_BYTES = 4096, READY_FD = 3, FIRST_FD = 10 };
+
+extern char **environ;
+
+static const char own_address; /* any address of this library's */
+
+static int refuse(char *error, const char *what, int number)
+{
+	snprintf(error, PROFILER_ERROR_BYTES, "%s%s%s", what, number ? ": " : "", number ? strerror(number) : "");
+	return -1;
+}
+
+/* ---- where it is ---- */
+
+static bool is_program(const char *path)
+{
+	struct stat status;
+
+	return stat(path, &status) == 0 && S_ISREG(status.st_mode) && access(path, X_OK) == 0;
+}
+
+static bool beside(const char *folder, const char *name, char *path)
+{
+	return snprintf(path, PATH_BYTES, "%s%s", folder, name) < PATH_BYTES && is_program(path);
+}
+
+static bool in_path(char *path)
+{
+	const char *list = getenv("PATH");
+
+	for (; list && *list; list += strcspn(list, ":"), list += *list == ':')
+		if (*list == '/' && snprintf(path, PATH_BYTES, "%.*s/inferscope", (int)strcspn(list, ":"), list) < PATH_BYTES && is_program(path))
+			return true;
+	return false;
+}
+
+static bool program_find(char *path)
+{
+	const char *given = getenv("INFERSCOPE_PROGRAM");
+	char folder[PATH_BYTES];
+	Dl_info here;
+	char *slash;
+
+	if (given && *given)
+		return beside(given, "", path);
+	if (dladdr(&own_address, &here) && here.dli_fname && snprintf(folder, sizeof folder, "%s", here.dli_fname) < (int)sizeof folder && (slash = strrchr(folder, '/'))) {
+		*slash = '\0';
+		if (beside(folder, "/inferscope", path) || beside(folder, "/../bin/inferscope", path))
+			return true;
+	}
+	return in_path(path);
+}
+
+/* ---- starting it ---- */
+
+/* Measuring is not this process's to turn off for the program. */
+static char **environment(void)
+{
+	size_t count = 0, kept = 0;
+	char **copy;
+
+	while (environ && environ[count])
+		count++;
+	copy = calloc(count + 1, sizeof *copy);
+	for (size_t i = 0; copy && i < count; i++)
+		if (strncmp(environ[i], "INFERSCOPE_ENABLED=", 19) != 0)
+			copy[kept++] = environ[i];
+	return copy;
+}
+
+/* Descriptors that would go along: the program has no use for them, and a socket must close when we close it. One that is gone meanwhile is no failure. */
+static void close_others(posix_spawn_file_actions_t *actions)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	const struct dirent *entry;
+
+	while (folder && (entry = readdir(folder))) {
+		int fd = atoi(entry->d_name), flags = fd > READY_FD ? fcntl(fd, F_GETFD) : -1;
+
+		if (flags >= 0 && !(flags & FD_CLOEXEC))
+			posix_spawn_file_actions_addclose(actions, fd);
+	}
+	if (folder)
+		closedir(folder);
+}
+
+static int spawn(struct child *child, const char *path, char *const words[], int ready)
+{
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	char **variables = environment();
+	sigset_t signals;
+	int failed;
+
+	if (!variables)
+		return ENOMEM;
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+	posix_spawn_file_actions_adddup2(&actions, child->out, STDOUT_FILENO);
+	posix_spawn_file_actions_adddup2(&actions, child->err, STDERR_FILENO);
+	posix_spawn_file_actions_adddup2(&actions, ready, READY_FD);
+	close_others(&actions);
+	posix_spawnattr_init(&attributes);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	sigemptyset(&signals);
+	posix_spawnattr_setsigmask(&attributes, &signals);
+	sigfillset(&signals);
+	posix_spawnattr_setsigdefault(&attributes, &signals);
+	failed = posix_spawn(&child->pid, path, &actions, &attributes, words, variables);
+	posix_spawn_file_actions_destroy(&actions);
+	posix_spawnattr_destroy(&attributes);
+	free(variables);
+	return failed;
+}
+
+/* Out of the way of what the child's first descriptors become. */
+static int high(int fd)
+{
+	int moved = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FD) : -1;
+
+	if (fd >= 0)
+		close(fd);
+	return moved;
+}
+
+static int pipe_open(int ends[2])
+{
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -1;
+	ends[0] = high(ends[0]);
+	ends[1] = high(ends[1]);
+	return ends[0] < 0 || ends[1] < 0 ? -1 : 0;
+}
+
+static void close_all(const int *descriptors, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (descriptors[i] >= 0)
+			close(descriptors[i]);
+}
+
+/* ---- its end ---- */
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Its wait status; 0 where the host collects its children itself; -1: it did not end in time, and was ended. */
+static int end_wait(pid_t pid, int limit_ms)
+{
+	uint64_t until_ms = now_ms() + (uint64_t)limit_ms;
+	int status = 0;
+
+	while (waitpid(pid, &status, WNOHANG) == 0) {
+		if (now_ms() > until_ms) {
+			kill(pid, SIGKILL);
+			while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+				;
+			return -1;
+		}
+		nanosleep(&(struct timespec){ 0, PAUSE_MS * 1000000 }, NULL);
+	}
+	return status;
+}
+
+static char *text_of(int fd)
+{
+	off_t size = lseek(fd, 0, SEEK_END), at = 0;
+	char *text = size < 0 ? NULL : malloc((size_t)size + 1);
+	ssize_t got;
+
+	while (text && at < size && (got = pread(fd, text + at, (size_t)(size - at), at)) > 0)
+		at += got;
+	if (text)
+		text[at] = '\0';
+	return text;
+}
+
+static void release(struct child *child)
+{
+	prctl(PR_SET_PTRACER, 0, 0, 0, 0);
+	child_forget(child);
+}
+
+static void lines_cut(char *text, int lines)
+{
+	char *end = text;
+
+	while (*end && (*end != '\n' || --lines > 0))
+		end++;
+	while (end > text && end[-1] == '\n')
+		end--;
+	*end = '\0';
+}
+
+/* What the program said, without its name: why, and on the second line what to do. */
+static int failure_tell(const struct child *child, char *error)
+{
+	char *text = text_of(child->err);
+	const char *said = text ? text : "";
+
+	if (strncmp(said, "inferscope: ", 12) == 0)
+		said += 12;
+	snprintf(error, PROFILER_ERROR_BYTES, "%s", *said ? said : "the program ended without a word");
+	lines_cut(error, 2);
+	free(text);
+	return -1;
+}
+
+static int begin_wait(const struct child *child, int ready, char *error)
+{
+	struct pollfd wanted = { .fd = ready, .events = POLLIN };
+	uint64_t until_ms = now_ms() + BEGIN_MS;
+	char byte;
+
+	for (;;) {
+		uint64_t now = now_ms();
+		int count = poll(&wanted, 1, now < until_ms ? (int)(until_ms - now) : 0);
+
+		if (count < 0 && errno == EINTR)
+			continue;
+		if (count > 0 && read(ready, &byte, 1) == 1)
+			return 0;
+		end_wait(child->pid, count > 0 ? END_MS : 0);
+		return count > 0 ? failure_tell(child, error) : refuse(error, "measuring did not begin within 30 s", 0);
+	}
+}
+
+/* ---- for the state ---- */
+
+int child_start(struct child *child, unsigned rate_hz, char *error)
+{
+	char path[PATH_BYTES], pid[16], rate[16];
+	int ready[2] = { -1, -1 }, failed, result = -1;
+	char *const words[] = { path, "attach", pid, "-d", "0", "--hook", "none", "--rate", rate, "-f", "profile", "-o", "-", "--trace", "none", "--log-level", "error",
+	                        "--error-format", "text", "--ready-fd", "3", NULL };
+
+	if (!program_find(path))
+		return refuse(error, "the program inferscope is not found: install it, or name it in INFERSCOPE_PROGRAM", 0);
+	snprintf(pid, sizeof pid, "%d", (int)getpid());
+	snprintf(rate, sizeof rate, "%u", rate_hz);
+	*child = (struct child){ -1, high(memfd_create("inferscope-profile", MFD_CLOEXEC)), high(memfd_create("inferscope-summary", MFD_CLOEXEC)) };
+	if (child->out < 0 || child->err < 0 || pipe_open(ready) < 0) {
+		refuse(error, "profiling needs descriptors and memory", errno);
+		goto out;
+	}
+	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); /* until its pid is known */
+	failed = spawn(child, path, words, ready[1]);
+	if (failed) {
+		refuse(error, path, failed);
+		goto out;
+	}
+	prctl(PR_SET_PTRACER, child->pid, 0, 0, 0);
+	close(ready[1]);
+	ready[1] = -1;
+	result = begin_wait(child, ready[0], error);
+out:
+	close_all(ready, 2);
+	if (result < 0)
+		release(child);
+	return result;
+}
+
+int child_stop(struct child *child, char **out, char **err, char *error)
+{
+	int status, result = -1;
+	char *written, *said;
+
+	kill(child->pid, SIGINT);
+	status = end_wait(child->pid, END_MS);
+	if (status == -1) {
+		refuse(error, "the program did not end in time", 0);
+	} else if (!WIFEXITED(status) || WEXITSTATUS(status) > 1) { /* 1: a gate of the user's settings, no failure */
+		failure_tell(child, error);
+	} else {
+		written = text_of(child->out);
+		said = text_of(child->err);
+		if (written && said) {
+			*out = written;
+			*err = said;
+			result = 0;
+		} else {
+			free(written);
+			free(said);
+			refuse(error, "out of memory", 0);
+		}
+	}
+	release(child);
+	return result;
+}
+
+void child_abandon(struct child *child)
+{
+	kill(child->pid, SIGKILL);
+	end_wait(child->pid, END_MS);
+	release(child);
+}
+
+void child_forget(struct child *child)
+{
+	close_all((const int[]){ child->out, child->err }, 2);
+	*child = (struct child){ -1, -1, -1 };
+}

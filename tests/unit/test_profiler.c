@@ -1,0 +1,190 @@
+/* Profiling from within, with a stand-in for the program: states, what is refused and why, what the child gets, what stays behind. */
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "profiler/profiler.h"
+
+#define BEGIN "printf x >&3; exec 3>&-\n"
+#define PROFILE "{\"schema\":\"inferscope.profile/1\",\"elapsed_ns\":5000,\"samples\":7,\"stacks_count\":2,\n\"stacks\":[]}\n"
+#define END "trap 'cat \"${0%/*}/profile\"; echo the summary >&2; exit 0' INT\nwhile :; do sleep 0.02; done\n"
+
+static char folder[64];
+
+/* The stand-in is this shell script. */
+static void program(const char *script)
+{
+	char path[128];
+	FILE *file;
+
+	snprintf(path, sizeof path, "%s/profile", folder);
+	file = fopen(path, "w");
+	cr_assert(file);
+	fputs(PROFILE, file);
+	fclose(file);
+	snprintf(path, sizeof path, "%s/program", folder);
+	file = fopen(path, "w");
+	cr_assert(file);
+	fprintf(file, "#!/bin/sh\n%s", script);
+	fclose(file);
+	cr_assert_eq(chmod(path, 0700), 0);
+	setenv("INFERSCOPE_PROGRAM", path, 1);
+}
+
+static const char *contents(const char *name)
+{
+	static char text[4096];
+	char path[128];
+	FILE *file;
+	size_t length;
+
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	file = fopen(path, "r");
+	if (!file)
+		return NULL;
+	length = fread(text, 1, sizeof text - 1, file);
+	text[length] = '\0';
+	fclose(file);
+	return text;
+}
+
+static int descriptors(void)
+{
+	DIR *list = opendir("/proc/self/fd");
+	int count = 0;
+
+	while (readdir(list))
+		count++;
+	closedir(list);
+	return count;
+}
+
+static void begin(void)
+{
+	snprintf(folder, sizeof folder, "/tmp/inferscope-profiler-XXXXXX");
+	cr_assert(mkdtemp(folder));
+}
+
+static void end(void)
+{
+	char command[128];
+
+	snprintf(command, sizeof command, "rm -rf '%s'", folder);
+	cr_assert_eq(system(command), 0);
+}
+
+TestSuite(profiler, .init = begin, .fini = end, .timeout = 60);
+
+Test(profiler, measures_twice_and_tells_its_state)
+{
+	struct profiler_state state;
+	char path[128];
+	int before;
+
+	program(BEGIN END);
+	snprintf(path, sizeof path, "%s/out", folder);
+	before = descriptors();
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(profiler_start(), 0, "%s", profiler_error());
+		cr_assert_eq(profiler_get_state(&state), 0);
+		cr_assert(state.running && state.interval_us == 1000 && state.samples == 0);
+		cr_assert_eq(profiler_start(), -1);
+		cr_assert(strstr(profiler_error(), "already"), "%s", profiler_error());
+		cr_assert_eq(profiler_write_json(path), -1);
+		cr_assert(strstr(profiler_error(), "still being profiled"), "%s", profiler_error());
+		cr_assert_eq(profiler_stop(), 0, "%s", profiler_error());
+		cr_assert_eq(profiler_get_state(&state), 0);
+		cr_assert(!state.running && state.elapsed_ns == 5000 && state.samples == 7 && state.stacks == 2);
+	}
+	cr_assert_eq(descriptors(), before);
+	cr_assert_eq(profiler_write_json(path), 0, "%s", profiler_error());
+	cr_assert_str_eq(contents("out"), PROFILE);
+	cr_assert_eq(profiler_write_summary(path), 0);
+	cr_assert_str_eq(contents("out"), "the summary\n");
+	cr_assert_eq(profiler_write_json("/nonexistent/x"), -1);
+	cr_assert(strstr(profiler_error(), "No such file"), "%s", profiler_error());
+}
+
+Test(profiler, refuses_what_has_no_sense)
+{
+	cr_assert_eq(profiler_set_interval_us(999), -1);
+	cr_assert(strstr(profiler_error(), "1000"));
+	cr_assert_eq(profiler_stop(), -1);
+	cr_assert_eq(profiler_write_json("/dev/null"), -1);
+	cr_assert(strstr(profiler_error(), "nothing has been measured"), "%s", profiler_error());
+	cr_assert_eq(profiler_get_state(NULL), -1);
+	setenv("INFERSCOPE_PROGRAM", "/nonexistent", 1);
+	cr_assert_eq(profiler_start(), -1);
+	cr_assert(strstr(profiler_error(), "not found"), "%s", profiler_error());
+}
+
+Test(profiler, says_why_the_program_could_not)
+{
+	int before = descriptors();
+
+	program("echo 'inferscope: process 7 is no Python' >&2; echo '  start it first' >&2; echo more >&2; exit 5\n");
+	cr_assert_eq(profiler_start(), -1);
+	cr_assert_str_eq(profiler_error(), "process 7 is no Python\n  start it first");
+	program("exit 3\n");
+	cr_assert_eq(profiler_start(), -1);
+	cr_assert(strstr(profiler_error(), "without a word"), "%s", profiler_error());
+	program(BEGIN "trap 'echo inferscope: no space >&2; exit 8' INT\nwhile :; do sleep 0.02; done\n");
+	cr_assert_eq(profiler_start(), 0, "%s", profiler_error());
+	cr_assert_eq(profiler_stop(), -1);
+	cr_assert_str_eq(profiler_error(), "no space");
+	program(BEGIN "trap 'echo nothing; exit 0' INT\nwhile :; do sleep 0.02; done\n");
+	cr_assert_eq(profiler_start(), 0, "%s", profiler_error());
+	cr_assert_eq(profiler_stop(), -1);
+	cr_assert(strstr(profiler_error(), "another version"), "%s", profiler_error());
+	cr_assert_eq(descriptors(), before);
+}
+
+Test(profiler, gives_the_child_the_rate_and_nothing_of_ours)
+{
+	int kept = open("/dev/null", O_RDONLY);
+	char path[64], expected[64];
+
+	cr_assert_geq(kept, 3);
+	snprintf(path, sizeof path, "%d", fcntl(kept, F_DUPFD, 50));
+	setenv("INFERSCOPE_ENABLED", "0", 1);
+	program("echo \"$*\" >\"${0%/*}/words\"; echo \"[$INFERSCOPE_ENABLED]\" >\"${0%/*}/enabled\"; ls /proc/self/fd >\"${0%/*}/fds\"\n" BEGIN END);
+	cr_assert_eq(profiler_set_interval_us(4000), 0);
+	cr_assert_eq(profiler_start(), 0, "%s", profiler_error());
+	cr_assert_eq(profiler_stop(), 0, "%s", profiler_error());
+	snprintf(expected, sizeof expected, "attach %d ", (int)getpid());
+	cr_assert(strncmp(contents("words"), expected, strlen(expected)) == 0, "%s", contents("words"));
+	cr_assert(strstr(contents("words"), "--hook none --rate 250 "), "%s", contents("words"));
+	cr_assert_str_eq(contents("enabled"), "[]\n");
+	cr_assert_not(strstr(contents("fds"), path), "descriptor %s went along", path);
+}
+
+Test(profiler, forked_children_are_not_measured)
+{
+	int status;
+	pid_t child;
+
+	program(BEGIN END);
+	cr_assert_eq(profiler_start(), 0, "%s", profiler_error());
+	child = fork();
+	if (child == 0)
+		_exit(profiler_stop() == -1 && strstr(profiler_error(), "not being profiled") ? 0 : 1);
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert_eq(status, 0);
+	cr_assert_eq(profiler_stop(), 0, "%s", profiler_error());
+}
+
+Test(profiler, a_host_that_collects_its_children_is_no_trouble)
+{
+	cr_assert_neq(signal(SIGCHLD, SIG_IGN), SIG_ERR);
+	program(BEGIN END);
+	cr_assert_eq(profiler_start(), 0, "%s", profiler_error());
+	cr_assert_eq(profiler_stop(), 0, "%s", profiler_error());
+	signal(SIGCHLD, SIG_DFL);
+}
