@@ -176,6 +176,53 @@ class Inside(unittest.TestCase):
             with open(path, encoding="utf-8") as file:
                 self.assertIn("inference", file.read())
 
+    def test_scopes_as_they_are_told(self):
+        """Threads, tasks, generators, exceptions, async with: each scope has its end, on the thread and at the time that it had."""
+        tids = []
+
+        def in_thread():
+            tids.append(threading.get_native_id())
+            for _ in range(100):
+                with scope("in thread"):
+                    pass
+
+        async def task(name, begin, took):
+            await asyncio.sleep(begin)
+            async with scope(name):
+                await asyncio.sleep(took)
+
+        async def tasks():
+            await asyncio.gather(task("A", 0, 0.3), task("B", 0.05, 0.05), task("C", 0.08, 0.15))
+
+        @scope("generated")
+        def numbers():
+            yield 1
+            yield 2
+
+        with Profiler(max_overhead="none") as profiler:
+            threads = [threading.Thread(target=in_thread) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            asyncio.run(tasks())
+            for generator in (numbers(), numbers()):
+                next(generator)
+                generator.close()
+            with self.assertRaises(KeyError):
+                with scope("raised"):
+                    raise KeyError
+        events = profiler.get_unified_timeline()
+        enters = [event for event in events if event["event_type"] == "scope_enter"]
+        exits = [event for event in events if event["event_type"] == "scope_exit"]
+        names = sorted(event["name"] for event in enters)
+        self.assertEqual(names, sorted(event["name"] for event in exits))
+        self.assertEqual(names, ["A", "B", "C", "generated", "generated"] + 400 * ["in thread"] + ["raised"])
+        self.assertEqual({event["thread_id"] for event in enters if event["name"] == "in thread"}, set(tids))
+        took = {row["name"]: row["max_ns"] / 1e9 for row in profiler.report["scopes"]}
+        self.assertGreater(took["A"], 0.29)
+        self.assertTrue(0.045 < took["B"] < took["A"] and 0.14 < took["C"] < took["A"], took)
+
     def test_collector_states(self):
         collector = CpuCollector(TraceBuffer())
         self.assertEqual(collector.state, "Uninitialized")
