@@ -31,7 +31,7 @@ static const char own_address; /* any address of this library's */
 
 static int refuse(char *error, const char *what, int number)
 {
-	snprintf(error, PROFILER_ERROR_BYTES, "%s%s%s", what, number ? ": " : "", number ? strerror(number) : "");
+	snprintf(error, PROFILER_ERROR_BYTES, "%.1000s%s%s", what, number ? ": " : "", number ? strerror(number) : "");
 	return -1;
 }
 

@@ -12,9 +12,10 @@
 
 #include "profiler/profiler.h"
 
-#define BEGIN "printf x >&3; exec 3>&-\n"
+/* The trap stands before it says that it has begun. */
+#define BEGIN_WITH(trap) "trap '" trap "' INT\nprintf x >&3; exec 3>&-\nwhile :; do sleep 0.02; done\n"
+#define MEASURE BEGIN_WITH("cat \"${0%/*}/profile\"; echo the summary >&2; exit 0")
 #define PROFILE "{\"schema\":\"inferscope.profile/1\",\"elapsed_ns\":5000,\"samples\":7,\"stacks_count\":2,\n\"stacks\":[]}\n"
-#define END "trap 'cat \"${0%/*}/profile\"; echo the summary >&2; exit 0' INT\nwhile :; do sleep 0.02; done\n"
 
 static char folder[64];
 
@@ -88,7 +89,7 @@ Test(profiler, measures_twice_and_tells_its_state)
 	char path[128];
 	int before;
 
-	program(BEGIN END);
+	program(MEASURE);
 	snprintf(path, sizeof path, "%s/out", folder);
 	before = descriptors();
 	for (int i = 0; i < 2; i++) {
@@ -135,11 +136,11 @@ Test(profiler, says_why_the_program_could_not)
 	program("exit 3\n");
 	cr_assert_eq(profiler_start(), -1);
 	cr_assert(strstr(profiler_error(), "without a word"), "%s", profiler_error());
-	program(BEGIN "trap 'echo inferscope: no space >&2; exit 8' INT\nwhile :; do sleep 0.02; done\n");
+	program(BEGIN_WITH("echo inferscope: no space >&2; exit 8"));
 	cr_assert_eq(profiler_start(), 0, "%s", profiler_error());
 	cr_assert_eq(profiler_stop(), -1);
 	cr_assert_str_eq(profiler_error(), "no space");
-	program(BEGIN "trap 'echo nothing; exit 0' INT\nwhile :; do sleep 0.02; done\n");
+	program(BEGIN_WITH("echo nothing; exit 0"));
 	cr_assert_eq(profiler_start(), 0, "%s", profiler_error());
 	cr_assert_eq(profiler_stop(), -1);
 	cr_assert(strstr(profiler_error(), "another version"), "%s", profiler_error());
@@ -154,7 +155,7 @@ Test(profiler, gives_the_child_the_rate_and_nothing_of_ours)
 	cr_assert_geq(kept, 3);
 	snprintf(path, sizeof path, "%d", fcntl(kept, F_DUPFD, 50));
 	setenv("INFERSCOPE_ENABLED", "0", 1);
-	program("echo \"$*\" >\"${0%/*}/words\"; echo \"[$INFERSCOPE_ENABLED]\" >\"${0%/*}/enabled\"; ls /proc/self/fd >\"${0%/*}/fds\"\n" BEGIN END);
+	program("echo \"$*\" >\"${0%/*}/words\"; echo \"[$INFERSCOPE_ENABLED]\" >\"${0%/*}/enabled\"; ls /proc/self/fd >\"${0%/*}/fds\"\n" MEASURE);
 	cr_assert_eq(profiler_set_interval_us(4000), 0);
 	cr_assert_eq(profiler_start(), 0, "%s", profiler_error());
 	cr_assert_eq(profiler_stop(), 0, "%s", profiler_error());
@@ -170,7 +171,7 @@ Test(profiler, forked_children_are_not_measured)
 	int status;
 	pid_t child;
 
-	program(BEGIN END);
+	program(MEASURE);
 	cr_assert_eq(profiler_start(), 0, "%s", profiler_error());
 	child = fork();
 	if (child == 0)
@@ -183,7 +184,7 @@ Test(profiler, forked_children_are_not_measured)
 Test(profiler, a_host_that_collects_its_children_is_no_trouble)
 {
 	cr_assert_neq(signal(SIGCHLD, SIG_IGN), SIG_ERR);
-	program(BEGIN END);
+	program(MEASURE);
 	cr_assert_eq(profiler_start(), 0, "%s", profiler_error());
 	cr_assert_eq(profiler_stop(), 0, "%s", profiler_error());
 	signal(SIGCHLD, SIG_DFL);
