@@ -456,10 +456,12 @@ class Pieces(unittest.TestCase):
             import inferscope, os, %s as interpreters
             code = "try:\\n import inferscope\\nexcept ImportError as error:\\n print(error, flush=True)\\nelse:\\n print('imported', flush=True)"
             for config in ("isolated", "legacy"):
-                try:
-                    other = interpreters.create(config)
-                except (TypeError, ValueError):
-                    other = interpreters.create(isolated=config == "isolated")
+                for words, names in (((config,), {}), ((), {"isolated": config == "isolated"}), ((), {})):
+                    try:
+                        other = interpreters.create(*words, **names)
+                        break
+                    except (TypeError, ValueError):
+                        continue
                 try:
                     interpreters.run_string(other, code)
                 except TypeError:
