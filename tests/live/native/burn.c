@@ -27,6 +27,53 @@ static long wait_for_ever(int *word)
 	return result;
 }
 
+static long call(long number, long a, long b, long c, long d)
+{
+	register long fourth __asm__("r10") = d;
+	long result;
+
+	__asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(fourth) : "rcx", "r11", "memory");
+	return result;
+}
+
+struct time { long seconds, nanoseconds; };
+
+static long now_ns(void)
+{
+	struct time now;
+
+	call(228, 1, (long)&now, 0, 0); /* clock_gettime(CLOCK_MONOTONIC) */
+	return now.seconds * 1000000000 + now.nanoseconds;
+}
+
+/* How long this thread was runnable without a CPU so far: the second number in its schedstat. */
+static long delay_ns(int schedstat)
+{
+	char text[128];
+	long size = call(17, schedstat, (long)text, sizeof text, 0), at = 0, delay = 0; /* pread64 */
+
+	while (at < size && text[at] != ' ')
+		at++;
+	while (++at < size && text[at] != ' ')
+		delay = delay * 10 + (text[at] - '0');
+	return delay;
+}
+
+/* Called with the GIL: gives it back, sleeps, and takes it again. How long it waited for it, less what it waited for a CPU then. */
+long wait_for_gil(void *(*save)(void), void (*restore)(void *), int schedstat, long pause_ns)
+{
+	struct time pause = { 0, pause_ns };
+	void *state = save();
+	long begin, delay, waited;
+
+	call(35, (long)&pause, 0, 0, 0); /* nanosleep */
+	delay = delay_ns(schedstat);
+	begin = now_ns();
+	restore(state);
+	waited = now_ns() - begin;
+	return waited - (delay_ns(schedstat) - delay);
+}
+
 /* A worker that has nothing to do. */
 void *idle(void *argument)
 {

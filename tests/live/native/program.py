@@ -61,14 +61,12 @@ def wanter():
 
 
 def sleeper(waited, key, pause_ns):
-    """After each sleep it wants the GIL; what the sleep takes beyond that, the kernel's own delay, is known from the shortest ones."""
-    late_ns = 10 ** 9
+    """After each sleep it wants the GIL again."""
+    keeping.wait_for_gil.argtypes, keeping.wait_for_gil.restype = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_long], ctypes.c_long
+    save, restore = (ctypes.cast(function, ctypes.c_void_p) for function in (ctypes.pythonapi.PyEval_SaveThread, ctypes.pythonapi.PyEval_RestoreThread))
+    file = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
     while True:
-        begin = time.monotonic_ns()
-        time.sleep(pause_ns / 1e9)
-        over_ns = time.monotonic_ns() - begin - pause_ns
-        late_ns = min(late_ns, over_ns)
-        waited[key] += over_ns - late_ns
+        waited[key] += keeping.wait_for_gil(save, restore, file, pause_ns)
 
 
 def owner():
