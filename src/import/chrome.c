@@ -50,7 +50,7 @@ enum { EVENT_FIELDS = sizeof event_table / sizeof *event_table, ARGS_FIELDS = si
 static const struct field *field_of(const struct field *table, size_t count, const struct json *json)
 {
 	for (size_t i = 0; i < count; i++)
-		if (table[i].length == json->length && memcmp(table[i].key, json->text, json->length) == 0)
+		if (table[i].length == json->length && table[i].key[0] == json->text[0] && memcmp(table[i].key, json->text, json->length) == 0)
 			return &table[i];
 	return NULL;
 }

@@ -101,7 +101,7 @@ uint32_t gather_known_thread(const struct gather *gather, int64_t pid, int64_t t
 	return process == MAP_ABSENT ? NO_THREAD : map_get(&gather->threads_by_key, thread_key(process, tid));
 }
 
-uint32_t gather_thread(struct gather *gather, int64_t pid, int64_t tid)
+static uint32_t find_thread(struct gather *gather, int64_t pid, int64_t tid)
 {
 	uint32_t process = gather_process(gather, pid), index;
 	uint64_t key = thread_key(process, tid);
@@ -120,6 +120,17 @@ uint32_t gather_thread(struct gather *gather, int64_t pid, int64_t tid)
 	index = (uint32_t)gather->threads.count - 1;
 	gather->failed |= !map_put(&gather->threads_by_key, key, index);
 	return index;
+}
+
+uint32_t gather_thread(struct gather *gather, int64_t pid, int64_t tid)
+{
+	if (!gather->asked.known || gather->asked.pid != pid || gather->asked.tid != tid) {
+		gather->asked.thread = find_thread(gather, pid, tid);
+		gather->asked.pid = pid;
+		gather->asked.tid = tid;
+		gather->asked.known = true;
+	}
+	return gather->asked.thread;
 }
 
 void gather_thread_name(struct gather *gather, uint32_t thread, const char *name)

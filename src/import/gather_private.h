@@ -38,6 +38,7 @@ struct gather {
 	LIST(struct thread) threads;
 	LIST(struct stream *) streams;
 	size_t row_count;
+	struct { int64_t pid, tid; uint32_t thread; bool known; } asked; /* for last: most events are of the same thread as the one before */
 	int64_t first_ns, last_ns;
 	uint32_t lane_count;
 	struct gather_totals totals;

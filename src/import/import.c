@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "import/chrome.h"
@@ -21,7 +22,7 @@ static const struct {
 	{ "Chrome trace", "traceEvents", "\"ph\"", chrome_events },
 	{ "event JSON", "events", "\"event_type\"", event_json_events },
 };
-enum { FORMATS = sizeof formats / sizeof *formats };
+enum { MAPPED_BYTES_MAX = 256 << 20, FORMATS = sizeof formats / sizeof *formats };
 
 static int open_unnamed(struct error *err)
 {
@@ -136,11 +137,25 @@ static void skip_byte_order_mark(struct input *input)
 		input_skip(input, 3);
 }
 
+/* What was written to FD, as a trace. Small ones are mapped: they are read several times. */
+static int open_converted(int fd, struct trace **out, struct error *err)
+{
+	char path[64];
+	struct stat status;
+	void *bytes = MAP_FAILED;
+
+	if (fstat(fd, &status) == 0 && status.st_size > 0 && status.st_size <= MAPPED_BYTES_MAX)
+		bytes = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
+	if (bytes != MAP_FAILED)
+		return trace_open_mapping(bytes, (size_t)status.st_size, out, err);
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	return trace_open(path, out, err);
+}
+
 /* INPUT is closed here. */
 static int import_document(struct input *input, const char *name, struct trace **out, struct error *err)
 {
 	struct json json;
-	char path[64];
 	int to, result = -1;
 
 	if (input)
@@ -150,10 +165,8 @@ static int import_document(struct input *input, const char *name, struct trace *
 		return fail(err, ERR_MEMORY, "importing %s", name);
 	}
 	to = open_unnamed(err);
-	if (to >= 0 && convert(&json, name, to, err) == 0) {
-		snprintf(path, sizeof path, "/proc/self/fd/%d", to);
-		result = trace_open(path, out, err);
-	}
+	if (to >= 0 && convert(&json, name, to, err) == 0)
+		result = open_converted(to, out, err);
 	if (to >= 0)
 		close(to);
 	json_close(&json);
@@ -189,16 +202,13 @@ static int keep_pipe(int from, struct error *err)
 /* SQLite wants a name: what came through a pipe has none. */
 static int import_nsys(const char *path, bool standard_in, struct trace **out, struct error *err)
 {
-	char own_path[64];
 	int to, result = -1;
 
 	if (standard_in)
 		return fail(err, ERR_TRACE_FOREIGN, "stdin: a database can only be read from a file");
 	to = open_unnamed(err);
-	if (to >= 0 && nsys_convert(path, to, err) == 0) {
-		snprintf(own_path, sizeof own_path, "/proc/self/fd/%d", to);
-		result = trace_open(own_path, out, err);
-	}
+	if (to >= 0 && nsys_convert(path, to, err) == 0)
+		result = open_converted(to, out, err);
 	if (to >= 0)
 		close(to);
 	return result;

@@ -43,6 +43,8 @@ struct trace_info {
 int trace_open(const char *path, struct trace **out, struct error *err);
 /* Reads BYTES, which stay the caller's and must outlive the trace. */
 int trace_open_memory(const void *bytes, size_t size, struct trace **out, struct error *err);
+/* Reads BYTES, a mapping of a file that nobody else writes; trace_close() unmaps it, and so does a failure. */
+int trace_open_mapping(void *bytes, size_t size, struct trace **out, struct error *err);
 /* 1 and *out, 0 at the end, -1 on a read failure (damage is no failure). */
 int trace_next(struct trace *trace, struct chunk *out, struct error *err);
 /* Back to the first chunk. -1 on a pipe. */

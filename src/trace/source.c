@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum { LEAST_BYTES = 256 << 10 };
@@ -18,8 +19,16 @@ void source_open_memory(struct source *source, const void *bytes, size_t size)
 	*source = (struct source){ .fd = -1, .end = true, .bytes = bytes, .length = size };
 }
 
+void source_open_mapping(struct source *source, void *bytes, size_t size)
+{
+	source_open_memory(source, bytes, size);
+	source->mapped = true;
+}
+
 void source_close(struct source *source)
 {
+	if (source->mapped)
+		munmap((void *)source->bytes, source->length);
 	if (source->own_fd)
 		close(source->fd);
 	free(source->buffer);

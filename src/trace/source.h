@@ -8,7 +8,7 @@
 
 struct source {
 	int fd; /* -1: memory */
-	bool own_fd, end;
+	bool own_fd, end, mapped;
 	int failed; /* errno of a failed read, 0 = none */
 	const unsigned char *bytes; /* all that the window holds */
 	unsigned char *buffer;      /* the same, when it is ours */
@@ -18,6 +18,8 @@ struct source {
 /* FD is closed by source_close() when OWN. */
 void source_open_fd(struct source *source, int fd, bool own);
 void source_open_memory(struct source *source, const void *bytes, size_t size);
+/* BYTES is a mapping, which source_close() ends. */
+void source_open_mapping(struct source *source, void *bytes, size_t size);
 void source_close(struct source *source);
 
 /* Tries to have WANTED bytes at source_at(). Returns how many there are: fewer only at the end, after a failure, or out of memory (failed = ENOMEM). */
