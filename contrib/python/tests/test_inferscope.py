@@ -5,6 +5,7 @@ import gc
 import importlib.util
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -139,8 +140,8 @@ class Scopes(unittest.TestCase):
         """Against an empty context manager of Python's; the bound is loose, as the machine may be busy."""
         import timeit
         setup = "from inferscope import scope\nclass empty:\n  def __enter__(self): pass\n  def __exit__(self, *e): pass\n"
-        empty = min(timeit.repeat("with empty(): pass", setup, number=20000, repeat=9)) / 20000
-        ours = min(timeit.repeat("with scope('a'): pass", setup, number=20000, repeat=9)) / 20000
+        empty = min(timeit.repeat("with empty(): pass", setup, timer=time.thread_time, number=20000, repeat=9)) / 20000
+        ours = min(timeit.repeat("with scope('a'): pass", setup, timer=time.thread_time, number=20000, repeat=9)) / 20000
         print("scope: %.0f ns, an empty context manager: %.0f ns" % (ours * 1e9, empty * 1e9))
         self.assertLess(ours, 3 * empty + 1e-6)
 
@@ -246,7 +247,7 @@ class Inside(unittest.TestCase):
         profiler = CPUProfiler()
         self.assertTrue(profiler.start(), profiler.error)
         self.assertFalse(profiler.start())
-        burn(0.5)
+        burn(1)
         self.assertTrue(profiler.stop())
         self.assertFalse(profiler.stop())
         self.assertGreater(profiler.data["samples"], 0)
@@ -278,7 +279,7 @@ class Inside(unittest.TestCase):
         profiler = CPUProfiler(threads="own")
         for _ in range(2):
             self.assertTrue(profiler.start())
-            burn(0.3)
+            burn(1)
             if not hasattr(os, "fork"):
                 continue
             with warnings.catch_warnings():
@@ -296,14 +297,14 @@ class Inside(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             @profile_function(output_dir=folder)
             def worked(n):
-                burn(0.3)
+                burn(1)
                 return n
             self.assertEqual(worked(3), 3)
             self.assertEqual(sorted(os.listdir(folder)), ["worked.collapsed", "worked.json", "worked.txt"])
             with open(os.path.join(folder, "worked.collapsed")) as file:
                 self.assertIn("worked;burn", file.read())
         with profiler_context(threads="own") as profiler:
-            burn(0.2)
+            burn(1)
         self.assertGreater(profiler.data["samples"], 0)
 
 
@@ -359,17 +360,26 @@ class Outside(unittest.TestCase):
             print("ready", flush=True)
             sys.stdin.readline()
             import inferscope
-            while True:
-                with inferscope.scope("late"):
-                    time.sleep(0.01)
+            with inferscope.scope("late"):
+                time.sleep(0.01)
+            print("done", flush=True)
+            time.sleep(60)
             """)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         try:
             child.stdout.readline()
             with tempfile.TemporaryDirectory() as folder:
                 trace = os.path.join(folder, "t.iscope")
-                timer = threading.Timer(1.0, lambda: (child.stdin.write(b"go\n"), child.stdin.flush()))
-                timer.start()
-                attach(child.pid, duration="3s", trace=trace, progress=False)
+                ready, told = os.pipe()
+                measuring = subprocess.Popen([inferscope._program.program(), "attach", str(child.pid), "-d", "0", "-o", os.path.join(folder, "r.json"), "--trace", trace, "--ready-fd", str(told)],
+                                             pass_fds=(told,), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=inferscope._program.environment())
+                os.close(told)
+                self.assertEqual(os.read(ready, 1), b"\0")
+                os.close(ready)
+                child.stdin.write(b"go\n")
+                child.stdin.flush()
+                self.assertEqual(child.stdout.readline(), b"done\n")
+                measuring.send_signal(signal.SIGINT)
+                self.assertEqual(measuring.wait(60), 0)
                 self.assertIn("late", {event["name"] for event in TraceReader(trace)})
         finally:
             child.kill()
