@@ -197,29 +197,15 @@ static void write_window(uint64_t now, uint8_t kind, uint32_t reason)
 	lane_put_u32(lane_meta(), now, 0, kind, reason);
 }
 
-static void hooks_become(const struct hooks *hooks)
-{
-	the.hooks = hooks;
-	set_cost();
-	__atomic_store_n(&the.page->backend_used, the.hooks->kind, __ATOMIC_RELEASE);
-}
-
-/* A profile function in the evaluator's place, unless one way was asked for. */
+/* Somebody took the evaluator in the middle (torch.compile does): a profile function then, unless one way was asked for. */
 static bool hooks_change(void)
 {
 	if (the.hooks != &hooks_evaluator || the.settings.backend != BACKEND_AUTO)
 		return false;
-	hooks_become(&hooks_setprofile);
-	if (the.hooks->open())
-		return true;
-	hooks_become(&hooks_evaluator);
-	return false;
-}
-
-/* Two things end the evaluator's turn: a thread so deep that it might miss the stack that we stand on, and somebody who took its place (torch.compile does). */
-static bool hooks_open(void)
-{
-	return (the.deep && hooks_change()) || the.hooks->open() || hooks_change();
+	the.hooks = &hooks_setprofile;
+	set_cost();
+	__atomic_store_n(&the.page->backend_used, the.hooks->kind, __ATOMIC_RELEASE);
+	return the.hooks->open();
 }
 
 void window_open(uint64_t now, enum window_reason reason)
@@ -233,7 +219,7 @@ void window_open(uint64_t now, enum window_reason reason)
 	the.earned = 0;
 	counted_note();
 	the.window++;
-	if (!hooks_open()) {
+	if (!the.hooks->open() && !hooks_change()) {
 		the.window++;
 		the.tokens = -1;
 		write_window(now, EVENT_WINDOW_OFF, WINDOW_FOREIGN);
@@ -255,7 +241,6 @@ void window_close(uint64_t now, enum window_reason reason)
 {
 	if (reason == WINDOW_DEADLINE || reason == WINDOW_ARM)
 		the.dead = true;
-	the.deep |= reason == WINDOW_STACK;
 	if (!the.hooks_on) {
 		the.tokens = -1;
 		return;

@@ -119,7 +119,6 @@ struct collector {
 	uint64_t alternate_at; /* ticks: its next turn; 0 = it takes none. Its own */
 	int64_t alternate_saved; /* tokens at the end of the last turn: none are earned between */
 	bool pausing;          /* a turn without hooks */
-	bool deep;             /* a thread of this session's was too deep for the evaluator */
 	pthread_t switcher;
 	bool switcher_made;
 	bool switcher_quit; /* atomic: what the shared word says may be written over */

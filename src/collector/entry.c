@@ -174,7 +174,7 @@ static int prepare(struct page *page)
 	the.page = page;
 	the.mapping_bytes = the.settings.mapping_bytes;
 	the.tsc = the.settings.clock == CLOCK_TSC;
-	the.hooks_on = the.dead = the.deep = false;
+	the.hooks_on = the.dead = false;
 	the.tokens = -1;
 	stack_learn();
 	budget_init();

