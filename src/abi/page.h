@@ -115,6 +115,7 @@ struct page {
 	uint32_t stop;           /* 1: take hooks off at the next call; the orderly disarm follows */
 	uint32_t pool_count;     /* sub-buffers given to the pool so far; only grows */
 	uint32_t gpu_stop;       /* 1: the device's part is to end */
+	uint32_t samples_ppm;    /* what samples take of max_overhead_ppm: the hooks have the rest */
 
 	/* both, by compare-and-swap */
 	uint32_t arm __attribute__((aligned(64))); /* enum arm_state */

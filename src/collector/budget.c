@@ -97,6 +97,14 @@ static int64_t tokens_for(uint64_t ns, uint64_t ppm)
 	return (int64_t)((__uint128_t)ns * ppm / 1000 / the.cost_ps);
 }
 
+/* What samples leave of the budget; but a tenth is the hooks' own. */
+static uint64_t hooks_ppm(void)
+{
+	uint64_t whole = the.settings.max_overhead_ppm, taken = __atomic_load_n(&the.page->samples_ppm, __ATOMIC_RELAXED);
+
+	return taken < whole - whole / 10 ? whole - taken : whole / 10;
+}
+
 /* What has been earned since it was last asked goes to the savings. */
 static void earn(uint64_t now)
 {
@@ -105,7 +113,7 @@ static void earn(uint64_t now)
 
 	if (now <= the.earned_at)
 		return;
-	earned = tokens_for(ran_ns < passed_ns ? ran_ns : passed_ns, the.settings.max_overhead_ppm);
+	earned = tokens_for(ran_ns < passed_ns ? ran_ns : passed_ns, hooks_ppm());
 	the.saved += earned;
 	the.earned += earned;
 	if (the.saved > the.allowance)

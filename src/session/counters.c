@@ -122,6 +122,7 @@ void session_counters(struct session *session, uint64_t ticks)
 		drain_round(session->drain, true); /* the names of what is counted come first */
 		count_rows(session, ticks);
 		page_counters(session, ticks);
+		__atomic_store_n(&session->pool.page->samples_ppm, (uint32_t)session_overhead_ppm(session, 0), __ATOMIC_RELAXED);
 	} else {
 		counter(session, ticks, "overhead_ppm", session_overhead_ppm(session, 0));
 	}
