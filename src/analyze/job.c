@@ -8,6 +8,8 @@
 #include <strings.h>
 
 #define STRAGGLER_PCT 10
+#define LAUNCHER_CPUS 0.05
+#define BUSY_CPUS 0.2
 
 /* 3 of "/data/train_rank3_of_128.json", "rank-3", "rank=3"; -1: none. */
 static int64_t number_in(const char *path)
@@ -28,13 +30,75 @@ static int64_t number_in(const char *path)
 
 static void name_rank(const struct timeline *timeline, const char *path, struct rank *out)
 {
-	const char *told = timeline_capture(timeline, "rank"), *slash = strrchr(path, '/');
+	const char *told = timeline_capture(timeline, "rank"), *pod = timeline_capture(timeline, "pod"), *slash = strrchr(path, '/');
 
 	out->number = told && isdigit((unsigned char)*told) ? strtol(told, NULL, 10) : number_in(path);
 	if (out->number >= 0)
 		snprintf(out->name, sizeof out->name, "rank %lld", (long long)out->number);
+	else if (pod && *pod && timeline->process_count)
+		snprintf(out->name, sizeof out->name, "%.40s, process %u", pod, timeline->processes[0].pid);
 	else
 		snprintf(out->name, sizeof out->name, "%s", slash ? slash + 1 : path);
+}
+
+static void add_threads(const struct timeline *timeline, struct rank *out)
+{
+	for (size_t i = 0; i < timeline->thread_count; i++) {
+		const struct thread *thread = &timeline->threads[i];
+
+		if (thread->ours)
+			continue;
+		out->cpu_ns += thread->cpu_ns;
+		out->python_ns += thread->python_ns;
+		out->native_ns += thread->native_ns;
+		out->gil_wait_ns += thread->gil_wait_ns;
+		out->lock_wait_ns += thread->lock_wait_ns;
+		out->io_wait_ns += thread->io_wait_ns;
+		out->gpu_wait_ns += thread->gpu_wait_ns;
+	}
+}
+
+static void find_hottest(const struct timeline *timeline, struct rank *out)
+{
+	const struct function *most = NULL;
+
+	for (size_t i = 0; i < timeline->function_count; i++) {
+		const struct function *function = &timeline->functions[i];
+
+		if (!function->waiter && function->cpu_self_ns > (most ? most->cpu_self_ns : 0))
+			most = function;
+	}
+	out->hottest_pct = NAN;
+	if (!most || !out->cpu_ns)
+		return;
+	snprintf(out->hottest, sizeof out->hottest, "%s", most->name);
+	out->hottest_pct = fmin(100, 100 * (double)most->cpu_self_ns / (double)out->cpu_ns);
+}
+
+static void add_process(const struct timeline *timeline, struct rank *out)
+{
+	const char *host = timeline_capture(timeline, "host");
+	int64_t overhead_ppm = timeline_counter(timeline, "overhead_ppm", -1);
+
+	if (timeline->process_count) {
+		out->pid = timeline->processes[0].pid;
+		out->parent = timeline->processes[0].parent;
+		snprintf(out->command, sizeof out->command, "%s", timeline->processes[0].command);
+	}
+	if (host)
+		snprintf(out->host, sizeof out->host, "%s", host);
+	if (timeline->scope_count) {
+		const struct scope_latency *scope = &timeline->scopes[0];
+
+		snprintf(out->scope, sizeof out->scope, "%s", scope->name);
+		out->scope_count = scope->count;
+		out->scope_p50_ns = scope->p50_ns;
+		out->scope_p99_ns = scope->p99_ns;
+	}
+	out->overhead_pct = overhead_ppm < 0 ? NAN : (double)overhead_ppm / 10000;
+	out->lost = timeline->quality.lost_events;
+	add_threads(timeline, out);
+	find_hottest(timeline, out);
 }
 
 void rank_fill(const struct timeline *timeline, const struct analysis *analysis, const char *path, struct rank *out)
@@ -45,6 +109,7 @@ void rank_fill(const struct timeline *timeline, const struct analysis *analysis,
 		.computation_ns = gpu->busy_ns[GPU_COMPUTATION], .communication_ns = gpu->busy_ns[GPU_COMMUNICATION], .memory_ns = gpu->busy_ns[GPU_MEMORY],
 		.overlap_ns = gpu->overlap_ns[GPU_MEMORY], .kernels = gpu->count[GPU_COMPUTATION] + gpu->count[GPU_COMMUNICATION] };
 	name_rank(timeline, path, out);
+	add_process(timeline, out);
 	for (size_t i = 0; i < timeline->device_count; i++)
 		for (int cause = 0; cause < GPU_IDLE_CAUSES; cause++)
 			out->idle_ns[cause] += timeline->devices[i].idle_ns[cause];
@@ -61,6 +126,8 @@ static int compare_ranks(const void *left, const void *right)
 
 	if (a->number != b->number)
 		return a->number < b->number ? -1 : 1;
+	if (a->cpu_ns != b->cpu_ns)
+		return a->cpu_ns > b->cpu_ns ? -1 : 1;
 	return strcmp(a->name, b->name);
 }
 
@@ -94,11 +161,45 @@ static void find_straggler(struct job *job)
 	free(times);
 }
 
+/* What starts a job may give all its processes the same number: srun does, to those of one task. */
+static void names_part(struct job *job)
+{
+	for (size_t i = 0; i < job->count; i++) {
+		struct rank *rank = &job->ranks[i];
+		bool shared = (i > 0 && rank[-1].number == rank->number) || (i + 1 < job->count && rank[1].number == rank->number);
+
+		if (shared && rank->number >= 0 && rank->pid)
+			snprintf(rank->name, sizeof rank->name, "rank %lld, process %u", (long long)rank->number, rank->pid);
+	}
+}
+
+static double cpus_of(const struct rank *rank)
+{
+	return rank->duration_ns ? (double)rank->cpu_ns / (double)rank->duration_ns : 0;
+}
+
+/* The process that people attach to often only waits for those that it started. */
+static void find_launcher(struct job *job)
+{
+	bool known = false;
+
+	job->cpus = 0;
+	for (size_t i = 0; i < job->count; i++) {
+		job->cpus += cpus_of(&job->ranks[i]);
+		known |= job->ranks[i].pid != 0;
+		for (size_t j = 0; j < job->count && job->launcher == SIZE_MAX && cpus_of(&job->ranks[i]) < LAUNCHER_CPUS; j++)
+			if (job->ranks[i].pid && job->ranks[j].parent == job->ranks[i].pid && strcmp(job->ranks[i].host, job->ranks[j].host) == 0 && cpus_of(&job->ranks[j]) > BUSY_CPUS)
+				job->launcher = i;
+	}
+	if (!known)
+		job->cpus = NAN;
+}
+
 void job_build(struct rank *ranks, size_t count, struct job *out)
 {
 	double busy = 0, communication = 0, overlap = 0;
 
-	*out = (struct job){ .ranks = ranks, .count = count, .imbalance_pct = NAN, .straggler = SIZE_MAX, .communication_pct = NAN, .overlap_pct = NAN };
+	*out = (struct job){ .ranks = ranks, .count = count, .imbalance_pct = NAN, .straggler = SIZE_MAX, .launcher = SIZE_MAX, .cpus = NAN, .communication_pct = NAN, .overlap_pct = NAN };
 	qsort(ranks, count, sizeof *ranks, compare_ranks);
 	for (size_t i = 0; i < count; i++) {
 		busy += (double)ranks[i].busy_ns;
@@ -110,4 +211,6 @@ void job_build(struct rank *ranks, size_t count, struct job *out)
 		out->overlap_pct = 100 * overlap / communication;
 	}
 	find_straggler(out);
+	names_part(out);
+	find_launcher(out);
 }

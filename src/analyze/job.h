@@ -1,26 +1,55 @@
-/* Several traces as the ranks of one job: who did how much, who kept the others waiting, and how much of the communication was hidden. */
+/* Several traces as the ranks of one job, or as the processes of one service: who did how much, who kept the others waiting, and how much of the communication was hidden. */
 #ifndef INFERSCOPE_ANALYZE_JOB_H
 #define INFERSCOPE_ANALYZE_JOB_H
 
 #include "analyze/analysis.h"
 
-enum { RANK_NAME_BYTES = 64, RANK_FINDINGS = 3, RANKS_MAX = 4096 };
+enum { RANK_NAME_BYTES = 64, RANK_COMMAND_BYTES = 128, RANK_FINDINGS = 3, RANKS_MAX = 4096 };
+
+/* Where a trace's times lie on the clock of the job's first one; align.h. */
+struct rank_clock {
+	bool known;
+	int64_t zero_ns;      /* its time 0 */
+	int64_t ahead_ns;     /* its machine's clock goes so much ahead of the first one's, as collectives say */
+	uint64_t bound_ns;    /* of both */
+	uint32_t collectives; /* that tell it; 0: the wall clocks alone do */
+	int64_t shift;        /* its collective i is the first rank's i + shift; INT64_MIN: not known */
+};
 
 /* What is kept of one trace; all devices of it together. */
 struct rank {
 	int64_t number;   /* -1: not known */
 	char name[RANK_NAME_BYTES]; /* "rank 3", else the file's name */
+	uint32_t pid, parent;       /* 0: not known */
+	char host[RANK_NAME_BYTES], command[RANK_COMMAND_BYTES];
 	enum verdict_class class_;
 	double confidence;
 	uint64_t duration_ns, busy_ns, computation_ns, communication_ns, memory_ns, overlap_ns /* of communication, by computation */, kernels;
 	uint64_t idle_ns[GPU_IDLE_CAUSES];
+	uint64_t cpu_ns, python_ns, native_ns, gil_wait_ns, lock_wait_ns, io_wait_ns, gpu_wait_ns; /* of all its threads together */
+	char hottest[RANK_COMMAND_BYTES]; /* the function with most CPU time of its own; empty: none is known */
+	double hottest_pct;         /* of the process's CPU time; NAN */
+	char scope[RANK_NAME_BYTES]; /* what it was asked for: the scope with most time; empty: none */
+	uint64_t scope_count, scope_p50_ns, scope_p99_ns;
+	double overhead_pct;        /* of its CPU time, caused by measuring; NAN: the trace does not say */
+	uint64_t lost;              /* events */
+	struct rank_clock clock;
+	struct { uint64_t collectives, count, time_ns; } late; /* of those that all ranks have: where it came last, and how long the others waited for it alone */
 	size_t finding_count;
 	struct { char rule[40], title[160]; enum severity severity; } findings[RANK_FINDINGS];
 };
 
+/* One that was meant and is not there. */
+struct absent { char name[RANK_NAME_BYTES], why[RANK_COMMAND_BYTES * 2]; };
+
 struct job {
-	struct rank *ranks; /* by number, then as given */
+	struct rank *ranks; /* by number, then busiest first */
 	size_t count;
+	const struct absent *absent; /* the caller's */
+	size_t absent_count;
+	bool aligned;             /* the ranks' clocks were laid side by side */
+	size_t launcher;          /* index: uses less than LAUNCHER_CPUS while processes that it started are busy; SIZE_MAX: none does */
+	double cpus;              /* CPUs that all used together; NAN: not known */
 	double imbalance_pct;     /* most computation less the least, of the most; NAN: no devices */
 	size_t straggler;         /* index: computes longest, by more than STRAGGLER_PCT above the median; SIZE_MAX: none does */
 	double straggler_pct;     /* how far above the median */

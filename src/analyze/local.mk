@@ -1,5 +1,6 @@
 noinst_LIBRARIES += libanalyze.a
 libanalyze_a_SOURCES = \
+	src/analyze/align.c src/analyze/align.h \
 	src/analyze/analysis.c src/analyze/analysis.h \
 	src/analyze/diff.c src/analyze/diff.h src/analyze/diff_tree.c src/analyze/diff_tree.h \
 	src/analyze/job.c src/analyze/job.h \

@@ -61,6 +61,16 @@ static int analyze_end(enum log_level level, const struct options *options, cons
 	return present_status(options, result, err);
 }
 
+int merge_command(struct invocation *invocation, struct error *err)
+{
+	const struct options *options = &invocation->options;
+	struct present_result result;
+
+	if (present_check(options, err) < 0 || job_present(invocation->arguments, invocation->argument_count, true, options, &result, err) < 0)
+		return -1;
+	return analyze_end((enum log_level)options_choice(options, OPT_LOG_LEVEL), options, &result, err);
+}
+
 int analyze_command(struct invocation *invocation, struct error *err)
 {
 	const struct options *options = &invocation->options;
@@ -80,7 +90,7 @@ int analyze_command(struct invocation *invocation, struct error *err)
 		return fail_hint(err, "attach and run keep one as inferscope-PID-UTC.iscope");
 	}
 	if (invocation->argument_count > 1) {
-		if (present_check(options, err) < 0 || job_present(invocation->arguments, invocation->argument_count, options, &result, err) < 0)
+		if (present_check(options, err) < 0 || job_present(invocation->arguments, invocation->argument_count, false, options, &result, err) < 0)
 			return -1;
 		return analyze_end(how.level, options, &result, err);
 	}

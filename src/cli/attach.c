@@ -4,9 +4,12 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "cli/at.h"
+#include "cli/fleet.h"
 #include "cli/measure.h"
 #include "cli/present.h"
 #include "cli/process.h"
+#include "cli/rounds.h"
 #include "cli/signals.h"
 
 static int dry_run(struct measure *measure, const struct target *target)
@@ -31,10 +34,21 @@ static void ready_tell(int fd)
 		close(fd);
 }
 
-/* Everything between a good target and the files. */
-static int measure_target(struct measure *measure, struct target *target, struct error *err)
+/* Waits for --at. The process may have changed meanwhile, so that it is looked at again. */
+static int begin_together(struct measure *measure, uint64_t unix_ns, struct target **target, struct error *err)
+{
+	if (at_wait(unix_ns, measure, signals_stop(), err) < 0)
+		return -1;
+	target_close(*target);
+	*target = NULL;
+	return target_open(measure->pid, &measure->session.inject, target, err);
+}
+
+/* Everything between a good target and the files. AT_NS: since 1970, when to begin; 0 = now. */
+static int measure_target(struct measure *measure, struct target **opened, uint64_t at_ns, struct error *err)
 {
 	const volatile int *stop = signals_stop();
+	struct target *target;
 	struct session *session;
 	struct error left = { 0 };
 	bool not_clean = false;
@@ -47,6 +61,9 @@ static int measure_target(struct measure *measure, struct target *target, struct
 	measure->session.notice = measure_notice;
 	measure->session.notice_context = measure;
 	measure_tell(measure);
+	if (at_ns && begin_together(measure, at_ns, opened, err) < 0)
+		return -1;
+	target = *opened;
 	status_phase(measure->status, "attaching");
 	log_print(measure->level, LOG_DEBUG, "entering process %d", (int)target_facts(target)->pid);
 	if (session_start(target, &measure->session, measure->spool, &session, err) < 0) {
@@ -80,12 +97,20 @@ int attach_command(struct invocation *invocation, struct error *err)
 {
 	struct measure measure;
 	struct target *target = NULL;
+	char where[512];
+	uint64_t at_ns;
 	pid_t pid;
 	int result = -1;
 
+	if (options_duration_ns(&invocation->options, OPT_EVERY))
+		return rounds_attach(invocation, err);
+	if (options_given(&invocation->options, OPT_KEEP))
+		return fail(err, ERR_USAGE, "--keep goes with --every");
+	if (fleet_wanted(invocation))
+		return fleet_attach(invocation, err);
 	if (process_named(invocation, true, &pid, err) < 0)
 		return -1;
-	if (measure_init(&measure, invocation, pid, "attach", err) < 0 || outputs_test(&measure.outputs, err) < 0)
+	if (measure_init(&measure, invocation, pid, "attach", err) < 0 || outputs_test(&measure.outputs, err) < 0 || at_read(&invocation->options, &at_ns, err) < 0)
 		goto out;
 	if (target_open(pid, &measure.session.inject, &target, err) < 0) {
 		if (target && options_flag(&invocation->options, OPT_DRY_RUN))
@@ -95,7 +120,9 @@ int attach_command(struct invocation *invocation, struct error *err)
 	for (size_t i = 0; i < target_finding_count(target); i++)
 		if (target_finding(target, i)->warning && !options_flag(&invocation->options, OPT_DRY_RUN))
 			log_print(measure.level, LOG_WARN, "%s", target_finding(target, i)->text);
-	result = options_flag(&invocation->options, OPT_DRY_RUN) ? dry_run(&measure, target) : measure_target(&measure, target, err);
+	if (fleet_launcher(&procfs_real, pid, where, sizeof where))
+		log_print(measure.level, LOG_WARN, "%s", where);
+	result = options_flag(&invocation->options, OPT_DRY_RUN) ? dry_run(&measure, target) : measure_target(&measure, &target, at_ns, err);
 out:
 	target_close(target);
 	measure_done(&measure);

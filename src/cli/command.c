@@ -6,9 +6,11 @@
 #include "base/words.h"
 
 const struct command_row command_rows[] = {
-	{ "attach", ATTACH, "PID", 0, 1, false, "measure a running Python process, without restarting it",
+	{ "attach", ATTACH, "PID…", 0, SIZE_MAX, false, "measure a running Python process, without restarting it",
 	  "Enters the process with ptrace, leaves a small collector in it for as long as it measures, and writes a report. The process "
-	  "is held for microseconds, once. The first Ctrl-C stops early and writes what there is; a second one leaves at once and writes nothing.",
+	  "is held for microseconds, once. The first Ctrl-C stops early and writes what there is; a second one leaves at once and writes nothing. "
+	  "Several processes (PID PID, --children, --match, --cgroup, --container) are measured at the same time, each with a trace and a report of its own in a folder, and one report of all; "
+	  "one that cannot be measured fails alone.",
 	  attach_command },
 	{ "run", RUN, "SCRIPT [ARGS…] | -m MODULE [ARGS…] | -c CODE [ARGS…]", 0, SIZE_MAX, true, "run a Python program and measure it from its first line",
 	  "The program gets its arguments, stdio and signals as without InferScope, and INFERSCOPE_ENABLED=1; inferscope ends with its status, or by the same signal. "
@@ -17,6 +19,9 @@ const struct command_row command_rows[] = {
 	{ "analyze", ANALYZE, "TRACE…", 0, SIZE_MAX, false, "make the report of a kept trace again, or in another format",
 	  "The same trace and options give the same bytes as attach wrote. Never opens files of the measured process. TRACE is a file, or - for stdin. Several are the ranks of one job: "
 	  "who computes how much, who keeps the others waiting, how much communication is hidden (text, md, json).", analyze_command },
+	{ "merge", MERGE, "TRACE…", 1, SIZE_MAX, false, "report traces of several processes and machines as one job",
+	  "As analyze with several traces, and lays their clocks side by side: by the wall clocks that each trace holds, with the bound that these have, and closer by collective operations of NCCL that "
+	  "ranks share; says which rank comes last to them and lets the others wait. Ranks are named by RANK, LOCAL_RANK, SLURM_PROCID or their pod, as their environment told.", merge_command },
 	{ "diff", DIFF, "BEFORE AFTER", 2, 2, false, "say what changed between two kept traces",
 	  "Latencies, functions, kernels and idle devices, per request when both have the same scope, else per second; only what exceeds the noise: 10 % of the value before, 0.5 % of the time of a "
 	  "request or second, and twice the error of sampling. Findings that appeared or vanished. --fail-on regression,… ends with status 1 when something became worse.", diff_command },

@@ -33,6 +33,7 @@ const char *command_suggest(const char *name);
 int attach_command(struct invocation *invocation, struct error *err);
 int run_command(struct invocation *invocation, struct error *err);
 int analyze_command(struct invocation *invocation, struct error *err);
+int merge_command(struct invocation *invocation, struct error *err);
 int diff_command(struct invocation *invocation, struct error *err);
 int dump_process_command(struct invocation *invocation, struct error *err);
 int top_command(struct invocation *invocation, struct error *err);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/align.h"
 #include "report/job.h"
 
 static const struct job_format *format_choose(const struct options *options, struct error *err)
@@ -37,7 +38,8 @@ static int job_write(const struct options *options, const struct job_format *for
 	return sink_commit(sink, err);
 }
 
-static int rank_read(const char *path, const struct options *options, struct rank *out, struct present_result *result, struct error *err)
+/* SOURCE NULL: clocks are of no interest. */
+static int rank_read(const char *path, const struct options *options, struct rank *out, struct clock_source *source, struct present_result *result, struct error *err)
 {
 	struct capture capture = { 0 };
 	int status = capture_open(path, options, &capture, err);
@@ -45,31 +47,40 @@ static int rank_read(const char *path, const struct options *options, struct ran
 	if (status == 0) {
 		rank_fill(capture.timeline, capture.analysis, path, out);
 		present_judge(&capture, options, result);
+		status = source ? clock_source_read(capture.timeline, capture.trace, source, err) : 0;
 	}
 	capture_close(&capture);
 	return status;
 }
 
-int job_present(char *const *paths, size_t count, const struct options *options, struct present_result *result, struct error *err)
+int job_present(char *const *paths, size_t count, bool align, const struct options *options, struct present_result *result, struct error *err)
 {
 	const struct job_format *format = format_choose(options, err);
 	struct rank *ranks = format ? calloc(count, sizeof *ranks) : NULL;
+	struct clock_source *sources = ranks && align ? calloc(count, sizeof *sources) : NULL;
 	struct job job;
 	int status = -1;
 
 	memset(result, 0, sizeof *result);
 	if (!format)
 		return -1;
-	if (!ranks || count > RANKS_MAX) {
+	if (!ranks || count > RANKS_MAX || (align && !sources)) {
 		free(ranks);
+		free(sources);
 		return fail(err, ERR_MEMORY, "analyzing %zu traces: more than there can be", count);
 	}
 	for (size_t i = 0; i < count; i++)
-		if (rank_read(paths[i], options, &ranks[i], result, err) < 0)
+		if (rank_read(paths[i], options, &ranks[i], sources ? &sources[i] : NULL, result, err) < 0)
 			goto out;
+	if (sources)
+		align_ranks(ranks, sources, count);
 	job_build(ranks, count, &job);
+	job.aligned = align;
 	status = job_write(options, format, &job, err);
 out:
+	for (size_t i = 0; sources && i < count; i++)
+		list_done(&sources[i].collectives);
+	free(sources);
 	free(ranks);
 	return status;
 }

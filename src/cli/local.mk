@@ -1,6 +1,7 @@
 noinst_LIBRARIES += libcli.a
 libcli_a_SOURCES = \
 	src/cli/analyze.c \
+	src/cli/at.c src/cli/at.h \
 	src/cli/attach.c \
 	src/cli/command.c src/cli/command.h \
 	src/cli/completion.c \
@@ -9,14 +10,17 @@ libcli_a_SOURCES = \
 	src/cli/doctor.c \
 	src/cli/dump.c \
 	src/cli/failure.c src/cli/failure.h \
+	src/cli/fleet.c src/cli/fleet.h src/cli/fleet_query.c src/cli/fleet_report.c \
 	src/cli/help.c src/cli/help.h \
 	src/cli/job.c src/cli/job.h \
 	src/cli/measure.c src/cli/measure.h \
+	src/cli/member.c src/cli/member.h \
 	src/cli/options.c src/cli/options.def src/cli/options.h \
 	src/cli/outputs.c src/cli/outputs.h \
 	src/cli/parse.c src/cli/parse.h \
 	src/cli/present.c src/cli/present.h \
 	src/cli/process.c src/cli/process.h \
+	src/cli/rounds.c src/cli/rounds.h \
 	src/cli/run.c \
 	src/cli/schema.c src/cli/schema_files.S \
 	src/cli/settings.c src/cli/settings.h \

@@ -76,6 +76,7 @@ int measure_init(struct measure *measure, const struct invocation *invocation, p
 	session->sync_error_margin_us = (uint32_t)options_count(options, OPT_SYNC_ERROR_MARGIN_US);
 	session->unverified = options_flag(options, OPT_UNVERIFIED);
 	session->inject.unverified = session->unverified;
+	session->whole_arguments = options_choice(options, OPT_ARGV) == 1;
 	session->seed = true;
 	session->mode = mode;
 	session->version = PACKAGE_VERSION;
@@ -235,7 +236,8 @@ int measure_present(struct measure *measure, int summary_fd, struct error *err)
 {
 	const struct options *options = &measure->invocation->options;
 	char readable[OUTPUT_PATH], root[32];
-	const struct presentation how = { .options = options, .outputs = &measure->outputs, .summary_fd = summary_fd, .level = measure->level, .status = measure->status, .source_root = root };
+	const struct presentation how = { .options = options, .outputs = &measure->outputs, .summary_fd = summary_fd, .level = measure->level, .status = measure->status,
+		.source_root = root, .rank = measure->rank, .rank_name = measure->rank_name };
 	struct present_result result;
 	int descriptor, status = -1;
 

@@ -20,6 +20,8 @@ struct measure {
 	struct session_receipt receipt;
 	struct spool *spool;
 	char **skips;            /* patterns of --skip */
+	struct rank *rank;       /* as presentation.rank */
+	const char *rank_name;
 };
 
 /* Reads the options. PID for the default name of the trace. */

@@ -11,8 +11,8 @@
 /* Commands as bits, for the column of options.def. */
 enum command_bit {
 	ATTACH = 1, RUN = 2, ANALYZE = 4, DUMP = 8, ASSEMBLE = 16, DETACH = 32, DOCTOR = 64, CONFIG = 128, STACKS = 1 << 16,
-	LIVE = 1 << 17, SCHEMA = 1 << 18, DIFF = 1 << 19,
-	EVERY = 255 | STACKS | LIVE | SCHEMA | DIFF,
+	LIVE = 1 << 17, SCHEMA = 1 << 18, DIFF = 1 << 19, MERGE = 1 << 20,
+	EVERY = 255 | STACKS | LIVE | SCHEMA | DIFF | MERGE,
 };
 
 enum option_id {

@@ -157,6 +157,23 @@ int outputs_plan(const struct options *options, pid_t pid, struct outputs *out, 
 	return 0;
 }
 
+int outputs_beside(const struct outputs *plan, const char *stem, struct outputs *out, struct error *err)
+{
+	memset(out, 0, sizeof *out);
+	out->force = plan->force;
+	if (!*stem)
+		return 0;
+	if (snprintf(out->trace, sizeof out->trace, "%s.iscope", stem) >= (int)sizeof out->trace)
+		return fail(err, ERR_OPTION_VALUE, "the trace's path is too long");
+	out->count = plan->count;
+	for (size_t i = 0; i < plan->count; i++)
+		out->reports[i].format = plan->reports[i].format;
+	for (size_t i = 0; i < plan->count; i++)
+		if (path_make(&out->reports[i], stem, extension_shared(out, i), err) < 0)
+			return -1;
+	return 0;
+}
+
 static int path_test(const char *path, bool force, struct error *err)
 {
 	struct sink *sink;

@@ -23,6 +23,8 @@ struct outputs {
 
 /* From --output, --format and --trace. PID 0 = there is no trace to keep. */
 int outputs_plan(const struct options *options, pid_t pid, struct outputs *out, struct error *err);
+/* PLAN's formats as STEM.EXTENSION, and the trace beside them. STEM empty: neither. */
+int outputs_beside(const struct outputs *plan, const char *stem, struct outputs *out, struct error *err);
 /* Opens and gives up every one, so that what cannot be written is said before anything else is done. */
 int outputs_test(const struct outputs *outputs, struct error *err);
 /* True when stdout carries a report. */

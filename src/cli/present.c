@@ -324,6 +324,8 @@ int present_trace(const char *trace_path, const char *note_trace, const struct p
 	memset(result, 0, sizeof *result);
 	if (capture_open(trace_path, how->options, &capture, err) < 0 || reports_write(capture.timeline, capture.analysis, capture.trace, how, err) < 0)
 		goto out;
+	if (how->rank)
+		rank_fill(capture.timeline, capture.analysis, how->rank_name, how->rank);
 	status_phase(how->status, NULL);
 	if (how->summary_fd >= 0 && summary_write(capture.timeline, capture.analysis, note_trace, how, err) < 0)
 		goto out;

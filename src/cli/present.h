@@ -2,6 +2,7 @@
 #ifndef INFERSCOPE_CLI_PRESENT_H
 #define INFERSCOPE_CLI_PRESENT_H
 
+#include "analyze/job.h"
 #include "cli/failure.h"
 #include "base/text.h"
 #include "cli/outputs.h"
@@ -14,6 +15,8 @@ struct presentation {
 	enum log_level level;
 	struct status *status; /* what is told of progress; NULL = nothing */
 	const char *source_root; /* the folder that plays "/" for the program's source files */
+	struct rank *rank;     /* gets what a joint report needs of the trace; NULL = nothing does */
+	const char *rank_name; /* where the trace does not say */
 };
 
 struct present_result {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 static volatile int stop_count;
+static volatile int *once_count; /* not ours: signals_stop_once() */
 static volatile sig_atomic_t suspends, continues;
 static volatile sig_atomic_t child_pid;
 static volatile sig_atomic_t waiting_signal; /* came before there was a child */
@@ -48,6 +49,24 @@ void signals_catch(void)
 	for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
 		if (caught[i] != SIGHUP || (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN))
 			sigaction(caught[i], &action, NULL);
+}
+
+static void once_handle(int number)
+{
+	(void)number;
+	if (once_count && *once_count == 0)
+		*once_count = 1;
+}
+
+void signals_stop_once(volatile int *count)
+{
+	struct sigaction action = { .sa_handler = once_handle };
+
+	once_count = count;
+	sigemptyset(&action.sa_mask);
+	sigaction(SIGTERM, &action, NULL);
+	signal(SIGINT, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
 }
 
 const volatile int *signals_stop(void)

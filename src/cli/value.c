@@ -54,6 +54,22 @@ bool value_duration(const char *text, uint64_t *out_ns)
 	return false;
 }
 
+bool value_moment(const char *text, uint64_t now_unix_ns, uint64_t *out_unix_ns)
+{
+	uint64_t ns, second;
+
+	if (*text == '@') {
+		if (!value_count(text + 1, 1, UINT64_MAX / 1000000000, &second))
+			return false;
+		*out_unix_ns = second * 1000000000;
+		return true;
+	}
+	if ((*text != '/' && *text != '+') || !value_duration(text + 1, &ns) || (*text == '/' && ns == 0))
+		return false;
+	*out_unix_ns = *text == '+' ? now_unix_ns + ns : (now_unix_ns / ns + 1) * ns;
+	return true;
+}
+
 bool value_percent(const char *text, uint32_t *out_ppm)
 {
 	uint64_t whole, billionths, ppm;

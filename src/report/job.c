@@ -8,6 +8,11 @@
 #include "report/document.h"
 #include "report/quantity.h"
 
+static struct quantity distance(int64_t ns)
+{
+	return quantity_ns(ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns, 0);
+}
+
 static double share(uint64_t part, uint64_t whole)
 {
 	return whole ? 100 * (double)part / (double)whole : NAN;
@@ -21,6 +26,7 @@ static void add_pct(struct text *out, double value, const char *after)
 		text_printf(out, "%.1f %%%s", value, after);
 }
 
+/* The columns of ranks that used devices; of processes that did not, what their threads did. */
 static void add_rank(struct text *out, const struct job *job, size_t index, bool markdown)
 {
 	const struct rank *rank = &job->ranks[index];
@@ -36,17 +42,144 @@ static void add_rank(struct text *out, const struct job *job, size_t index, bool
 	text_printf(out, "%s%s\n", quantity_ns(rank->duration_ns, 0).text, markdown ? " |" : index == job->straggler ? "  straggler" : "");
 }
 
-static void add_head(struct text *out, const struct job *job)
+static void add_process(struct text *out, const struct job *job, size_t index, bool markdown)
 {
-	text_printf(out, "%zu ranks. ", job->count);
-	if (isnan(job->imbalance_pct))
+	const struct rank *rank = &job->ranks[index];
+	const char *between = markdown ? " | " : "  ";
+
+	text_add_string(out, markdown ? "| " : "  ");
+	(markdown ? text_add_markdown : text_add_visible)(out, rank->name, strlen(rank->name));
+	text_printf(out, "%s%s%s", between, verdict_name(rank->class_), between);
+	add_pct(out, share(rank->cpu_ns, rank->duration_ns), between);
+	add_pct(out, share(rank->python_ns, rank->duration_ns), between);
+	add_pct(out, share(rank->native_ns, rank->duration_ns), between);
+	add_pct(out, share(rank->gil_wait_ns, rank->duration_ns), between);
+	add_pct(out, rank->overhead_pct, between);
+	if (*rank->hottest) {
+		(markdown ? text_add_markdown : text_add_visible)(out, rank->hottest, strlen(rank->hottest));
+		text_printf(out, " %s", quantity_pct(rank->hottest_pct, 0).text);
+	} else
+		text_add_string(out, "–");
+	text_printf(out, "%s\n", markdown ? " |" : "");
+}
+
+static bool uses_devices(const struct job *job)
+{
+	for (size_t i = 0; i < job->count; i++)
+		if (job->ranks[i].busy_ns)
+			return true;
+	return false;
+}
+
+static void add_launcher(struct text *out, const struct job *job, bool markdown)
+{
+	const struct rank *launcher = &job->ranks[job->launcher];
+	size_t told = 0;
+
+	(markdown ? text_add_markdown : text_add_visible)(out, launcher->name, strlen(launcher->name));
+	text_add_string(out, " only waits; the work is done by the processes that it started:");
+	for (size_t i = 0; i < job->count && told < 5; i++) {
+		const struct rank *rank = &job->ranks[i];
+
+		if (rank->parent != launcher->pid || strcmp(rank->host, launcher->host) != 0)
+			continue;
+		text_add_string(out, told++ ? ", " : " ");
+		(markdown ? text_add_markdown : text_add_visible)(out, rank->name, strlen(rank->name));
+		text_printf(out, " (%s of a CPU)", quantity_pct(share(rank->cpu_ns, rank->duration_ns), 0).text);
+	}
+	text_add_string(out, ".\n");
+}
+
+static void add_head(struct text *out, const struct job *job, bool markdown)
+{
+	bool devices = uses_devices(job);
+
+	text_printf(out, "%zu %s%s%s", job->count, devices ? "rank" : "process", job->count == 1 ? "" : devices ? "s" : "es", isnan(job->cpus) ? ". " : "");
+	if (!isnan(job->cpus))
+		text_printf(out, ", which used %.2f CPUs together. ", job->cpus);
+	if (!devices)
 		text_add_string(out, "None of them used a device.\n");
+	else if (isnan(job->imbalance_pct))
+		text_add_string(out, "None of them computes on a device.\n");
 	else
 		text_printf(out, "The rank that computes least computes %.1f %% less than the one that computes most.\n", job->imbalance_pct);
+	if (job->launcher != SIZE_MAX)
+		add_launcher(out, job, markdown);
 	if (job->straggler != SIZE_MAX)
 		text_printf(out, "%s is a straggler: it computes for %.1f %% longer than the median rank, and the others wait for it where they communicate.\n", job->ranks[job->straggler].name, job->straggler_pct);
 	if (!isnan(job->communication_pct))
 		text_printf(out, "Communication takes %.1f %% of the devices' busy time; %.1f %% of it is hidden behind computation.\n", job->communication_pct, job->overlap_pct);
+}
+
+/* At most MOST rows. */
+static void add_rows(struct text *out, const struct job *job, bool markdown, size_t most)
+{
+	bool devices = uses_devices(job);
+
+	if (markdown)
+		text_add_string(out, devices ? "\n| rank | verdict | busy | computes | communicates | of it hidden | captured |\n|---|---|---|---|---|---|---|\n" :
+		                               "\n| process | verdict | CPU | Python | native | waits for the GIL | caused by measuring | most CPU time of its own |\n|---|---|---|---|---|---|---|---|\n");
+	else
+		text_add_string(out, devices ? "\n  rank  verdict  busy  computes  communicates  of it hidden  captured\n" :
+		                               "\n  process  verdict  CPU  Python  native  waits for the GIL  caused by measuring  most CPU time of its own\n");
+	for (size_t i = 0; i < job->count && i < most; i++)
+		(devices ? add_rank : add_process)(out, job, i, markdown);
+	if (job->count > most)
+		text_printf(out, "  … and %zu more\n", job->count - most);
+}
+
+static void add_absent(struct text *out, const struct job *job, bool markdown)
+{
+	for (size_t i = 0; i < job->absent_count; i++) {
+		const struct absent *absent = &job->absent[i];
+
+		text_printf(out, "%s%s", i ? "" : "\n", markdown ? "- " : "  ");
+		(markdown ? text_add_markdown : text_add_visible)(out, absent->name, strlen(absent->name));
+		text_add_string(out, " was not measured: ");
+		(markdown ? text_add_markdown : text_add_visible)(out, absent->why, strlen(absent->why));
+		text_add_string(out, "\n");
+	}
+}
+
+static void add_name(struct text *out, const struct rank *rank, bool markdown)
+{
+	(markdown ? text_add_markdown : text_add_visible)(out, rank->name, strlen(rank->name));
+	if (*rank->host) {
+		text_add_string(out, " on ");
+		(markdown ? text_add_markdown : text_add_visible)(out, rank->host, strlen(rank->host));
+	}
+}
+
+static void add_clocks(struct text *out, const struct job *job, bool markdown)
+{
+	const char *before = markdown ? "- " : "  ";
+
+	if (!job->aligned)
+		return;
+	text_add_string(out, markdown ? "\n## Clocks\n\n" : "\nClocks\n");
+	for (size_t i = 0; i < job->count; i++) {
+		const struct rank *rank = &job->ranks[i];
+
+		text_add_string(out, before);
+		add_name(out, rank, markdown);
+		if (!rank->clock.known)
+			text_add_string(out, ": not known against the first trace's: nobody vouches for the wall clocks, and no collectives tell\n");
+		else if (rank->clock.collectives)
+			text_printf(out, ": begins at %s%s; its clock is %s%s ahead, ± %s by %u collectives\n", rank->clock.zero_ns < 0 ? "-" : "+", distance(rank->clock.zero_ns).text,
+			            rank->clock.ahead_ns < 0 ? "-" : "", distance(rank->clock.ahead_ns).text, quantity_ns(rank->clock.bound_ns, 0).text, rank->clock.collectives);
+		else
+			text_printf(out, ": begins at %s%s, ± %s by the wall clocks\n", rank->clock.zero_ns < 0 ? "-" : "+", distance(rank->clock.zero_ns).text, quantity_ns(rank->clock.bound_ns, 0).text);
+	}
+	for (size_t i = 0; i < job->count; i++) {
+		const struct rank *rank = &job->ranks[i];
+
+		if (!rank->late.count)
+			continue;
+		text_add_string(out, before);
+		add_name(out, rank, markdown);
+		text_printf(out, " comes last to %llu of %llu collectives; the others wait %s for it\n", (unsigned long long)rank->late.count, (unsigned long long)rank->late.collectives,
+		            quantity_ns(rank->late.time_ns, 0).text);
+	}
 }
 
 static int write_words(const struct job *job, bool markdown, struct sink *sink, struct error *err)
@@ -56,11 +189,10 @@ static int write_words(const struct job *job, bool markdown, struct sink *sink, 
 
 	text_init(&out);
 	text_add_string(&out, markdown ? "# InferScope report: one job\n\n" : "InferScope report: one job\n\n");
-	add_head(&out, job);
-	text_add_string(&out, markdown ? "\n| rank | verdict | busy | computes | communicates | of it hidden | captured |\n|---|---|---|---|---|---|---|\n" :
-	                                 "\n  rank  verdict  busy  computes  communicates  of it hidden  captured\n");
-	for (size_t i = 0; i < job->count; i++)
-		add_rank(&out, job, i, markdown);
+	add_head(&out, job, markdown);
+	add_rows(&out, job, markdown, SIZE_MAX);
+	add_absent(&out, job, markdown);
+	add_clocks(&out, job, markdown);
 	for (size_t i = 0; i < job->count; i++)
 		for (size_t j = 0; j < job->ranks[i].finding_count; j++) {
 			text_printf(&out, "%s%s%s: %s: ", j || i ? "" : "\n", markdown ? "- " : "  ", job->ranks[i].name, severity_name(job->ranks[i].findings[j].severity));
@@ -83,7 +215,61 @@ static int write_md_job(const struct job *job, struct sink *sink, struct error *
 	return write_words(job, true, sink, err);
 }
 
-static void put_rank(struct json *json, cJSON *ranks, const struct rank *rank)
+static void put_rank_process(struct json *json, cJSON *object, const struct rank *rank)
+{
+	cJSON *hottest, *scope;
+
+	put_u64(json, object, "pid", rank->pid);
+	put_u64(json, object, "parent", rank->parent);
+	put_known(json, object, "host", rank->host);
+	put_known(json, object, "command", rank->command);
+	put_us(json, object, "cpu_us", rank->cpu_ns);
+	put_us(json, object, "python_us", rank->python_ns);
+	put_us(json, object, "native_us", rank->native_ns);
+	put_us(json, object, "gil_wait_us", rank->gil_wait_ns);
+	put_us(json, object, "lock_wait_us", rank->lock_wait_ns);
+	put_us(json, object, "io_wait_us", rank->io_wait_ns);
+	put_us(json, object, "gpu_wait_us", rank->gpu_wait_ns);
+	put_number(json, object, "overhead_pct", rank->overhead_pct, 3);
+	put_u64(json, object, "lost_events", rank->lost);
+	hottest = put_object(json, object, "hottest");
+	put_known(json, hottest, "name", rank->hottest);
+	put_number(json, hottest, "cpu_pct", rank->hottest_pct, 3);
+	scope = put_object(json, object, "scope");
+	put_known(json, scope, "name", rank->scope);
+	put_u64(json, scope, "count", rank->scope_count);
+	put_us(json, scope, "p50_us", rank->scope_p50_ns);
+	put_us(json, scope, "p99_us", rank->scope_p99_ns);
+}
+
+static void put_clock(struct json *json, cJSON *object, const struct rank *rank)
+{
+	cJSON *clock = put_object(json, object, "clock"), *late;
+
+	put_bool(json, clock, "known", rank->clock.known);
+	put_number(json, clock, "zero_us", (double)rank->clock.zero_ns / 1e3, 3);
+	put_number(json, clock, "ahead_us", (double)rank->clock.ahead_ns / 1e3, 3);
+	put_number(json, clock, "bound_us", rank->clock.known ? (double)rank->clock.bound_ns / 1e3 : NAN, 3);
+	put_u64(json, clock, "collectives", rank->clock.collectives);
+	late = put_object(json, object, "late");
+	put_u64(json, late, "collectives", rank->late.collectives);
+	put_u64(json, late, "count", rank->late.count);
+	put_us(json, late, "time_us", rank->late.time_ns);
+}
+
+static void put_absent(struct json *json, cJSON *root, const struct job *job)
+{
+	cJSON *absents = put_array(json, root, "absent");
+
+	for (size_t i = 0; i < job->absent_count && !json->failed; i++) {
+		cJSON *row = append_object(json, absents);
+
+		put_string(json, row, "name", job->absent[i].name);
+		put_string(json, row, "why", job->absent[i].why);
+	}
+}
+
+static void put_rank(struct json *json, cJSON *ranks, const struct rank *rank, bool aligned)
 {
 	cJSON *object = append_object(json, ranks), *findings;
 
@@ -102,6 +288,9 @@ static void put_rank(struct json *json, cJSON *ranks, const struct rank *rank)
 	put_number(json, object, "comm_comp_overlap_pct", share(rank->overlap_ns, rank->communication_ns), 3);
 	put_u64(json, object, "kernels_count", rank->kernels);
 	put_idle_causes(json, put_object(json, object, "idle"), rank->idle_ns);
+	put_rank_process(json, object, rank);
+	if (aligned)
+		put_clock(json, object, rank);
 	findings = put_array(json, object, "findings");
 	for (size_t i = 0; i < rank->finding_count; i++) {
 		cJSON *row = append_object(json, findings);
@@ -123,10 +312,27 @@ static int write_json_job(const struct job *job, struct sink *sink, struct error
 	put_number(&json, root, "straggler_pct", job->straggler_pct, 3);
 	put_number(&json, root, "communication_pct", job->communication_pct, 3);
 	put_number(&json, root, "comm_comp_overlap_pct", job->overlap_pct, 3);
+	put_number(&json, root, "cpus", job->cpus, 3);
+	put_string(&json, root, "launcher", job->launcher == SIZE_MAX ? NULL : job->ranks[job->launcher].name);
+	put_absent(&json, root, job);
 	ranks = put_array(&json, root, "ranks");
 	for (size_t i = 0; i < job->count && !json.failed; i++)
-		put_rank(&json, ranks, &job->ranks[i]);
+		put_rank(&json, ranks, &job->ranks[i], job->aligned);
 	return document_write(&json, root, sink, err);
+}
+
+int job_summary(const struct job *job, size_t most, struct sink *sink, struct error *err)
+{
+	struct text out;
+	bool failed;
+
+	text_init(&out);
+	add_head(&out, job, false);
+	add_rows(&out, job, false, most);
+	failed = out.failed;
+	sink_write(sink, out.data ? out.data : "", out.length);
+	text_done(&out);
+	return failed ? fail(err, ERR_MEMORY, "writing the report of a job") : 0;
 }
 
 const struct job_format *job_format_find(const char *name)

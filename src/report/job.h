@@ -11,5 +11,7 @@ struct job_format {
 };
 /* By name, alias or extension of a report's format; NULL when jobs have none such. */
 const struct job_format *job_format_find(const char *name);
+/* What a terminal gets at the end: at most MOST ranks. */
+int job_summary(const struct job *job, size_t most, struct sink *sink, struct error *err);
 
 #endif

@@ -11,6 +11,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
+#include "session/environment.h"
+#include "session/redact.h"
+
+enum { ENVIRONMENT_MAX = 1 << 20 };
 
 void capture_add(struct event_builder *builder, uint64_t ticks, const char *key, const char *format, ...)
 {
@@ -99,18 +104,54 @@ static uint64_t start_unix_ns(const struct target_facts *facts)
 	return clock_realtime_ns() - ((uint64_t)boot.tv_sec * 1000000000 + (uint64_t)boot.tv_nsec) + since_boot_ns;
 }
 
-static void process_add(struct event_builder *builder, uint64_t ticks, const struct procfs *procfs, const struct target_facts *facts)
+/* Arguments parted by blanks. */
+static void command_read(const struct procfs *procfs, pid_t pid, bool whole, char *out, size_t size)
+{
+	ssize_t length = procfs_read(procfs, pid, "cmdline", out, size);
+	struct text text;
+
+	while (length > 0 && out[length - 1] == '\0')
+		length--;
+	text_init(&text);
+	if (length > 0 && !whole)
+		redact_arguments(out, (size_t)length, &text);
+	for (ssize_t i = 0; i < length; i++)
+		if (out[i] == '\0')
+			out[i] = ' ';
+	out[length > 0 ? length : 0] = '\0';
+	if (text.failed)
+		*out = '\0';
+	else if (text.data)
+		snprintf(out, size, "%s", text.data);
+	text_done(&text);
+}
+
+static void place_add(struct event_builder *builder, uint64_t ticks, const struct procfs *procfs, pid_t pid)
+{
+	char *environment = malloc(ENVIRONMENT_MAX);
+	ssize_t length = environment ? procfs_read(procfs, pid, "environ", environment, ENVIRONMENT_MAX) : -1;
+	struct place place;
+
+	if (length > 0) {
+		environment_place(environment, (size_t)length, &place);
+		if (place.rank >= 0)
+			capture_add(builder, ticks, "rank", "%ld", place.rank);
+		if (place.local_rank >= 0)
+			capture_add(builder, ticks, "rank.local", "%ld", place.local_rank);
+		if (place.world >= 0)
+			capture_add(builder, ticks, "rank.world", "%ld", place.world);
+		if (*place.pod)
+			capture_add(builder, ticks, "pod", "%s", place.pod);
+	}
+	free(environment);
+}
+
+static void process_add(struct event_builder *builder, uint64_t ticks, const struct procfs *procfs, const struct target_facts *facts, bool whole_arguments)
 {
 	char command[EVENT_STRING_MAX], version[32];
 	struct proc_status status = { 0 };
-	ssize_t length = procfs_read(procfs, facts->pid, "cmdline", command, sizeof command);
 
-	while (length > 0 && command[length - 1] == '\0')
-		length--;
-	for (ssize_t i = 0; i < length; i++)
-		if (command[i] == '\0')
-			command[i] = ' ';
-	command[length > 0 ? length : 0] = '\0';
+	command_read(procfs, facts->pid, whole_arguments, command, sizeof command);
 	procfs_status(procfs, facts->pid, 0, &status);
 	snprintf(version, sizeof version, "%d.%d.%d", facts->python_major, facts->python_minor, facts->python_micro < 0 ? 0 : facts->python_micro);
 	event_add(builder, ticks, EVENT_PROCESS, (uint32_t)facts->pid, 0, (uint32_t)status.parent, start_unix_ns(facts), *command ? command : facts->command, facts->executable, version);
@@ -135,7 +176,8 @@ void capture_begin(struct event_builder *builder, uint64_t ticks, const struct t
 	struct utsname host;
 	double quota, cpus = capture_cpus(procfs, facts->pid, &quota);
 
-	process_add(builder, ticks, procfs, facts);
+	process_add(builder, ticks, procfs, facts, options->whole_arguments);
+	place_add(builder, ticks, procfs, facts->pid);
 	capture_add(builder, ticks, "version", "%s", options->version ? options->version : "unknown");
 	capture_add(builder, ticks, "mode", "%s", options->mode ? options->mode : "attach");
 	capture_add(builder, ticks, "pid", "%d", (int)facts->pid);

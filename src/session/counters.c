@@ -116,6 +116,7 @@ static void page_counters(struct session *session, uint64_t ticks)
 
 void session_counters(struct session *session, uint64_t ticks)
 {
+	session_wall(session);
 	if (session->sampler)
 		session->sampler_stolen_ns = sampler_stolen_ns(session->sampler);
 	if (session->drain) {

@@ -7,7 +7,9 @@ libsession_a_SOURCES = \
 	src/session/digest.c src/session/digest.h \
 	src/session/drain.c src/session/drain.h \
 	src/session/device.c src/session/gpu_clock.c src/session/gpu_clock.h src/session/gpu_look.c src/session/gpu_look.h \
-	src/session/gpu_relay.c src/session/gpu_relay.h src/session/handshake.c src/session/handshake.h \
+	src/session/environment.c src/session/environment.h \
+	src/session/redact.c src/session/redact.h \
+	src/session/find.c src/session/find.h src/session/gpu_relay.c src/session/gpu_relay.h src/session/handshake.c src/session/handshake.h \
 	src/session/joiner.c src/session/joiner.h \
 	src/session/live.c src/session/live.h \
 	src/session/look.c src/session/look.h \
@@ -29,6 +31,7 @@ libsession_a_SOURCES = \
 	src/session/stacks.c src/session/stacks.h \
 	src/session/syscalls.c src/session/syscalls.h \
 	src/session/tally.c src/session/tally.h \
+	src/session/wall.c \
 	src/session/watch.c src/session/watch.h
 
 # The collector goes into the attacher as bytes, without the debug information that the target has no use for.

@@ -183,7 +183,7 @@ static void loop_begin(const struct session *session, struct loop *loop)
 
 	*loop = (struct loop){ .drain_ns = now_ns, .partial_ns = now_ns, .observe_ns = now_ns, .counters_ns = now_ns + COUNTERS_NS, .reclaim_ns = now_ns + RECLAIM_NS,
 		.progress_ns = now_ns, .observe_every_ns = OBSERVE_NS };
-	if (session->options->duration_ns)
+	if (session->options->duration_ns && !session->options->until_ns)
 		loop->end_ns = session->start_ns + session->options->duration_ns;
 }
 
@@ -235,6 +235,8 @@ static void record_loop(struct session *session, struct loop *loop, const volati
 		uint64_t now_ns = clock_monotonic_ns();
 		bool observe = now_ns >= loop->observe_ns;
 
+		if (session->options->until_ns)
+			loop->end_ns = *session->options->until_ns;
 		if (!loop->gone)
 			loop_step(session, loop, now_ns);
 		if (ended(session, loop, stop, observe))

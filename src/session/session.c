@@ -275,6 +275,7 @@ int session_start(struct target *target, const struct session_options *options, 
 		goto out;
 	}
 	session->start_ns = clock_monotonic_ns();
+	session_wall(session);
 	session_flush(session);
 	*out = session;
 	return 0;

@@ -19,6 +19,7 @@ enum native_way {
 
 struct session_options {
 	uint64_t duration_ns;       /* 0 = until stopped */
+	const volatile uint64_t *until_ns; /* NULL, or: instead of the duration's end, recording ends at this CLOCK_MONOTONIC; 0 = not known yet */
 	enum backend backend;       /* BACKEND_NONE: samples only, the target is not entered */
 	enum c_calls c_calls;
 	uint32_t max_overhead_ppm;  /* 0 = none */
@@ -38,6 +39,7 @@ struct session_options {
 	const char *mode;           /* "attach", "run": noted in the trace */
 	const char *version;        /* ours, for the trace */
 	const char *command_line;   /* ours, for the trace; or NULL */
+	bool whole_arguments;       /* the process's command line with what looks like secrets */
 	const volatile int *stop;   /* NULL, or: entering is given up with ERR_INTERRUPTED once it is not 0 */
 	void (*notice)(void *context, const char *text); /* what an attach waits for, when it takes long; or NULL */
 	void *notice_context;

@@ -65,6 +65,8 @@ struct session {
 uint32_t session_outer_tid(struct session *session, uint32_t inner_tid);
 uint64_t session_ticks(const struct session *session);
 void session_warn(struct session *session, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* wall.c: a reading of the wall clock, as an event. */
+void session_wall(struct session *session);
 /* Counts what one entry cost the target. */
 void session_hold(struct session *session, const struct receipt *receipt);
 /* Puts the SESSION lane's events into the trace. */

@@ -270,6 +270,9 @@ static void take_fact(struct timeline_private *p, struct lane *lane, const struc
 	case EVENT_COUNTER:
 		add_counter(p, c);
 		break;
+	case EVENT_WALL_CLOCK:
+		wall_add(p, c, at_ns);
+		break;
 	case EVENT_GIL:
 		thread = facts_thread(p, lane->process, c->event.ref);
 		if (thread)

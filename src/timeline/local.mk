@@ -29,4 +29,5 @@ libtimeline_a_SOURCES = \
 	src/timeline/timeline.c src/timeline/timeline.h \
 	src/timeline/totals.c \
 	src/timeline/tree.c \
-	src/timeline/waits.c
+	src/timeline/waits.c \
+	src/timeline/wall.c

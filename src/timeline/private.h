@@ -136,6 +136,7 @@ struct gil_build { uint32_t holder, waiter; /* tid, index of the thread */ uint6
 struct counter_build { uint32_t name; struct counter out; };
 struct throttle_build { uint32_t function; struct throttle_change out; };
 struct capture_build { uint32_t key, value; };
+struct wall_build { uint64_t readings, bound_ns, sync_ns; int64_t first_ns, least_ns, most_ns; /* wall less ours */ };
 
 struct node {
 	uint32_t parent, function, thread, depth;
@@ -177,6 +178,7 @@ struct timeline_private {
 	LIST(struct capture_build) captures;
 	struct map counter_index, capture_index;
 	LIST(struct throttle_build) throttles;
+	struct wall_build wall;
 	LIST(struct device_build) devices;
 	LIST(struct gpu_call) gpu_calls;
 	struct map launches; /* correlation → index in gpu_calls */
@@ -331,6 +333,10 @@ void scopes_mark(struct timeline_private *p); /* names that the patterns make sc
 void scopes_call(struct timeline_private *p, uint32_t function, uint64_t start_ns, uint64_t end_ns); /* relative */
 void scopes_melt(struct timeline_private *p); /* what is open at the end is closed there; fills scopes_open */
 void scopes_build(struct timeline_private *p); /* after functions are exported */
+
+/* wall.c */
+void wall_add(struct timeline_private *p, const struct event_cursor *event, uint64_t at_ns);
+void wall_build(struct timeline_private *p);
 
 /* The element in the middle, the later of two; what ITEMS holds is lost. 0 of none. */
 uint64_t middle_of(uint64_t *items, size_t count);

@@ -112,6 +112,7 @@ int timeline_build_scoped(struct trace *trace, const struct scope_patterns *patt
 		goto out;
 	}
 	p->timeline.start_unix_ns = info.created_unix_ns;
+	wall_build(p);
 	p->timeline.quality.damaged_chunks += info.damaged_chunks;
 	p->timeline.quality.truncated = info.truncated;
 	done_building(p);

@@ -187,6 +187,14 @@ struct capture_value { const char *key, *value; };
 /* What the budget did about one function. FUNCTION: index, or UINT32_MAX; LOAD: what hooks would have cost, to what they may. */
 struct throttle_change { uint64_t at_ns; uint32_t what; /* enum throttle */ uint32_t function; double load; };
 
+/* The wall clock of the machine that recorded, as read while it was. */
+struct wall_clock {
+	uint64_t readings;     /* 0: none, and all else is 0 */
+	uint64_t unix_ns;      /* at time 0 of the timeline */
+	uint64_t bound_ns;     /* of that, against the machine's own clock: width of a reading, steps and drift in the course of the trace */
+	uint64_t sync_ns;      /* so far that clock may be off, as its kernel says; UINT64_MAX: it is not synchronised */
+};
+
 struct timeline_quality {
 	uint64_t events, lost_events, unmatched, skipped_calls, cut_strings, damaged_chunks, unresolved_names, torn_samples, samples, unjoined_samples; /* unjoined: the sampled stack and the calls of that moment contradict each other */
 	bool truncated;
@@ -215,6 +223,7 @@ struct timeline {
 	const struct throttle_change *throttles; /* as they came */
 	const struct moment *moments;     /* by thread, then time; they do not overlap; none without samples */
 	bool native_split;                /* CPU time is split into Python and native; else all of a Python thread's is called Python */
+	struct wall_clock wall;
 	double coverage;                  /* hooks on / duration */
 	struct timeline_quality quality;
 	struct timeline_private *private_; /* arena, strings */

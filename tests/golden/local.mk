@@ -12,3 +12,5 @@ TESTS += tests/golden/diff.test
 dist_noinst_SCRIPTS += tests/golden/diff.test
 TESTS += tests/golden/nsys.test
 dist_noinst_SCRIPTS += tests/golden/nsys.test
+TESTS += tests/golden/merge.test
+dist_noinst_SCRIPTS += tests/golden/merge.test

@@ -28,6 +28,26 @@ ParameterizedTest(struct duration *row, value, reads_durations)
 	cr_assert_eq(ns, row->good ? row->ns : 77, "%s", row->text);
 }
 
+struct moment { char text[16]; bool good; uint64_t at; };
+
+ParameterizedTestParameters(value, reads_moments)
+{
+	static struct moment rows[] = { /* now is 1000.25 s */
+		{ "/10s", true, 1010000000000 }, { "/250ms", true, 1000500000000 }, { "/1m", true, 1020000000000 }, { "+30s", true, 1030250000000 }, { "+0", true, 1000250000000 },
+		{ "@1234", true, 1234000000000 }, { "/0", false, 0 }, { "10s", false, 0 }, { "/", false, 0 }, { "@", false, 0 }, { "@x", false, 0 }, { "+-1", false, 0 }, { "", false, 0 },
+	};
+
+	return cr_make_param_array(struct moment, rows, sizeof rows / sizeof *rows);
+}
+
+ParameterizedTest(struct moment *row, value, reads_moments)
+{
+	uint64_t at = 77;
+
+	cr_assert_eq(value_moment(row->text, 1000250000000, &at), row->good, "%s", row->text);
+	cr_assert_eq(at, row->good ? row->at : 77, "%s", row->text);
+}
+
 Test(value, reads_percentages)
 {
 	uint32_t ppm = 0;

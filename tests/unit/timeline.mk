@@ -11,6 +11,7 @@ tests_unit_test_timeline_SOURCES = \
 	tests/unit/timeline_natives.c \
 	tests/unit/timeline_percentile.c \
 	tests/unit/timeline_threads.c \
+	tests/unit/timeline_wall.c \
 	tests/unit/timeline_windows.c
 tests_unit_test_timeline_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_test_timeline_LDADD = libtimeline.a libtrace.a libbase.a $(CRITERION_LIBS) $(ZSTD_LIBS) $(ZLIB_LIBS) -lm

@@ -1,0 +1,203 @@
+#include "cli/rounds.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/list.h"
+#include "cli/fleet.h"
+#include "cli/signals.h"
+
+#define ROUND_NAME "inferscope-" /* and the moment: 20260131T120000Z, so that names sort by time */
+#define ROUND_FORMAT ROUND_NAME "%Y%m%dT%H%M%SZ"
+enum { ROUND_NAME_LENGTH = 27, ROUNDS_MOST = 1 << 20 };
+
+struct round { char name[ROUND_NAME_LENGTH + 1]; uint64_t bytes; };
+struct rounds { struct round *items; size_t count, capacity; };
+
+static bool is_round(const char *name)
+{
+	struct tm time;
+	const char *end;
+
+	if (strlen(name) != ROUND_NAME_LENGTH || strncmp(name, ROUND_NAME, sizeof ROUND_NAME - 1) != 0)
+		return false;
+	end = strptime(name, ROUND_FORMAT, &time);
+	return end && !*end;
+}
+
+/* Calls EACH with every regular file of the round; links and folders in it are left alone. */
+static void round_walk(int parent, const char *name, void (*each)(int folder, const char *name, const struct stat *status, void *context), void *context)
+{
+	int folder = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *stream = folder >= 0 ? fdopendir(folder) : NULL;
+	const struct dirent *entry;
+	struct stat status;
+
+	if (!stream) {
+		if (folder >= 0)
+			close(folder);
+		return;
+	}
+	while ((entry = readdir(stream)))
+		if (fstatat(dirfd(stream), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode))
+			each(dirfd(stream), entry->d_name, &status, context);
+	closedir(stream);
+}
+
+static void file_count(int folder, const char *name, const struct stat *status, void *context)
+{
+	uint64_t *bytes = context;
+
+	(void)folder;
+	(void)name;
+	*bytes += (uint64_t)status->st_blocks * 512;
+}
+
+static void file_remove(int folder, const char *name, const struct stat *status, void *context)
+{
+	(void)status;
+	(void)context;
+	unlinkat(folder, name, 0);
+}
+
+static int compare_rounds(const void *left, const void *right)
+{
+	return strcmp(((const struct round *)left)->name, ((const struct round *)right)->name);
+}
+
+static int rounds_list(DIR *stream, struct rounds *out, struct error *err)
+{
+	const struct dirent *entry;
+
+	while ((entry = readdir(stream))) {
+		struct round *round;
+
+		if (!is_round(entry->d_name))
+			continue;
+		round = list_add(out, ROUNDS_MOST);
+		if (!round)
+			return fail(err, ERR_MEMORY, "looking at what was kept");
+		memcpy(round->name, entry->d_name, ROUND_NAME_LENGTH + 1);
+		round_walk(dirfd(stream), round->name, file_count, &round->bytes);
+	}
+	if (out->count)
+		qsort(out->items, out->count, sizeof *out->items, compare_rounds);
+	return 0;
+}
+
+int rounds_prune(const char *folder, uint64_t most_bytes, struct error *err)
+{
+	DIR *stream = opendir(folder);
+	struct rounds rounds = { 0 };
+	uint64_t bytes = 0;
+	int gone = -1;
+
+	if (!stream)
+		return fail(err, ERR_OUTPUT, "%s: %s", folder, strerror(errno));
+	if (rounds_list(stream, &rounds, err) < 0)
+		goto out;
+	gone = 0;
+	for (size_t i = 0; i < rounds.count; i++)
+		bytes += rounds.items[i].bytes;
+	for (size_t i = 0; i + 1 < rounds.count && bytes > most_bytes; i++) {
+		round_walk(dirfd(stream), rounds.items[i].name, file_remove, NULL);
+		if (unlinkat(dirfd(stream), rounds.items[i].name, AT_REMOVEDIR) == 0)
+			gone++;
+		bytes -= rounds.items[i].bytes;
+	}
+out:
+	list_done(&rounds);
+	closedir(stream);
+	return gone;
+}
+
+/* ---- the rounds ---- */
+
+static int words_check(const struct options *options, struct error *err)
+{
+	const char *keep = options_text(options, OPT_KEEP);
+	struct stat status;
+
+	if (!*keep) {
+		fail(err, ERR_USAGE, "--every needs --keep FOLDER");
+		return fail_hint(err, "inferscope attach PID --every 10m --duration 10s --keep /var/lib/inferscope");
+	}
+	if (options_duration_ns(options, OPT_DURATION) == 0 || options_duration_ns(options, OPT_DURATION) >= options_duration_ns(options, OPT_EVERY))
+		return fail(err, ERR_USAGE, "--every %s: a round of --duration %s does not end before the next one begins", options_text(options, OPT_EVERY), options_text(options, OPT_DURATION));
+	if (options_given(options, OPT_TRACE) || options_given(options, OPT_OUTPUT))
+		return fail(err, ERR_USAGE, "--every keeps traces and reports in --keep: neither --trace nor --output goes with it");
+	if (mkdir(keep, 0700) < 0 && !(errno == EEXIST && stat(keep, &status) == 0 && S_ISDIR(status.st_mode)))
+		return fail(err, ERR_OUTPUT, "the folder %s cannot be made: %s", keep, strerror(errno));
+	return 0;
+}
+
+/* Where this round's files go. */
+static int round_name(struct options *options, struct error *err)
+{
+	const char *keep = options_text(options, OPT_KEEP);
+	char folder[OUTPUT_PATH - 32], report[OUTPUT_PATH], stamp[ROUND_NAME_LENGTH + 1];
+	time_t now = time(NULL);
+	struct tm utc;
+
+	gmtime_r(&now, &utc);
+	strftime(stamp, sizeof stamp, ROUND_FORMAT, &utc);
+	if (snprintf(folder, sizeof folder, "%s/%s", keep, stamp) >= (int)sizeof folder)
+		return fail(err, ERR_OPTION_VALUE, "the path of --keep is too long");
+	if (mkdir(folder, 0700) < 0 && errno != EEXIST)
+		return fail(err, ERR_OUTPUT, "the folder %s cannot be made: %s", folder, strerror(errno));
+	snprintf(report, sizeof report, "%s/report.md", folder);
+	return options_set(options, OPT_TRACE, folder, ORIGIN_COMMAND_LINE, "--keep", err) < 0 ? -1 : options_set(options, OPT_OUTPUT, report, ORIGIN_COMMAND_LINE, "--keep", err);
+}
+
+/* An empty folder stays of a round in which nothing could be measured. */
+static void round_close(const struct options *options)
+{
+	rmdir(options_text(options, OPT_TRACE));
+}
+
+static void sleep_until(uint64_t unix_ns, const volatile int *stop)
+{
+	const struct timespec until = { (time_t)(unix_ns / 1000000000), (long)(unix_ns % 1000000000) };
+
+	while (!*stop && clock_realtime_ns() < unix_ns)
+		clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &until, NULL); /* a signal ends it early */
+}
+
+int rounds_attach(struct invocation *invocation, struct error *err)
+{
+	struct options *options = &invocation->options;
+	const enum log_level level = (enum log_level)options_choice(options, OPT_LOG_LEVEL);
+	const uint64_t every_ns = options_duration_ns(options, OPT_EVERY), most_bytes = options_count(options, OPT_KEEP_MB) << 20;
+	const volatile int *stop = signals_stop();
+
+	if (words_check(options, err) < 0)
+		return -1;
+	signals_catch();
+	while (!*stop) {
+		uint64_t next_ns = (clock_realtime_ns() / every_ns + 1) * every_ns;
+		struct error failure = { 0 };
+
+		if (round_name(options, err) < 0)
+			return -1;
+		if (fleet_attach(invocation, &failure) < 0) {
+			if (error_status(failure.code) == 2) {
+				*err = failure;
+				round_close(options);
+				return -1;
+			}
+			log_print(level, LOG_WARN, "%s; the next round begins within %s", failure.text, options_text(options, OPT_EVERY));
+		}
+		round_close(options);
+		if (rounds_prune(options_text(options, OPT_KEEP), most_bytes, err) < 0)
+			return -1;
+		sleep_until(next_ns, stop);
+	}
+	return 0;
+}

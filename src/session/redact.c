@@ -1,0 +1,88 @@
+#include "session/redact.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/text.h"
+
+#define HIDDEN "***"
+
+/* Whole words of a name: --max-tokens and --tokenizer are none of them. */
+static bool word_is_secret(const char *word, size_t length)
+{
+	static const char *const words[] = { "password", "passwd", "passphrase", "pwd", "secret", "token", "key", "apikey", "credential", "credentials", "auth", "authorization", "bearer", "cookie" };
+
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (strlen(words[i]) == length && strncasecmp(words[i], word, length) == 0)
+			return true;
+	return false;
+}
+
+static bool name_is_secret(const char *name, size_t length)
+{
+	for (size_t at = 0; at < length;) {
+		size_t word = 0;
+
+		while (at + word < length && isalnum((unsigned char)name[at + word]))
+			word++;
+		if (word && word_is_secret(name + at, word))
+			return true;
+		at += word + 1;
+	}
+	return false;
+}
+
+/* Where the host of a URL begins behind user and password; NULL: it has none. */
+static const char *url_host(const char *word, size_t length, const char **user)
+{
+	const char *scheme = memmem(word, length, "://", 3), *end = word + length, *at;
+
+	if (!scheme)
+		return NULL;
+	*user = scheme + 3;
+	for (at = *user; at < end && *at != '/' && *at != '?' && *at != '#'; at++)
+		if (*at == '@')
+			return at;
+	return NULL;
+}
+
+static void word_add(struct text *out, const char *word, size_t length)
+{
+	const char *user, *host = url_host(word, length, &user);
+
+	if (!host) {
+		text_add(out, word, length);
+		return;
+	}
+	text_add(out, word, (size_t)(user - word));
+	text_add_string(out, HIDDEN);
+	text_add(out, host, (size_t)(word + length - host));
+}
+
+void redact_arguments(const char *arguments, size_t length, struct text *out)
+{
+	bool hide = false;
+
+	for (size_t at = 0; at < length;) {
+		const char *word = arguments + at, *equals;
+		size_t size = strnlen(word, length - at);
+
+		at += size + 1;
+		if (out->length)
+			text_add_string(out, " ");
+		equals = memchr(word, '=', size);
+		if (hide && (size == 0 || word[0] != '-')) {
+			text_add_string(out, HIDDEN);
+			hide = false;
+			continue;
+		}
+		hide = size > 1 && word[0] == '-' && !equals && name_is_secret(word, size);
+		if (equals && name_is_secret(word, (size_t)(equals - word))) {
+			text_add(out, word, (size_t)(equals - word) + 1);
+			text_add_string(out, HIDDEN);
+		} else
+			word_add(out, word, size);
+	}
+}

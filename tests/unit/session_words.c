@@ -1,0 +1,81 @@
+/* Words of other processes: what an environment says of a rank, and what of a command line is not told on. */
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "session/environment.h"
+#include "session/redact.h"
+
+#define PLACE(words) environment_place(words, sizeof words - 1, &place)
+
+static struct place place;
+
+Test(environment, tells_the_rank_of_torchrun_before_that_of_srun)
+{
+	PLACE("SLURM_PROCID=1\0RANK=7\0LOCAL_RANK=3\0WORLD_SIZE=16\0");
+	cr_assert_eq(place.rank, 7);
+	cr_assert_eq(place.local_rank, 3);
+	cr_assert_eq(place.world, 16);
+}
+
+Test(environment, knows_mpi_and_slurm)
+{
+	PLACE("OMPI_COMM_WORLD_RANK=2\0");
+	cr_assert_eq(place.rank, 2);
+	PLACE("SLURM_PROCID=5\0SLURM_LOCALID=1");
+	cr_assert(place.rank == 5 && place.local_rank == 1 && place.world == -1);
+}
+
+Test(environment, takes_no_number_that_is_none)
+{
+	PLACE("RANK=\0LOCAL_RANK=3x\0WORLD_SIZE=99999999999999999999\0XRANK=4\0RANK");
+	cr_assert(place.rank == -1 && place.local_rank == -1 && place.world == -1);
+}
+
+Test(environment, names_a_pod_only_where_one_is)
+{
+	PLACE("HOSTNAME=web-0\0");
+	cr_assert_str_eq(place.pod, "");
+	PLACE("KUBERNETES_SERVICE_HOST=10.0.0.1\0HOSTNAME=web-0\0");
+	cr_assert_str_eq(place.pod, "web-0");
+	PLACE("POD_NAME=engine-1.a\0HOSTNAME=web-0\0");
+	cr_assert_str_eq(place.pod, "engine-1.a");
+	PLACE("POD_NAME=\x1b[31m\0");
+	cr_assert_str_eq(place.pod, "");
+}
+
+struct line { char words[160], told[160]; };
+
+/* | stands for the end of an argument. */
+ParameterizedTestParameters(redact, leaves_out_what_names_call_secret)
+{
+	static struct line rows[] = {
+		{ "python3|serve.py|--port|80|", "python3 serve.py --port 80" },
+		{ "serve|--api-key|sk-123|--port|80|", "serve --api-key *** --port 80" },
+		{ "serve|--hf-token=hf_123|x|", "serve --hf-token=*** x" },
+		{ "env|HF_TOKEN=hf_123|MODE=a|serve|", "env HF_TOKEN=*** MODE=a serve" },
+		{ "serve|--max-num-batched-tokens|8192|--tokenizer|a/b|--keyframes=3|", "serve --max-num-batched-tokens 8192 --tokenizer a/b --keyframes=3" },
+		{ "serve|--password|--verbose|", "serve --password --verbose" },
+		{ "serve|postgres://me:pw@db/x?a=@|", "serve postgres://***@db/x?a=@" },
+		{ "serve|--db=redis://:pw@host:1/|http://host/a@b|", "serve --db=redis://***@host:1/ http://host/a@b" },
+		{ "serve|--secret", "serve --secret" },
+		{ "serve|--token||after|", "serve --token *** after" },
+	};
+
+	return cr_make_param_array(struct line, rows, sizeof rows / sizeof *rows);
+}
+
+ParameterizedTest(struct line *row, redact, leaves_out_what_names_call_secret)
+{
+	size_t length = strlen(row->words);
+	struct text out;
+
+	for (size_t i = 0; i < length; i++)
+		if (row->words[i] == '|')
+			row->words[i] = '\0';
+	text_init(&out);
+	redact_arguments(row->words, length, &out);
+	cr_assert_str_eq(out.data, row->told);
+	text_done(&out);
+}
