@@ -9,7 +9,7 @@
 
 #define STRAGGLER_PCT 10
 #define LAUNCHER_CPUS 0.05
-#define BUSY_CPUS 0.2
+#define BUSY_CPUS 0.08
 
 /* 3 of "/data/train_rank3_of_128.json", "rank-3", "rank=3"; -1: none. */
 static int64_t number_in(const char *path)
@@ -178,6 +178,16 @@ static double cpus_of(const struct rank *rank)
 	return rank->duration_ns ? (double)rank->cpu_ns / (double)rank->duration_ns : 0;
 }
 
+static double cpus_started_by(const struct job *job, const struct rank *parent)
+{
+	double cpus = 0;
+
+	for (size_t i = 0; i < job->count; i++)
+		if (job->ranks[i].parent == parent->pid && strcmp(job->ranks[i].host, parent->host) == 0)
+			cpus += cpus_of(&job->ranks[i]);
+	return cpus;
+}
+
 /* The process that people attach to often only waits for those that it started. */
 static void find_launcher(struct job *job)
 {
@@ -187,9 +197,8 @@ static void find_launcher(struct job *job)
 	for (size_t i = 0; i < job->count; i++) {
 		job->cpus += cpus_of(&job->ranks[i]);
 		known |= job->ranks[i].pid != 0;
-		for (size_t j = 0; j < job->count && job->launcher == SIZE_MAX && cpus_of(&job->ranks[i]) < LAUNCHER_CPUS; j++)
-			if (job->ranks[i].pid && job->ranks[j].parent == job->ranks[i].pid && strcmp(job->ranks[i].host, job->ranks[j].host) == 0 && cpus_of(&job->ranks[j]) > BUSY_CPUS)
-				job->launcher = i;
+		if (job->launcher == SIZE_MAX && job->ranks[i].pid && cpus_of(&job->ranks[i]) < LAUNCHER_CPUS && cpus_started_by(job, &job->ranks[i]) > BUSY_CPUS)
+			job->launcher = i;
 	}
 	if (!known)
 		job->cpus = NAN;

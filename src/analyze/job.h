@@ -48,7 +48,7 @@ struct job {
 	const struct absent *absent; /* the caller's */
 	size_t absent_count;
 	bool aligned;             /* the ranks' clocks were laid side by side */
-	size_t launcher;          /* index: uses less than LAUNCHER_CPUS while processes that it started are busy; SIZE_MAX: none does */
+	size_t launcher;          /* index: uses less than LAUNCHER_CPUS while processes that it started use more than BUSY_CPUS together; SIZE_MAX: none does */
 	double cpus;              /* CPUs that all used together; NAN: not known */
 	double imbalance_pct;     /* most computation less the least, of the most; NAN: no devices */
 	size_t straggler;         /* index: computes longest, by more than STRAGGLER_PCT above the median; SIZE_MAX: none does */

@@ -9,7 +9,8 @@
 
 #define SHARES_NS 250000000ull
 #define IDLE_CPUS 0.05
-#define BUSY_CPUS 0.2
+#define BUSY_CPUS 0.05   /* all that it started together */
+#define TOLD_CPUS 0.02
 #define CGROUP_ROOT "/sys/fs/cgroup"
 enum { CONTAINER_LEAST = 4 /* characters of an id that name one */ };
 
@@ -109,7 +110,7 @@ static void launcher_tell(pid_t pid, const struct found_list *list, char *out, s
 	for (size_t i = 0; i < list->count && told < 3 && used < (int)size; i++) {
 		const struct found *found = &list->items[i];
 
-		if (found->pid == pid || found->cpus < BUSY_CPUS)
+		if (found->pid == pid || found->cpus < TOLD_CPUS)
 			continue;
 		text_init(&shown);
 		text_add_visible(&shown, found->command, strlen(found->command));
@@ -124,18 +125,19 @@ bool fleet_launcher(const struct procfs *procfs, pid_t pid, char *out, size_t si
 {
 	const struct find_query query = { .pids = &pid, .pid_count = 1, .children = true, .own = getpid() };
 	struct found_list list = { 0 };
-	bool idle = false, busy = false;
+	bool idle = false;
+	double busy = 0;
 	struct error err;
 
 	if (find_processes(procfs, &query, &list, &err) == 0 && list.count > 1) {
 		find_shares(procfs, &list, SHARES_NS);
 		for (size_t i = 0; i < list.count; i++) {
 			idle |= list.items[i].pid == pid && list.items[i].cpus < IDLE_CPUS;
-			busy |= list.items[i].pid != pid && list.items[i].cpus >= BUSY_CPUS;
+			busy += list.items[i].pid != pid ? list.items[i].cpus : 0;
 		}
-		if (idle && busy)
+		if (idle && busy > BUSY_CPUS)
 			launcher_tell(pid, &list, out, size);
 	}
 	list_done(&list);
-	return idle && busy;
+	return idle && busy > BUSY_CPUS;
 }

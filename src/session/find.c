@@ -162,6 +162,14 @@ static bool marked_above(const struct rows *rows, pid_t pid, size_t offset)
 	return false;
 }
 
+/* Clock ticks are too coarse to tell a busy process from an idle one in a moment. */
+static uint64_t main_thread_ns(const struct procfs *procfs, pid_t pid)
+{
+	uint64_t run_ns, wait_ns;
+
+	return procfs_schedstat(procfs, pid, 0, &run_ns, &wait_ns) == 0 ? run_ns : 0;
+}
+
 static int found_add(const struct procfs *procfs, const struct row *row, bool named, struct found_list *out, struct error *err)
 {
 	struct proc_times times = { 0 };
@@ -180,6 +188,7 @@ static int found_add(const struct procfs *procfs, const struct row *row, bool na
 	found->parent = row->parent;
 	found->start_ticks = times.start_ticks;
 	found->cpu_ns = times.user_ns + times.system_ns;
+	found->main_ns = main_thread_ns(procfs, row->pid);
 	command_tell(procfs, row->pid, found->command, sizeof found->command);
 	return 0;
 }
@@ -250,13 +259,17 @@ void find_shares(const struct procfs *procfs, struct found_list *list, uint64_t 
 	passed_ns = clock_monotonic_ns() - begin_ns;
 	for (size_t i = 0; i < list->count; i++) {
 		struct found *found = &list->items[i];
-		uint64_t now_ns;
+		uint64_t now_ns, main_ns, used_ns, main_used_ns;
 
 		if (procfs_times(procfs, found->pid, 0, &times) < 0 || times.start_ticks != found->start_ticks)
 			continue;
 		now_ns = times.user_ns + times.system_ns;
-		found->cpus = passed_ns && now_ns > found->cpu_ns ? (double)(now_ns - found->cpu_ns) / (double)passed_ns : 0;
+		main_ns = main_thread_ns(procfs, found->pid);
+		used_ns = now_ns > found->cpu_ns ? now_ns - found->cpu_ns : 0;
+		main_used_ns = main_ns > found->main_ns ? main_ns - found->main_ns : 0;
+		found->cpus = passed_ns ? (double)(used_ns > main_used_ns ? used_ns : main_used_ns) / (double)passed_ns : 0;
 		found->cpu_ns = now_ns;
+		found->main_ns = main_ns;
 	}
 	if (list->count)
 		qsort(list->items, list->count, sizeof *list->items, compare_shares);

@@ -24,6 +24,7 @@ struct found {
 	pid_t pid, parent;     /* parent 0: the process is gone */
 	uint64_t start_ticks;  /* with pid it names one process; 0: gone */
 	uint64_t cpu_ns;       /* so far; by clock tick */
+	uint64_t main_ns;      /* its main thread alone, exactly; 0: not told */
 	double cpus;           /* find_shares(): CPUs that it used meanwhile */
 	bool named;            /* by pids */
 	char command[FOUND_COMMAND];
