@@ -75,7 +75,7 @@ Test(parse, a_negative_number_is_an_argument)
 
 Test(parse, refuses_wrong_counts_and_values)
 {
-	cr_assert_eq(PARSE("attach", "1", "2"), -1);
+	cr_assert_eq(PARSE("dump", "1", "2"), -1);
 	cr_assert_eq(err.code, ERR_USAGE);
 	cr_assert_eq(PARSE("dump-trace"), -1);
 	cr_assert_eq(err.code, ERR_USAGE);
