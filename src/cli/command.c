@@ -37,7 +37,7 @@ const struct command_row command_rows[] = {
 	  "this also frees the memory.", detach_command },
 	{ "doctor", DOCTOR, "[PID]", 0, 1, false, "say whether a process can be measured, and why not", "Reads only. Without PID it looks at this machine and user.", doctor_command },
 	{ "schema", SCHEMA, "NAME", 1, 1, false, "print the JSON Schema of what InferScope writes",
-	  "NAME is report (-f json), trace (-f events), rules (--rules-file), error (--error-format json), diff, job (several traces analyzed), dump or top (of their JSON). Schemas grow, and never change what they said: a break is a new number.", schema_command },
+	  "NAME is report (-f json), trace (-f events), rules (of a rules file), error (of a failure), diff, job (several traces analyzed), dump or top (of their JSON). Schemas grow, and never change what they said: a break is a new number.", schema_command },
 	{ "config show", CONFIG, "", 0, 0, false, "print every setting, its value and where it comes from",
 	  "Command line goes before environment, environment before .inferscope.yaml (of the current folder, else of the home folder), that before the defaults.", config_command },
 };
