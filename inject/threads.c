@@ -14,6 +14,10 @@
 
 #include "base/clock.h"
 
+/* Newer than some build machines' headers (Linux 5.6). */
+#ifndef SYS_pidfd_getfd
+#define SYS_pidfd_getfd 438
+#endif
 #define WATCH_NS 2000000000ull /* for a better thread than one with a time limit that a stop would lose */
 #define LOOK_AGAIN_NS 5000000l
 #define MAX_WATCHED 256
