@@ -156,7 +156,7 @@ const char *option_suggest(const char *name, size_t length, unsigned commands)
 			continue;
 		distance = words_distance(name, length, candidate, size);
 		if (length >= 3 && size > length && memcmp(name, candidate, length) == 0)
-			distance = 1; /* the beginning of a name */
+			distance = 0; /* the beginning of a name is meant to be it */
 		if (distance < closest && distance <= (size + 2) / 4) {
 			closest = distance;
 			best = candidate;
