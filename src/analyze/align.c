@@ -170,9 +170,12 @@ static void align_one(const struct rank *first, const struct clock_source *a, st
 /* Of the first rank's collective INDEX: rank K's, on the first rank's clock. False: it has none. */
 static bool arrival(const struct rank *rank, const struct clock_source *source, size_t index, int64_t *out)
 {
-	int64_t j = (int64_t)index - rank->clock.shift;
+	int64_t j;
 
-	if (rank->clock.shift == INT64_MIN || j < 0 || j >= (int64_t)source->collectives.count)
+	if (rank->clock.shift == INT64_MIN)
+		return false;
+	j = (int64_t)index - rank->clock.shift;
+	if (j < 0 || j >= (int64_t)source->collectives.count)
 		return false;
 	*out = (int64_t)source->collectives.items[j].start_ns + rank->clock.zero_ns;
 	return true;
