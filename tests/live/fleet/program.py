@@ -13,6 +13,11 @@ import time
 END = time.monotonic() + 90
 
 
+def say(word, pid):
+    """By one write: print() makes several where PYTHONUNBUFFERED is set, and the lines of processes that share a pipe mix."""
+    os.write(1, b"%s %d\n" % (word.encode(), pid))
+
+
 def compute(count):
     total = 0
     for number in range(count):
@@ -21,14 +26,14 @@ def compute(count):
 
 
 def worker():
-    print("PID", os.getpid(), flush=True)
+    say("PID", os.getpid())
     while time.monotonic() < END and os.getppid() != 1:
         compute(2000)
         time.sleep(0.001)
 
 
 def light():
-    print("PID", os.getpid(), flush=True)
+    say("PID", os.getpid())
     while time.monotonic() < END and os.getppid() != 1:
         compute(300)
         time.sleep(0.02)
@@ -47,7 +52,7 @@ def wait(children):
 def launcher(count):
     children = [spawn("worker", rank, count) for rank in range(count)]
     time.sleep(0.5)
-    print("READY", os.getpid(), flush=True)
+    say("READY", os.getpid())
     wait(children)
 
 
@@ -55,8 +60,8 @@ def pool(count):
     with multiprocessing.get_context("fork").Pool(count) as workers:
         pids = set(workers.map(identify, range(4 * count), chunksize=1))
         for pid in pids:
-            print("PID", pid, flush=True)
-        print("READY", os.getpid(), flush=True)
+            say("PID", pid)
+        say("READY", os.getpid())
         while time.monotonic() < END:
             workers.map(compute, [20000] * 4 * count, chunksize=1)
 
@@ -67,7 +72,7 @@ def identify(_):
 
 
 def later(count):
-    print("READY", os.getpid(), flush=True)
+    say("READY", os.getpid())
     time.sleep(1)
     children = [spawn("worker", rank, count) for rank in range(count)] + [subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL)]
     try:
@@ -79,7 +84,7 @@ def later(count):
 def many(count):
     children = [spawn("light", rank, count) for rank in range(count)]
     time.sleep(1 + count / 20)
-    print("READY", os.getpid(), flush=True)
+    say("READY", os.getpid())
     wait(children)
 
 
