@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "cli/fleet.h"
-#include "cli/value.h"
+#include "cli/process.h"
 
 #define SHARES_NS 250000000ull
 #define IDLE_CPUS 0.05
@@ -25,7 +25,6 @@ static int pids_read(const struct invocation *invocation, struct fleet_query *ou
 {
 	const char *option = options_text(&invocation->options, OPT_PID);
 	size_t count = invocation->argument_count + (*option != '\0');
-	struct text shown;
 
 	out->pids = calloc(count + 1, sizeof *out->pids);
 	if (!out->pids)
@@ -34,15 +33,8 @@ static int pids_read(const struct invocation *invocation, struct fleet_query *ou
 		const char *given = i < invocation->argument_count ? invocation->arguments[i] : option;
 		int pid;
 
-		if (!value_pid(given, &pid)) {
-			text_init(&shown);
-			text_add_visible(&shown, given, strlen(given));
-			fail(err, ERR_PID_SYNTAX, "\"%.80s\" is not the pid of a process", shown.data ? shown.data : "");
-			text_done(&shown);
+		if (process_pid(given, &pid, err) < 0)
 			return -1;
-		}
-		if (pid == getpid())
-			return fail(err, ERR_OWN_PROCESS, "process %d is inferscope itself", pid);
 		out->pids[i] = pid;
 	}
 	out->find.pids = out->pids;

@@ -9,10 +9,23 @@
 #include "cli/value.h"
 #include "session/gpu_look.h"
 
+int process_pid(const char *given, int *out, struct error *err)
+{
+	struct text shown;
+
+	if (!value_pid(given, out)) {
+		text_init(&shown);
+		text_add_visible(&shown, given, strlen(given));
+		fail(err, ERR_PID_SYNTAX, "\"%.80s\" is not the pid of a process", shown.data ? shown.data : "");
+		text_done(&shown);
+		return -1;
+	}
+	return *out == getpid() ? fail(err, ERR_OWN_PROCESS, "process %d is inferscope itself", *out) : 0;
+}
+
 int process_named(const struct invocation *invocation, bool required, pid_t *out, struct error *err)
 {
 	const char *option = options_text(&invocation->options, OPT_PID), *given = invocation->argument_count ? invocation->arguments[0] : option;
-	struct text shown;
 	int pid;
 
 	*out = 0;
@@ -24,15 +37,8 @@ int process_named(const struct invocation *invocation, bool required, pid_t *out
 		fail(err, ERR_USAGE, "%s needs the pid of a process", invocation->command->name);
 		return fail_hint(err, "`pgrep -af python` lists the running Python processes");
 	}
-	if (!value_pid(given, &pid)) {
-		text_init(&shown);
-		text_add_visible(&shown, given, strlen(given));
-		fail(err, ERR_PID_SYNTAX, "\"%.80s\" is not the pid of a process", shown.data ? shown.data : "");
-		text_done(&shown);
+	if (process_pid(given, &pid, err) < 0)
 		return -1;
-	}
-	if (pid == getpid())
-		return fail(err, ERR_OWN_PROCESS, "process %d is inferscope itself", pid);
 	*out = pid;
 	return 0;
 }

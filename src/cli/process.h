@@ -5,6 +5,8 @@
 #include "cli/command.h"
 #include "inject/inject.h"
 
+/* The word GIVEN as a pid. ERR_PID_SYNTAX, ERR_OWN_PROCESS. */
+int process_pid(const char *given, int *out, struct error *err);
 /* From the argument or --pid. REQUIRED: it must be given; else *out = 0 without. */
 int process_named(const struct invocation *invocation, bool required, pid_t *out, struct error *err);
 /* What target_open() found, line by line. */
