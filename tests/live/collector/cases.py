@@ -459,6 +459,22 @@ def case_budget():
     assert ratio > 0.90, ratio
 
 
+@on(8, 11)
+def case_samples_leave_less():
+    """Hooks have what samples leave: with nine tenths of it taken they are on for much less."""
+    def share_on(taken_ppm):
+        s = Session(subbufs=64, max_overhead_ppm=50000).arm()
+        s.set('samples_ppm', taken_ppm)
+        end = time.process_time() + 2
+        while time.process_time() < end:
+            tree(6)
+        s.disarm()
+        return s.page('on_ticks')
+    alone, beside = share_on(0), share_on(45000)
+    print('    on for %d ticks, beside samples for %d' % (alone, beside))
+    assert 0 < beside < alone * 0.6, (alone, beside)
+
+
 @on(12)
 def case_single_budget():
     """The same without a thread of ours, 3.12 and later: places are disabled one by one."""

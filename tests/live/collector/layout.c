@@ -68,6 +68,7 @@ int main(void)
 	FIELD(page, rearm_wanted);
 	FIELD(page, alternate_ms);
 	FIELD(page, alternate_off);
+	FIELD(page, samples_ppm);
 	FIELD(page, counted_calls);
 	FIELD(page, counted_count);
 	FIELD(page, counted);
