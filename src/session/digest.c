@@ -186,6 +186,8 @@ static bool see(struct digest *digest, const struct sight *sight, struct told *t
 		joiner_walk(digest->settings.joiner, &digest->copy, &digest->native);
 		digest->totals.ends[digest->native.end]++;
 	}
+	if (native && python && sight->still_above)
+		joiner_meet(digest->settings.joiner, &digest->copy, &digest->python, &digest->native);
 	if (native)
 		joiner_join(digest->settings.joiner, python ? &digest->python : NULL, &digest->native, sight->still_above, &digest->joined);
 	else

@@ -10,6 +10,7 @@
 #define MODULES_NS 1000000000ull /* the map of a large process takes milliseconds to read */
 #define UNKNOWN_NS 100000000ull  /* but a stack that could not be walked to its end may have met a new library */
 enum { LOOPS_MAX = 16 };
+enum { ENTRY_BYTES = 64 /* of what the interpreter's loop keeps at an entry: the frame (3.12 and later) begins with its code and the frame outside of it */ };
 
 struct joiner {
 	const struct target *target;
@@ -144,6 +145,39 @@ static void learn(struct joiner *joiner)
 	}
 	if (fresh)
 		map_done(&joiner->loop_of);
+}
+
+/* The native frame with the outermost entry; count when there is none. */
+static uint32_t outermost_loop(const struct pystack *python, const struct native_stack *native, uint64_t *entry)
+{
+	uint32_t i = 0;
+
+	*entry = python->cut || !python->count ? 0 : python->entry[python->count - 1];
+	while (i < native->count && (*entry < native->frames[i].sp || *entry >= native->frames[i].cfa))
+		i++;
+	return *entry ? i : native->count;
+}
+
+/* Do the bytes at ADDR still say what they said in COPY? */
+static bool stands(struct joiner *joiner, const struct thread_copy *copy, uint64_t addr)
+{
+	unsigned char now[ENTRY_BYTES];
+	uint64_t offset = addr - copy->regs[DWARF_RSP];
+
+	return offset <= copy->stack_size && copy->stack_size - offset >= sizeof now && joiner->memory.read(joiner->memory.context, addr, now, sizeof now) == 0
+		&& memcmp(now, copy->stack + offset, sizeof now) == 0;
+}
+
+void joiner_meet(struct joiner *joiner, const struct thread_copy *copy, const struct pystack *python, const struct native_stack *native)
+{
+	uint64_t entry;
+	uint32_t which = outermost_loop(python, native, &entry);
+
+	if (which == native->count || native->end != WALK_COMPLETE || rule_evaluator(joiner, native, which) || !stands(joiner, copy, entry))
+		return;
+	joiner->met_count = 0;
+	rule_runs(joiner, native, which);
+	learn(joiner);
 }
 
 void joiner_join(struct joiner *joiner, const struct pystack *python, const struct native_stack *native, uint64_t still_above, struct joined_stack *out)

@@ -18,6 +18,9 @@ void joiner_close(struct joiner *joiner); /* accepts NULL */
 void joiner_refresh(struct joiner *joiner);
 /* Walks COPY. */
 void joiner_walk(struct joiner *joiner, const struct thread_copy *copy, struct native_stack *out);
+/* Before a join of frames that were read later than COPY, which NATIVE was walked from: learns which function is the interpreter's loop, where no symbol tells, from
+ * the outermost Python frame, if what its evaluator call keeps on the C stack is the same then and now. */
+void joiner_meet(struct joiner *joiner, const struct thread_copy *copy, const struct pystack *python, const struct native_stack *native);
 /* Joins the two (either may be NULL). STILL_ABOVE: 0 when they are of one moment, else PYTHON was read later, as join_rules says. */
 void joiner_join(struct joiner *joiner, const struct pystack *python, const struct native_stack *native, uint64_t still_above, struct joined_stack *out);
 /* Functions of a native frame, innermost first, as symbols_find(); *MODULE (may be NULL inside) is where it lies. */

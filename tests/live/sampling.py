@@ -12,7 +12,7 @@ def tests(world):
     for python in world.pythons:
         if world.quick and python.name not in QUICK:
             continue
-        for name, test in (("names", names), ("budget-perf", budget_perf), ("budget-hold", budget_hold)):
+        for name, test in (("names", names), ("placed", placed), ("budget-perf", budget_perf), ("budget-hold", budget_hold)):
             yield "sampling/%s/%s" % (python.name, name), lambda w, p=python, t=test: t(w, p)
 
 
@@ -23,6 +23,20 @@ def names(world, python):
         target.finish()
     wanted = {"MainThread", "stdin"} | {"worker-%d" % i for i in range(6)}
     require(wanted <= set(called.values()) and not any("python" in name for name in called.values()), "threads are called %s" % called)
+
+
+def placed(world, python):
+    """Samples of a loop in Python have Python frames, also where nothing names the interpreter's loop (Debian's 3.14 and 3.15)."""
+    with Target(python, PLANTED, "busy") as target:
+        world.attach(target.pid, "-d", "1s", "--hook", "none", "--rate", "200").expect(0)
+        report = world.report()
+        target.finish()
+    whole = python_ns = 0
+    for stack in report["stacks"]:
+        kinds = {report["functions"][i]["kind"] for i in stack["frames"] if i is not None}
+        whole += stack["cpu_self_ns"]
+        python_ns += stack["cpu_self_ns"] if "python" in kinds else 0
+    require(whole > 2e8 and python_ns > 0.9 * whole, "%d of %d ms have Python frames" % (python_ns / 1e6, whole / 1e6))
 
 
 def lowered(world, python, *options):

@@ -334,3 +334,42 @@ Test(joiner, puts_python_frames_where_their_entry_lies)
 	cr_assert(!joined.frames[0].python && joined.frames[1].python && joined.frames[2].python && !joined.frames[3].python);
 	joiner_close(joiner);
 }
+
+static uint32_t python_frames_later(struct joiner *joiner, const struct thread_copy *copy, const struct pystack *python, const struct native_stack *native)
+{
+	static struct joined_stack joined;
+	uint32_t count = 0;
+
+	joiner_meet(joiner, copy, python, native);
+	joiner_join(joiner, python, native, UINT64_MAX, &joined);
+	for (uint32_t i = 0; i < joined.count; i++)
+		count += joined.frames[i].python;
+	return count;
+}
+
+/* In a stripped build nothing names the interpreter's loop, and Python frames that were read later have no place without it. */
+Test(joiner, learns_the_loop_from_an_entry_that_stands_still)
+{
+	static struct thread_copy copy;
+	static struct native_stack native;
+	static struct pystack python = { .count = 2 };
+	struct target target = { .pid = getpid(), .facts = { .pid = getpid(), .inner_pid = getpid(), .python_minor = 14 } };
+	struct error err = { 0 };
+	struct joiner *joiner;
+
+	joiner_test_innermost(&copy);
+	cr_assert_eq(joiner_open(&target, &procfs_real, false, &joiner, &err), 0, "%s", err.text);
+	joiner_walk(joiner, &copy, &native);
+	cr_assert_gt(native.count, 3);
+	python.entry[0] = python.entry[1] = native.frames[native.count - 2].sp;
+	copy.stack[python.entry[1] - copy.regs[DWARF_RSP]] ^= 1;
+	cr_assert_eq(python_frames_later(joiner, &copy, &python, &native), 0, "its place held something else then");
+	copy.stack[python.entry[1] - copy.regs[DWARF_RSP]] ^= 1;
+	python.cut = true;
+	cr_assert_eq(python_frames_later(joiner, &copy, &python, &native), 0, "the outermost frame is not known");
+	python.cut = false;
+	cr_assert_eq(python_frames_later(joiner, &copy, &python, &native), 2);
+	python.entry[0] = python.entry[1] = copy.regs[DWARF_RSP] + copy.stack_size; /* outside of the copy: nothing to compare with */
+	joiner_meet(joiner, &copy, &python, &native);
+	joiner_close(joiner);
+}
