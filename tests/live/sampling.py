@@ -27,10 +27,9 @@ def names(world, python):
 
 def placed(world, python):
     """Samples of a loop in Python have Python frames, also where nothing names the interpreter's loop (Debian's 3.14 and 3.15)."""
-    with Target(python, PLANTED, "busy") as target:
+    with Target(python, PLANTED, "alone") as target:
         world.attach(target.pid, "-d", "1s", "--hook", "none", "--rate", "200").expect(0)
         report = world.report()
-        target.finish()
     whole = python_ns = 0
     for stack in report["stacks"]:
         kinds = {report["functions"][i]["kind"] for i in stack["frames"] if i is not None}

@@ -1,6 +1,7 @@
-"""Three programs with three different troubles: python planted.py busy|sleeping|locks [--seconds N].
+"""Programs with different troubles: python planted.py busy|alone|sleeping|locks [--seconds N].
 
 busy      one thread computes in Python all the time
+alone     the same, with no other thread at all
 sleeping  a server waits for requests that never come
 locks     six threads want one lock; its holder waits for a slow device while it has it
 Prints READY <pid>; ends after the time or at the end of stdin."""
@@ -24,6 +25,12 @@ def spin(n):
 def busy():
     while not stop.is_set():
         spin(2000)
+
+
+def alone():
+    """One thread, that never waits. Has to be killed."""
+    while True:
+        spin(1000)
 
 
 def sleeping():
@@ -63,13 +70,14 @@ def locks():
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("kind", choices=["busy", "sleeping", "locks"])
+    parser.add_argument("kind", choices=["busy", "alone", "sleeping", "locks"])
     parser.add_argument("--seconds", type=float, default=600)
     options = parser.parse_args()
-    threading.Thread(target=lambda: (sys.stdin.read(), stop.set()), name="stdin", daemon=True).start()
-    timer = threading.Timer(options.seconds, stop.set)
-    timer.daemon = True
-    timer.start()
+    if options.kind != "alone":
+        threading.Thread(target=lambda: (sys.stdin.read(), stop.set()), name="stdin", daemon=True).start()
+        timer = threading.Timer(options.seconds, stop.set)
+        timer.daemon = True
+        timer.start()
     print("READY", os.getpid(), flush=True)
     globals()[options.kind]()
 
