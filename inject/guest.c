@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "inject/attempt.h"
+#include "inject/memfd.h"
 #include "inject/memory.h"
 #include "inject/steps.h"
 
@@ -49,7 +50,6 @@ static int wait_for_raw_thread(struct attempt *attempt, struct control *control,
 static int fill_memfd(struct attempt *attempt, const struct control *control, struct error *err)
 {
 	const struct payload *payload = attempt->payload;
-	char path[512];
 	size_t done = 0;
 	int fd;
 
@@ -57,9 +57,10 @@ static int fill_memfd(struct attempt *attempt, const struct control *control, st
 		return 0;
 	if (control->memfd < 0)
 		return fail(err, ERR_INJECT, "cannot attach to %d: memfd_create in it: %s", (int)attempt->target->pid, strerror((int)-control->memfd));
-	snprintf(path, sizeof path, "%s/%d/fd/%d", attempt->target->procfs.root, (int)attempt->target->pid, (int)control->memfd);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	while (fd >= 0 && done < payload->size) {
+	fd = memfd_open(&attempt->target->procfs, attempt->target->pid, (int)control->memfd, payload->memfd_name, O_WRONLY, err);
+	if (fd < 0)
+		return -1;
+	while (done < payload->size) {
 		ssize_t put = write(fd, (const char *)payload->bytes + done, payload->size - done);
 
 		if (put < 0 && errno == EINTR)
@@ -75,8 +76,7 @@ static int fill_memfd(struct attempt *attempt, const struct control *control, st
 		if (error == EFBIG)
 			fail_hint(err, "the file size limit of this shell is in the way: ulimit -f unlimited");
 	}
-	if (fd >= 0)
-		close(fd);
+	close(fd);
 	return done < payload->size ? -1 : 0;
 }
 

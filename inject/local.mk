@@ -12,6 +12,7 @@ libinject_a_SOURCES = \
 	inject/holder.c inject/holder.h \
 	inject/image.c inject/image.h \
 	inject/images.c \
+	inject/memfd.c inject/memfd.h \
 	inject/memory.c inject/memory.h \
 	inject/preflight.c \
 	inject/prepare.c \

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "inject/memfd.h"
 #include "session/payload.h"
 
 enum { LOAD_TIMEOUT_MS = 10000, MAP_TIMEOUT_MS = 5000, END_TIMEOUT_MS = 5000, ANSWER_WAIT_MS = 2500, POLL_US = 200, RETRY_US = 100000,
@@ -99,16 +100,11 @@ static int said_wait(const struct handshake *handshake, const struct entry *entr
 
 static int lanes_open(const struct handshake *handshake, int32_t fd, size_t bytes, struct pool *pool, struct error *err)
 {
-	const char *root = handshake->inject->procfs ? handshake->inject->procfs->root : procfs_real.root;
-	char path[128];
-	int own, result;
+	const struct procfs *procfs = handshake->inject->procfs ? handshake->inject->procfs : &procfs_real;
+	int result, own = memfd_open(procfs, target_facts(handshake->target)->pid, fd, LANES_MEMFD_NAME, O_RDWR, err);
 
-	snprintf(path, sizeof path, "%s/%d/fd/%d", root, (int)target_facts(handshake->target)->pid, (int)fd);
-	own = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
 	if (own < 0)
-		own = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (own < 0)
-		return fail(err, ERR_COLLECTOR, "the lanes cannot be opened (%s): %s", path, strerror(errno));
+		return -1;
 	result = pool_open(own, bytes, pool, err);
 	close(own);
 	return result;

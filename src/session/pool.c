@@ -3,11 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/statfs.h>
 #include <unistd.h>
 
 enum { DEFAULT_MB = 100, PUSH_TRIES = 100000 };
@@ -17,21 +14,12 @@ size_t pool_bytes(uint32_t size_mb)
 	return PAGE_BYTES + (size_t)(size_mb ? size_mb : DEFAULT_MB) * 1024 * 1024 / SUBBUF_BYTES * SUBBUF_BYTES;
 }
 
-/*
- * The descriptor's name comes from the target, and we may be root where it is not: anything but a fresh memfd that can be sealed
- * (every other file of tmpfs carries F_SEAL_SEAL) must not be touched, still less resized.
- */
-static int memfd_check(int fd, struct error *err)
+/* A memfd that can be sealed: every other file of tmpfs carries F_SEAL_SEAL, and must not be resized. */
+static int check_seals(int fd, struct error *err)
 {
-	struct statfs system;
-	struct stat status;
 	int seals = fcntl(fd, F_GET_SEALS);
 
-	if (fstat(fd, &status) < 0 || fstatfs(fd, &system) < 0)
-		return fail(err, ERR_COLLECTOR, "the lanes' descriptor cannot be looked at: %s", strerror(errno));
-	if (!S_ISREG(status.st_mode) || system.f_type != TMPFS_MAGIC || seals < 0 || seals & F_SEAL_SEAL || status.st_nlink != 0 || status.st_size != 0)
-		return fail(err, ERR_COLLECTOR, "the target gave a descriptor that is no fresh memfd");
-	return 0;
+	return seals < 0 || seals & F_SEAL_SEAL ? fail(err, ERR_COLLECTOR, "the target gave a descriptor that is no memfd of its own for the lanes") : 0;
 }
 
 static int pool_map(int fd, int flags, size_t bytes, struct pool *out, struct error *err)
@@ -50,7 +38,7 @@ static int pool_map(int fd, int flags, size_t bytes, struct pool *out, struct er
 
 int pool_open(int fd, size_t bytes, struct pool *out, struct error *err)
 {
-	if (memfd_check(fd, err) < 0)
+	if (check_seals(fd, err) < 0)
 		return -1;
 	if (ftruncate(fd, (off_t)bytes) < 0)
 		return fail(err, ERR_MEMORY, "sizing the lanes to %zu MiB: %s", bytes >> 20, strerror(errno));

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -18,6 +19,7 @@
 #include "inject/decode.h"
 #include "inject/image.h"
 #include "inject/inject.h"
+#include "inject/memfd.h"
 #include "inject/resume.h"
 #include "inject/seccomp.h"
 #include "inject/slot.h"
@@ -624,4 +626,55 @@ Test(refusal, names_a_process_without_an_interpreter)
 	put(folder, "71/auxv", "", 0);
 	cr_assert_eq(refusal(folder, 71, text, sizeof text), ERR_NOT_PYTHON);
 	remove_proc(folder);
+}
+
+static int memfd_try(int fd, int flags, struct error *err)
+{
+	memset(err, 0, sizeof *err);
+	return memfd_open(&procfs_real, getpid(), fd, "some-library", flags, err);
+}
+
+Test(memfd, opens_the_one_that_was_made)
+{
+	struct error err;
+	int made = memfd_create("some-library", MFD_CLOEXEC), own = memfd_try(made, O_WRONLY, &err);
+
+	cr_assert_geq(own, 0, "%s", err.text);
+	cr_assert_eq(write(own, "x", 1), 1);
+	cr_assert_eq(lseek(made, 0, SEEK_END), 1);
+	cr_assert_eq(memfd_try(made, O_WRONLY, &err), -1, "it is not empty any more");
+	close(own);
+	close(made);
+}
+
+/* We may be root where the target is not: what it can only read must not be opened for writing, and a pipe must not keep us waiting. */
+Test(memfd, opens_nothing_else_that_stands_there)
+{
+	char folder[] = "/tmp/inferscope-memfd-XXXXXX", file[64], pipe[64];
+	struct error err;
+	int others[5];
+
+	cr_assert(mkdtemp(folder));
+	snprintf(file, sizeof file, "%s/file", folder);
+	snprintf(pipe, sizeof pipe, "%s/pipe", folder);
+	cr_assert_eq(mkfifo(pipe, 0600), 0);
+	others[0] = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	others[1] = open(pipe, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	others[2] = memfd_create("another", MFD_CLOEXEC);
+	others[3] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	others[4] = open(folder, O_PATH | O_CLOEXEC);
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+		cr_assert_geq(others[i], 0);
+		cr_assert_eq(memfd_try(others[i], O_WRONLY, &err), -1);
+		cr_assert_eq(err.code, ERR_INJECT);
+		cr_assert(strstr(err.text, "is not the memfd"), "%s", err.text);
+	}
+	cr_assert_eq(unlink(file), 0);
+	cr_assert_eq(memfd_try(others[0], O_WRONLY, &err), -1, "a file without a name");
+	close(others[4]);
+	cr_assert_eq(memfd_try(others[4], O_WRONLY, &err), -1, "no descriptor at all");
+	for (int i = 0; i < 4; i++)
+		close(others[i]);
+	unlink(pipe);
+	rmdir(folder);
 }
