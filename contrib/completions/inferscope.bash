@@ -17,10 +17,10 @@ _inferscope()
 	--log-level) COMPREPLY=($(compgen -W "debug info warn error" -- "$word")); return ;;
 	--error-format) COMPREPLY=($(compgen -W "text json" -- "$word")); return ;;
 	--color) COMPREPLY=($(compgen -W "auto always never" -- "$word")); return ;;
-	-f|--format) COMPREPLY=($(compgen -W "text md html json events perfetto chrome speedscope collapsed pprof profile csv " -- "$word")); return ;;
+	-f|--format) COMPREPLY=($(compgen -W "text md html json events perfetto chrome speedscope collapsed pprof otlp profile csv " -- "$word")); return ;;
 	esac
 	case "$command" in
-	attach) COMPREPLY=($(compgen -W "$(pgrep python 2>/dev/null) --pid --children --match --cgroup --container --duration --at --every --keep --keep-mb --output --format --trace --force --max-overhead --alternate --hook --c-calls --gpu --gpu-memory --gpu-graphs --skip --rate --native --debuginfod --trace-size-mb --gil-timeout --sync-error-margin-us --scope --top --max-report-mb --source --parameter --rules-file --fail-on --strict --argv --unverified --ready-fd --dry-run --log-level --error-format --color --help " -- "$word")) ;;
+	attach) COMPREPLY=($(compgen -W "$(pgrep python 2>/dev/null) --pid --children --match --cgroup --container --duration --at --every --keep --keep-mb --on --window --keep-files --output --format --trace --force --max-overhead --alternate --hook --c-calls --gpu --gpu-memory --gpu-graphs --skip --rate --native --debuginfod --trace-size-mb --gil-timeout --sync-error-margin-us --scope --top --max-report-mb --source --parameter --rules-file --fail-on --strict --argv --unverified --ready-fd --dry-run --log-level --error-format --color --help " -- "$word")) ;;
 	run) COMPREPLY=($(compgen -f -W "--output --format --trace --force --max-overhead --hook --c-calls --gpu --gpu-memory --gpu-graphs --skip --rate --native --debuginfod --trace-size-mb --gil-timeout --sync-error-margin-us --scope --top --max-report-mb --source --parameter --rules-file --fail-on --strict --argv --unverified --python --module --code --enabled --log-level --error-format --color --help " -- "$word")) ;;
 	analyze) COMPREPLY=($(compgen -f -W "--output --format --force --scope --top --max-report-mb --source --parameter --rules-file --fail-on --strict --list-metrics --explain --check-rules --log-level --error-format --color --help " -- "$word")) ;;
 	merge) COMPREPLY=($(compgen -W "--output --format --force --scope --parameter --rules-file --fail-on --strict --log-level --error-format --help " -- "$word")) ;;

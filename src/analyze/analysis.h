@@ -70,6 +70,8 @@ struct analysis;
 int ruleset_new(struct ruleset **out, struct error *err); /* the built-in ones */
 int ruleset_read(const char *path, struct ruleset **out, struct error *err);
 int ruleset_parse(const char *text, size_t length, const char *name, struct ruleset **out, struct error *err); /* a file's text */
+/* One rule, "condition": its finding holds where TEXT does, and has as evidence what was compared. ERR_RULES says what is wrong with it, and where. */
+int ruleset_condition(const char *text, struct ruleset **out, struct error *err);
 void ruleset_free(struct ruleset *rules);
 /* Whether NAME is a threshold of the verdict or of a rule; else *suggestion is the closest one, or NULL. */
 bool ruleset_has_parameter(const struct ruleset *rules, const char *name, const char **suggestion);

@@ -49,7 +49,7 @@ struct expression_node {
 	uint32_t begin, end;     /* in the text */
 	uint32_t child, next;    /* first operand; next operand of the same parent. Aggregates: filters first, then the percentile's rank */
 	double number;
-	const char *text;
+	const char *text;        /* TEXT; the name behind an aggregate's set (scope:NAME), or NULL */
 	struct symbol symbol;    /* SYMBOL; the set of an aggregate */
 	const struct pattern *pattern;
 };
@@ -61,12 +61,12 @@ struct expression {
 	const struct pattern *patterns; /* to be freed with the expression */
 };
 
-/* The names there are. SYMBOL and SET return false for unknown words; COMBINES says why an aggregate makes no sense for a set, or NULL. */
+/* The names there are. SYMBOL and SET return false for unknown words; COMBINES says why an aggregate makes no sense for a set with NAME behind it (NULL = none), or NULL. */
 struct vocabulary {
 	void *context;
 	bool (*symbol)(void *context, const char *name, size_t length, struct symbol *out);
 	bool (*set)(void *context, const char *name, size_t length, struct symbol *out);
-	const char *(*combines)(void *context, enum expression_operation operation, const struct symbol *set);
+	const char *(*combines)(void *context, enum expression_operation operation, const struct symbol *set, const char *name);
 	const char *(*suggest)(void *context, const char *name, size_t length); /* the closest name, or NULL */
 };
 

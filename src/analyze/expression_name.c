@@ -1,5 +1,6 @@
 /* Nodes of the tree; and what begins with a word: names, calls, and the sets, filters and ranks that calls such as time() take. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyze/expression_parser.h"
@@ -73,13 +74,22 @@ static uint32_t name_node(struct parser *parser, const struct token *name)
 	return lexer_refuse(&parser->lexer, name->begin, "nothing is called '%.*s'", (int)(length < 80 ? length : 80), word);
 }
 
+/* p50, p99, p99.9 */
+static bool is_ranked(const char *word, size_t length)
+{
+	size_t digits = strspn(word + 1, "0123456789.");
+
+	return length > 1 && word[0] == 'p' && word[1] != '.' && digits >= length - 1 && memchr(word + 1, '.', length - 1) == memrchr(word + 1, '.', length - 1);
+}
+
 static const struct expression_function *function_named(const struct parser *parser, const struct token *name)
 {
-	size_t length = name->end - name->begin, count;
+	const char *word = parser->lexer.text + name->begin;
+	size_t length = is_ranked(word, name->end - name->begin) ? 1 : name->end - name->begin, count;
 	const struct expression_function *functions = expression_functions(&count);
 
 	for (size_t i = 0; i < count; i++)
-		if (strlen(functions[i].name) == length && memcmp(functions[i].name, parser->lexer.text + name->begin, length) == 0)
+		if (strlen(functions[i].name) == length && memcmp(functions[i].name, word, length) == 0)
 			return &functions[i];
 	return NULL;
 }
@@ -97,6 +107,32 @@ static void parse_within(struct parser *parser, uint32_t node)
 	lexer_advance(&parser->lexer);
 }
 
+/* scope:inference, scope:'POST *' */
+static const char *parse_set_name(struct parser *parser)
+{
+	struct token name;
+	bool quoted;
+	const char *text;
+
+	lexer_advance(&parser->lexer);
+	if (!lexer_is_sign(&parser->lexer, ":"))
+		return NULL;
+	lexer_advance(&parser->lexer);
+	name = parser->lexer.token;
+	quoted = name.kind == TOKEN_TEXT;
+	if (name.kind != TOKEN_NAME && !quoted) {
+		lexer_refuse(&parser->lexer, name.begin, "expected a name, or one in quotes");
+		return NULL;
+	}
+	text = arena_strndup(parser->arena, parser->lexer.text + name.begin + quoted, name.end - name.begin - 2 * quoted);
+	if (!text) {
+		parser->lexer.error->memory = true;
+		lexer_refuse(&parser->lexer, 0, "out of memory");
+	}
+	lexer_advance(&parser->lexer);
+	return text;
+}
+
 static void parse_set(struct parser *parser, uint32_t node)
 {
 	const struct token name = parser->lexer.token;
@@ -109,17 +145,30 @@ static void parse_set(struct parser *parser, uint32_t node)
 		lexer_refuse(&parser->lexer, name.begin, "expected what to look at: py, c, native, kernel, copy, api, scope …");
 		return;
 	}
-	why = parser->vocabulary->combines(parser->vocabulary->context, (enum expression_operation)parser->nodes[node].operation, &set);
+	parser->nodes[node].symbol = set;
+	parser->nodes[node].text = parse_set_name(parser);
+	why = parser->vocabulary->combines(parser->vocabulary->context, (enum expression_operation)parser->nodes[node].operation, &set, parser->nodes[node].text);
 	if (why)
 		lexer_refuse(&parser->lexer, name.begin, "%s", why);
-	parser->nodes[node].symbol = set;
-	lexer_advance(&parser->lexer);
 }
 
-/* set, then rank (of p), filters and within=scope. */
-static void parse_aggregate(struct parser *parser, uint32_t node)
+/* The 99 of p99(…), a node of its own. */
+static uint32_t rank_node(struct parser *parser, const struct token *name)
 {
-	uint32_t rank = NO_NODE, filter;
+	uint32_t node = name->end - name->begin > 1 ? parser_add(parser, OP_NUMBER, VALUE_NUMBER, name->begin) : NO_NODE;
+
+	if (node == NO_NODE)
+		return node;
+	parser->nodes[node].number = strtod(parser->lexer.text + name->begin + 1, NULL);
+	parser->nodes[node].end = name->end;
+	return node;
+}
+
+/* set, then rank (of p where its NAME has none), filters and within=scope. */
+static void parse_aggregate(struct parser *parser, uint32_t node, const struct token *name)
+{
+	bool percentile = node != NO_NODE && parser->nodes[node].operation == OP_PERCENTILE;
+	uint32_t rank = percentile ? rank_node(parser, name) : NO_NODE, filter;
 	bool nested = parser->in_filter;
 
 	if (nested) {
@@ -127,7 +176,7 @@ static void parse_aggregate(struct parser *parser, uint32_t node)
 		return;
 	}
 	parse_set(parser, node);
-	if (!parser->lexer.failed && parser->nodes[node].operation == OP_PERCENTILE) {
+	if (!parser->lexer.failed && percentile && rank == NO_NODE) {
 		if (!lexer_expect(&parser->lexer, ","))
 			return;
 		rank = parse_or(parser);
@@ -176,7 +225,7 @@ static uint32_t parse_call(struct parser *parser, const struct token *name)
 	node = parser_add(parser, function->operation, function->operation == OP_KNOWN ? VALUE_TRUTH : VALUE_NUMBER, name->begin);
 	lexer_advance(&parser->lexer); /* the bracket */
 	if (operation_is_aggregate(function->operation))
-		parse_aggregate(parser, node);
+		parse_aggregate(parser, node, name);
 	else
 		parse_arguments(parser, node, function);
 	if (parser->lexer.failed)

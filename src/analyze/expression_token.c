@@ -27,6 +27,24 @@ static bool is_name(char c, bool first)
 	return isalpha((unsigned char)c) || c == '_' || (!first && (isdigit((unsigned char)c) || c == '.'));
 }
 
+/* Times are in ns: 200ms is 2e8. False where the letters behind a number are no unit. */
+static bool take_unit(struct lexer *lexer)
+{
+	static const struct { const char *name; double ns; } units[] = { { "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 }, { "m", 60e9 }, { "h", 3600e9 } };
+	size_t length = 0;
+
+	while (lexer->at + length < lexer->length && is_name(lexer->text[lexer->at + length], false))
+		length++;
+	for (size_t i = 0; length && i < sizeof units / sizeof *units; i++) {
+		if (strlen(units[i].name) != length || memcmp(units[i].name, lexer->text + lexer->at, length) != 0)
+			continue;
+		lexer->token.number *= units[i].ns;
+		lexer->at += length;
+		return true;
+	}
+	return !length;
+}
+
 static void take_number(struct lexer *lexer)
 {
 	char digits[64], *end;
@@ -43,7 +61,7 @@ static void take_number(struct lexer *lexer)
 	}
 	digits[n] = '\0';
 	lexer->token.number = strtod(digits, &end);
-	if (*end || !isfinite(lexer->token.number) || (lexer->at < lexer->length && is_name(lexer->text[lexer->at], false)))
+	if (*end || !take_unit(lexer) || !isfinite(lexer->token.number))
 		lexer_refuse(lexer, lexer->token.begin, "this is no number");
 }
 
@@ -61,7 +79,7 @@ static void take_text(struct lexer *lexer)
 
 static void take_sign(struct lexer *lexer)
 {
-	static const char *const signs[] = { "<=", ">=", "==", "!=", "=~", "<", ">", "+", "-", "*", "/", "(", ")", ",", "=" };
+	static const char *const signs[] = { "<=", ">=", "==", "!=", "=~", "<", ">", "+", "-", "*", "/", "(", ")", ",", "=", ":" };
 	const char *at = lexer->text + lexer->at;
 
 	for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {

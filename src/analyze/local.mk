@@ -2,6 +2,7 @@ noinst_LIBRARIES += libanalyze.a
 libanalyze_a_SOURCES = \
 	src/analyze/align.c src/analyze/align.h \
 	src/analyze/analysis.c src/analyze/analysis.h \
+	src/analyze/condition.c \
 	src/analyze/diff.c src/analyze/diff.h src/analyze/diff_tree.c src/analyze/diff_tree.h \
 	src/analyze/job.c src/analyze/job.h \
 	src/analyze/evidence.c src/analyze/expression.h src/analyze/expression_name.c src/analyze/expression_parse.c src/analyze/expression_parser.h src/analyze/expression_token.c src/analyze/expression_token.h src/analyze/expression_value.c \

@@ -92,7 +92,7 @@ static bool set_find(void *context, const char *name, size_t length, struct symb
 	return false;
 }
 
-static const char *set_combines(void *context, enum expression_operation operation, const struct symbol *set)
+static const char *set_combines(void *context, enum expression_operation operation, const struct symbol *set, const char *name)
 {
 	const struct names_context *names = context;
 	size_t count;
@@ -100,7 +100,9 @@ static const char *set_combines(void *context, enum expression_operation operati
 
 	if (!(info->operations & SET_OPERATION(operation)))
 		return "this cannot be asked of that: docs/rules.md says which goes with which";
-	return info->family == SET_SCOPE && !names->rule->scope ? "the rule has no scope: a line \"scope: NAME\" gives it one" : NULL;
+	if (name)
+		return info->family == SET_SCOPE ? NULL : "only a scope has a name behind it: scope:NAME";
+	return info->family == SET_SCOPE && !names->rule->scope ? "the rule has no scope: scope:NAME here, or a line \"scope: NAME\", gives it one" : NULL;
 }
 
 struct vocabulary rule_vocabulary(struct names_context *context)

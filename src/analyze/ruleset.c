@@ -70,9 +70,10 @@ static int title_literal(struct compiler *compiler, const char *text, size_t len
 	return part->literal ? 0 : out_of_memory(compiler->err);
 }
 
-/* AT is behind the opening brace; returns where the closing one stands, or NULL. Quotes hide braces and colons. */
+/* AT is behind the opening brace; returns where the closing one stands, or NULL. Quotes hide braces and colons, brackets hide colons. */
 static const char *value_end(const char *at, const char **colon)
 {
+	unsigned depth = 0;
 	char quote = 0;
 
 	*colon = NULL;
@@ -83,7 +84,11 @@ static const char *value_end(const char *at, const char **colon)
 			quote = *at;
 		else if (*at == '}')
 			return at;
-		else if (*at == ':' && !*colon)
+		else if (*at == '(')
+			depth++;
+		else if (*at == ')')
+			depth -= depth > 0;
+		else if (*at == ':' && !depth && !*colon)
 			*colon = at;
 	}
 	return NULL;

@@ -1,4 +1,5 @@
 /* Adds up what filters accept. */
+#include <fnmatch.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -29,7 +30,7 @@ static const struct set_info sets[] = {
 	{ "no_demand", SET_GAPS, GPU_NO_DEMAND, GPU_NO_DEMAND, SET_OPERATION(OP_GAP), "the device idle: there was nothing to do" },
 	{ "device_dependency", SET_GAPS, GPU_DEVICE_DEPENDENCY, GPU_DEVICE_DEPENDENCY, SET_OPERATION(OP_GAP), "the device idle although work had been asked for" },
 	{ "idle", SET_GAPS, 0, GPU_IDLE_CAUSES - 1, SET_OPERATION(OP_GAP), "the device idle, whatever the cause" },
-	{ "scope", SET_SCOPE, 0, 0, OF_OPERATIONS, "requests: the rule's scope" },
+	{ "scope", SET_SCOPE, 0, 0, OF_OPERATIONS, "requests: the rule's scope; scope:NAME those of that name, scope:'POST *' those that fit" },
 };
 
 const struct set_info *set_infos(size_t *count)
@@ -166,21 +167,37 @@ static struct value of_gaps(const struct device *device, const struct set_info *
 	return device ? number(ns) : unknown("no GPU data");
 }
 
-static struct value of_scope(const struct rule_state *state, enum expression_operation operation, double rank)
+static double of_scope(const struct scope_latency *scope, enum expression_operation operation, double rank)
 {
-	const struct scope_latency *scope = state->scope;
-
-	if (!scope)
-		return unknown("no request scope of that name");
 	switch (operation) {
-	case OP_TIME: return number((double)scope->total_ns);
-	case OP_COUNT: return number((double)scope->count);
-	case OP_LONGEST: return number((double)scope->max_ns);
-	default: break;
+	case OP_TIME: return (double)scope->total_ns;
+	case OP_COUNT: return (double)scope->count;
+	case OP_LONGEST: return (double)scope->max_ns;
+	default: return (double)(rank < 60 ? scope->p50_ns : rank < 97 ? scope->p95_ns : scope->p99_ns);
 	}
-	if (rank != 50 && rank != 95 && rank != 99)
+}
+
+/* The rule's scope, or those that the name in the expression fits: then times and counts are sums, the rest is of the worst of them. */
+static struct value of_scopes(const struct rule_state *state, const struct expression_node *node, double rank)
+{
+	enum expression_operation operation = (enum expression_operation)node->operation;
+	const struct timeline *timeline = state->p->timeline;
+	double result = 0;
+	size_t found = 0;
+
+	if (operation == OP_PERCENTILE && rank != 50 && rank != 95 && rank != 99)
 		return unknown("of scopes, the percentiles 50, 95 and 99 are known");
-	return number((double)(rank < 60 ? scope->p50_ns : rank < 97 ? scope->p95_ns : scope->p99_ns));
+	for (size_t i = 0; node->text && i < timeline->scope_count; i++) {
+		double one = of_scope(&timeline->scopes[i], operation, rank);
+
+		if (fnmatch(node->text, timeline->scopes[i].name, 0) != 0)
+			continue;
+		result = operation == OP_TIME || operation == OP_COUNT ? result + one : fmax(result, one);
+		found++;
+	}
+	if (found)
+		return number(result);
+	return !node->text && state->scope ? number(of_scope(state->scope, operation, rank)) : unknown("no request scope of that name");
 }
 
 struct value rule_aggregate(void *context, const struct expression_node *node, double rank, struct evaluation *evaluation)
@@ -191,6 +208,6 @@ struct value rule_aggregate(void *context, const struct expression_node *node, d
 	if (set->family == SET_GAPS)
 		return of_gaps(state->p->device, set);
 	if (set->family == SET_SCOPE)
-		return of_scope(state, (enum expression_operation)node->operation, rank);
+		return of_scopes(state, node, rank);
 	return set->family == SET_FUNCTIONS ? of_functions(state, set, node, evaluation) : of_operations(state, set, node, rank, evaluation);
 }

@@ -24,7 +24,7 @@ static const struct mark {
 	MARK(0, "# inferscope trace dump"),                 /* dump-trace */
 	MARK(0, "\x0a\x16\x50\x01\x68\x01\x62\x10\x12\x0e\x08\x01\x12\x0aInferScope"), /* perfetto */
 	MARK(0, "{\"exporter\":\"inferscope@"),             /* speedscope */
-	MARK(0, "\x1f\x8b\x08\x10\0\0\0\0\0\x03InferScope"), /* pprof: the gzip comment */
+	MARK(0, "\x1f\x8b\x08\x10\0\0\0\0\0\x03InferScope"), /* pprof, otlp: the gzip comment */
 	MARK(0, "Time (%),Total Time (ns),Self Time (ns),CPU Time (ns),"), /* csv */
 #undef MARK
 };

@@ -2,13 +2,16 @@
 #include "cli/command.h"
 
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/at.h"
 #include "cli/fleet.h"
+#include "cli/launcher.h"
 #include "cli/measure.h"
 #include "cli/present.h"
 #include "cli/process.h"
+#include "cli/recorder.h"
 #include "cli/rounds.h"
 #include "cli/signals.h"
 
@@ -16,6 +19,9 @@ static int dry_run(struct measure *measure, const struct target *target)
 {
 	const struct target_facts *facts = target_facts(target);
 
+	if (measure->launcher)
+		nanosleep(&(struct timespec){ 0, LAUNCHER_NS }, NULL);
+	measure_launcher(measure, LAUNCHER_NS);
 	printf("process %d: Python %d.%d.%d (%s), %s, %u threads\n", (int)facts->pid, facts->python_major, facts->python_minor, facts->python_micro < 0 ? 0 : facts->python_micro,
 	       facts->python_file, facts->libc, facts->threads);
 	findings_print(target, colour_wanted(&measure->invocation->options, STDOUT_FILENO));
@@ -54,7 +60,7 @@ static int measure_target(struct measure *measure, struct target **opened, uint6
 	bool not_clean = false;
 	int result;
 
-	if (measure_spool(measure, err) < 0)
+	if (measure_spool(measure, err) < 0 || (measure->recorder && recorder_start(measure->recorder, err) < 0))
 		return -1;
 	signals_catch();
 	measure->session.stop = stop;
@@ -85,7 +91,10 @@ static int measure_target(struct measure *measure, struct target **opened, uint6
 		log_print(measure->level, LOG_WARN, "left at once; nothing was written");
 		return 130;
 	}
-	result = measure_present(measure, outputs_use_stdout(&measure->outputs) ? STDERR_FILENO : STDOUT_FILENO, err);
+	if (measure->recorder)
+		result = recorder_finish(measure->recorder, err);
+	else
+		result = measure_present(measure, outputs_use_stdout(&measure->outputs) ? STDERR_FILENO : STDOUT_FILENO, err);
 	if (not_clean && (result == 0 || error_status(err->code) == 1 || err->code == ERR_PARTIAL)) {
 		*err = left; /* what stayed in the process outranks a gate */
 		return -1;
@@ -97,20 +106,20 @@ int attach_command(struct invocation *invocation, struct error *err)
 {
 	struct measure measure;
 	struct target *target = NULL;
-	char where[512];
 	uint64_t at_ns;
 	pid_t pid;
 	int result = -1;
 
 	if (options_duration_ns(&invocation->options, OPT_EVERY))
 		return rounds_attach(invocation, err);
-	if (options_given(&invocation->options, OPT_KEEP))
-		return fail(err, ERR_USAGE, "--keep goes with --every");
+	if (recorder_wanted(&invocation->options) && fleet_wanted(invocation))
+		return fail(err, ERR_USAGE, "a flight recorder (--on, --keep) watches one process; start one for each");
 	if (fleet_wanted(invocation))
 		return fleet_attach(invocation, err);
 	if (process_named(invocation, true, &pid, err) < 0)
 		return -1;
-	if (measure_init(&measure, invocation, pid, "attach", err) < 0 || outputs_test(&measure.outputs, err) < 0 || at_read(&invocation->options, &at_ns, err) < 0)
+	if (measure_init(&measure, invocation, pid, "attach", err) < 0 || (recorder_wanted(&invocation->options) ? recorder_open(&measure, &measure.recorder, err) : outputs_test(&measure.outputs, err)) < 0 ||
+	    at_read(&invocation->options, &at_ns, err) < 0)
 		goto out;
 	if (target_open(pid, &measure.session.inject, &target, err) < 0) {
 		if (target && options_flag(&invocation->options, OPT_DRY_RUN))
@@ -120,10 +129,10 @@ int attach_command(struct invocation *invocation, struct error *err)
 	for (size_t i = 0; i < target_finding_count(target); i++)
 		if (target_finding(target, i)->warning && !options_flag(&invocation->options, OPT_DRY_RUN))
 			log_print(measure.level, LOG_WARN, "%s", target_finding(target, i)->text);
-	if (fleet_launcher(&procfs_real, pid, where, sizeof where))
-		log_print(measure.level, LOG_WARN, "%s", where);
+	measure.launcher = launcher_open(&procfs_real, pid);
 	result = options_flag(&invocation->options, OPT_DRY_RUN) ? dry_run(&measure, target) : measure_target(&measure, &target, at_ns, err);
 out:
+	recorder_close(measure.recorder);
 	target_close(target);
 	measure_done(&measure);
 	return result;

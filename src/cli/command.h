@@ -9,7 +9,7 @@ struct invocation {
 	struct options options;
 	char *const *arguments; /* what is no option; the array's end is NULL */
 	size_t argument_count;
-	char *command_line;     /* ours as typed, for the trace */
+	char *const *words;     /* all of ours as typed, for the trace: NULL at the end */
 };
 
 struct command_row {

@@ -11,9 +11,6 @@ bool fleet_wanted(const struct invocation *invocation);
 /* Returns as a command does. */
 int fleet_attach(struct invocation *invocation, struct error *err);
 
-/* Where the work is, when the process uses next to nothing and what descends from it is busy: "process 7 is idle while …". False: it is not so. */
-bool fleet_launcher(const struct procfs *procfs, pid_t pid, char *out, size_t size);
-
 /* fleet_query.c. From the options; patterns are compiled. Its parts live as long as INVOCATION; fleet_query_done() accepts a half-built one. */
 struct fleet_query {
 	struct find_query find;

@@ -3,14 +3,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/text.h"
 #include "cli/fleet.h"
 #include "cli/process.h"
 
-#define SHARES_NS 250000000ull
-#define IDLE_CPUS 0.05
-#define BUSY_CPUS 0.05   /* all that it started together */
-#define TOLD_CPUS 0.02
 #define CGROUP_ROOT "/sys/fs/cgroup"
 enum { CONTAINER_LEAST = 4 /* characters of an id that name one */ };
 
@@ -91,45 +86,4 @@ void fleet_query_done(struct fleet_query *query)
 bool fleet_query_follows(const struct fleet_query *query)
 {
 	return query->find.children || query->find.match || query->find.cgroup || query->find.container;
-}
-
-static void launcher_tell(pid_t pid, const struct found_list *list, char *out, size_t size)
-{
-	int used = snprintf(out, size, "process %d uses next to no CPU; the work is in processes that it started:", (int)pid);
-	size_t told = 0;
-	struct text shown;
-
-	for (size_t i = 0; i < list->count && told < 3 && used < (int)size; i++) {
-		const struct found *found = &list->items[i];
-
-		if (found->pid == pid || found->cpus < TOLD_CPUS)
-			continue;
-		text_init(&shown);
-		text_add_visible(&shown, found->command, strlen(found->command));
-		used += snprintf(out + used, size - (size_t)used, "%s %d (%.0f %% of a CPU, %.60s)", told++ ? "," : "", (int)found->pid, found->cpus * 100, shown.data ? shown.data : "");
-		text_done(&shown);
-	}
-	if (used < (int)size)
-		snprintf(out + used, size - (size_t)used, "; --children measures them, too");
-}
-
-bool fleet_launcher(const struct procfs *procfs, pid_t pid, char *out, size_t size)
-{
-	const struct find_query query = { .pids = &pid, .pid_count = 1, .children = true, .own = getpid() };
-	struct found_list list = { 0 };
-	bool idle = false;
-	double busy = 0;
-	struct error err;
-
-	if (find_processes(procfs, &query, &list, &err) == 0 && list.count > 1) {
-		find_shares(procfs, &list, SHARES_NS);
-		for (size_t i = 0; i < list.count; i++) {
-			idle |= list.items[i].pid == pid && list.items[i].cpus < IDLE_CPUS;
-			busy += list.items[i].pid != pid ? list.items[i].cpus : 0;
-		}
-		if (idle && busy > BUSY_CPUS)
-			launcher_tell(pid, &list, out, size);
-	}
-	list_done(&list);
-	return idle && busy > BUSY_CPUS;
 }

@@ -13,6 +13,8 @@ libcli_a_SOURCES = \
 	src/cli/fleet.c src/cli/fleet.h src/cli/fleet_query.c src/cli/fleet_report.c \
 	src/cli/help.c src/cli/help.h \
 	src/cli/job.c src/cli/job.h \
+	src/cli/launcher.c src/cli/launcher.h \
+	src/cli/launcher.c src/cli/launcher.h \
 	src/cli/measure.c src/cli/measure.h \
 	src/cli/member.c src/cli/member.h \
 	src/cli/options.c src/cli/options.def src/cli/options.h \
@@ -20,6 +22,8 @@ libcli_a_SOURCES = \
 	src/cli/parse.c src/cli/parse.h \
 	src/cli/present.c src/cli/present.h \
 	src/cli/process.c src/cli/process.h \
+	src/cli/recorder.c src/cli/recorder.h \
+	src/cli/retell.c src/cli/retell.h \
 	src/cli/rounds.c src/cli/rounds.h \
 	src/cli/run.c \
 	src/cli/schema.c src/cli/schema_files.S \

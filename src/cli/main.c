@@ -87,33 +87,6 @@ static const struct command_row *command_of(char **words, int *taken, struct err
 	return NULL;
 }
 
-/* As a shell would need it to do the same again. */
-static char *command_line(char **arguments)
-{
-	struct text line;
-
-	text_init(&line);
-	text_add_string(&line, "inferscope");
-	for (; *arguments; arguments++) {
-		const char *plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,%+@";
-
-		text_add_string(&line, " ");
-		if (**arguments && (*arguments)[strspn(*arguments, plain)] == '\0') {
-			text_add_string(&line, *arguments);
-			continue;
-		}
-		text_add_string(&line, "'");
-		for (const char *at = *arguments; *at; at++) {
-			if (*at == '\'')
-				text_add_string(&line, "'\\''");
-			else
-				text_add(&line, at, 1);
-		}
-		text_add_string(&line, "'");
-	}
-	return line.data;
-}
-
 /* Also where the command line could not be read to its end. */
 static bool errors_as_json(char **arguments)
 {
@@ -169,7 +142,7 @@ int main(int argc, char **argv)
 		signal(SIGPIPE, SIG_IGN);
 		signal(SIGXFSZ, SIG_IGN);
 	}
-	invocation.command_line = command_line(argv + 1);
+	invocation.words = argv + 1;
 	json = errors_as_json(argv + 1);
 	status = command_execute(&invocation, argv + 1 + taken, &err);
 	json = json || (invocation.options.file && options_choice(&invocation.options, OPT_ERROR_FORMAT) == 1);
@@ -182,6 +155,5 @@ out:
 	if (fflush(stdout) != 0 && errno != EPIPE && status == 0)
 		status = error_status(ERR_OUTPUT);
 	options_done(&invocation.options);
-	free(invocation.command_line);
 	return status;
 }

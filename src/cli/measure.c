@@ -10,7 +10,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "cli/launcher.h"
 #include "cli/present.h"
+#include "cli/recorder.h"
+#include "cli/retell.h"
 #include "config.h"
 
 enum { SKIP_PRESET_DUNDER = 1, SKIP_PRESET_INTERNALS = 2, TRACE_BOUND = 10 };
@@ -80,7 +83,7 @@ int measure_init(struct measure *measure, const struct invocation *invocation, p
 	session->seed = true;
 	session->mode = mode;
 	session->version = PACKAGE_VERSION;
-	session->command_line = invocation->command_line;
+	session->command_line = measure->command_line = command_line_retell(invocation->words, session->whole_arguments);
 	if (session->backend == BACKEND_NONE && session->rate_hz == 0)
 		return fail(err, ERR_USAGE, "--hook none --rate 0 would measure nothing");
 	return 0;
@@ -102,8 +105,12 @@ void measure_done(struct measure *measure)
 	for (char **skip = measure->skips; skip && *skip; skip++)
 		free(*skip);
 	free(measure->skips);
+	free(measure->command_line);
+	launcher_close(measure->launcher);
 	spool_close(measure->spool);
 	measure->skips = NULL;
+	measure->command_line = NULL;
+	measure->launcher = NULL;
 	measure->spool = NULL;
 }
 
@@ -140,12 +147,27 @@ static void gpu_format(struct measure *measure, char *out, size_t size)
 		used += (size_t)snprintf(out + used, size - used, "  GPU%u %u %%", use[i].minor, use[i].busy_pct);
 }
 
+void measure_launcher(struct measure *measure, uint64_t elapsed_ns)
+{
+	char where[512];
+
+	if (!measure->launcher || elapsed_ns < LAUNCHER_NS)
+		return;
+	if (launcher_judge(measure->launcher, where, sizeof where)) {
+		status_clear(measure->status);
+		log_print(measure->level, LOG_WARN, "%s", where);
+	}
+	launcher_close(measure->launcher);
+	measure->launcher = NULL;
+}
+
 void measure_progress(void *context, const struct session_progress *progress)
 {
 	struct measure *measure = context;
 	char events[32], gpu[64], line[256];
 	int length;
 
+	measure_launcher(measure, progress->elapsed_ns);
 	if (!status_due(measure->status))
 		return;
 	count_format(events, sizeof events, progress->events);
@@ -188,7 +210,10 @@ int measure_record(struct measure *measure, struct session *session, const volat
 	int result;
 
 	status_phase(measure->status, "recording");
-	result = session_record(session, stop, measure_progress, measure, err);
+	if (measure->recorder)
+		result = session_record(session, recorder_stop(measure->recorder), recorder_progress, measure->recorder, err);
+	else
+		result = session_record(session, stop, measure_progress, measure, err);
 	status_phase(measure->status, "detaching");
 	*not_clean = session_leave(session, &measure->receipt, &left) < 0;
 	status_phase(measure->status, NULL);

@@ -9,6 +9,10 @@
 #include "session/nvml.h"
 #include "session/session.h"
 
+#define LAUNCHER_NS 300000000ull /* so long a process is watched before it is called idle: some ticks, by which the kernel counts */
+
+struct recorder;
+
 struct measure {
 	const struct invocation *invocation;
 	struct outputs outputs;
@@ -20,8 +24,11 @@ struct measure {
 	struct session_receipt receipt;
 	struct spool *spool;
 	char **skips;            /* patterns of --skip */
+	char *command_line;      /* ours */
+	struct launcher *launcher; /* NULL = there is nothing more to say of one */
 	struct rank *rank;       /* as presentation.rank */
 	const char *rank_name;
+	struct recorder *recorder; /* keeps the last while only; NULL = all is recorded */
 };
 
 /* Reads the options. PID for the default name of the trace. */
@@ -37,6 +44,8 @@ int measure_record(struct measure *measure, struct session *session, const volat
 int measure_present(struct measure *measure, int summary_fd, struct error *err);
 /* A line that says what is waited for. CONTEXT is a struct measure. */
 void measure_notice(void *context, const char *text);
+/* Says where the work is, once it has been watched for long enough. */
+void measure_launcher(struct measure *measure, uint64_t elapsed_ns);
 void measure_progress(void *context, const struct session_progress *progress);
 
 #endif

@@ -286,7 +286,7 @@ int capture_open(const char *path, const struct options *options, struct capture
 
 	if (!settings)
 		return fail(err, ERR_MEMORY, "reading %s", path);
-	if (rules_load(options, &out->rules, err) < 0 || parameters_check(options, out->rules, err) < 0)
+	if (!out->instead && (rules_load(options, &out->rules, err) < 0 || parameters_check(options, out->rules, err) < 0))
 		return -1;
 	if (parameters_read(options, &settings->parameters, err) < 0 || scopes_read(options, &settings->scopes, err) < 0 || import_open(path, &out->trace, err) < 0 ||
 	    timeline_build_scoped(out->trace, &settings->scopes.patterns, &out->timeline, err) < 0)
@@ -296,7 +296,7 @@ int capture_open(const char *path, const struct options *options, struct capture
 		return fail(err, ERR_TRACE_DAMAGED, "%s: none of its %llu chunks is whole", path, (unsigned long long)info.damaged_chunks);
 	out->parameter_count = settings->parameters.count;
 	out->parameters = out->parameter_count ? settings->parameters.list : NULL;
-	return analysis_build_with(out->timeline, out->rules, out->parameters, out->parameter_count, &out->analysis, err);
+	return analysis_build_with(out->timeline, out->instead ? out->instead : out->rules, out->parameters, out->parameter_count, &out->analysis, err);
 }
 
 void capture_close(struct capture *capture)

@@ -31,12 +31,13 @@ struct capture {
 	struct trace *trace;
 	struct timeline *timeline;
 	struct ruleset *rules; /* the built-in ones, or those of --rules-file */
+	const struct ruleset *instead; /* judge by these, which stay the caller's; NULL: by rules */
 	struct analysis *analysis;
 	const struct parameter *parameters; /* those of the options */
 	size_t parameter_count;
 	struct capture_settings *settings;
 };
-/* *OUT is zeroed by the caller, and to be closed also after a failure. */
+/* *OUT is zeroed by the caller, but for instead, and to be closed also after a failure. */
 int capture_open(const char *path, const struct options *options, struct capture *out, struct error *err);
 void capture_close(struct capture *capture);
 /* Adds to RESULT what --fail-on says of CAPTURE, and what is missing of it. */

@@ -131,6 +131,8 @@ static int words_check(const struct options *options, struct error *err)
 	}
 	if (options_duration_ns(options, OPT_DURATION) == 0 || options_duration_ns(options, OPT_DURATION) >= options_duration_ns(options, OPT_EVERY))
 		return fail(err, ERR_USAGE, "--every %s: a round of --duration %s does not end before the next one begins", options_text(options, OPT_EVERY), options_text(options, OPT_DURATION));
+	if (options_given(options, OPT_ON))
+		return fail(err, ERR_USAGE, "--every measures at its own times: --on does not go with it");
 	if (options_given(options, OPT_TRACE) || options_given(options, OPT_OUTPUT))
 		return fail(err, ERR_USAGE, "--every keeps traces and reports in --keep: neither --trace nor --output goes with it");
 	if (mkdir(keep, 0700) < 0 && !(errno == EEXIST && stat(keep, &status) == 0 && S_ISDIR(status.st_mode)))

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static volatile int stop_count;
+static volatile int stop_count, wanted_count;
 static volatile int *once_count; /* not ours: signals_stop_once() */
 static volatile sig_atomic_t suspends, continues;
 static volatile sig_atomic_t child_pid;
@@ -20,6 +20,12 @@ static void stop_handle(int number)
 	/* One to stop, one to write nothing, and one more for those who cannot wait for the end of that. */
 	if (++stop_count >= 3)
 		signal(number, SIG_DFL);
+}
+
+static void wanted_handle(int number)
+{
+	(void)number;
+	wanted_count++;
 }
 
 static void job_handle(int number)
@@ -72,6 +78,19 @@ void signals_stop_once(volatile int *count)
 const volatile int *signals_stop(void)
 {
 	return &stop_count;
+}
+
+void signals_catch_wanted(void)
+{
+	struct sigaction action = { .sa_handler = wanted_handle, .sa_flags = SA_RESTART };
+
+	sigemptyset(&action.sa_mask);
+	sigaction(SIGUSR1, &action, NULL);
+}
+
+const volatile int *signals_wanted(void)
+{
+	return &wanted_count;
 }
 
 void signals_catch_suspend(void)

@@ -8,6 +8,9 @@
 /* From now on SIGINT, SIGTERM and SIGHUP count in *signals_stop() instead of ending us; a SIGHUP that is ignored stays so. */
 void signals_catch(void);
 const volatile int *signals_stop(void);
+/* From now on SIGUSR1 counts in *signals_wanted(): write what there is. */
+void signals_catch_wanted(void);
+const volatile int *signals_wanted(void);
 /* From now on SIGTERM makes *COUNT 1 where it was 0, and SIGINT and SIGHUP do nothing: for a process that measures on behalf of another one. */
 void signals_stop_once(volatile int *count);
 /* From now on SIGTSTP and SIGCONT only count, for a command that gives the terminal back before it stops. */

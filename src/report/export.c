@@ -120,3 +120,45 @@ uint64_t export_load_milli(const struct load_slot *slot, enum thread_state state
 
 	return length ? (uint64_t)((unsigned __int128)slot->state_ns[state] * 1000 / length) : 0;
 }
+
+/* ---- values of stacks ---- */
+
+static bool always(const struct timeline *timeline)
+{
+	return true;
+}
+
+static bool has_samples(const struct timeline *timeline)
+{
+	return timeline->moment_count > 0;
+}
+
+static bool has_devices(const struct timeline *timeline)
+{
+	return timeline->gpu.events > 0;
+}
+
+const struct export_value EXPORT_VALUES[] = {
+	[EXPORT_VALUE_SAMPLES] = { "samples", "count", offsetof(struct tree_node, samples), always },
+	[EXPORT_VALUE_CALLS] = { "calls", "count", offsetof(struct tree_node, calls), always },
+	[EXPORT_VALUE_WALL] = { "wall", "nanoseconds", offsetof(struct tree_node, estimated_self_ns), always },
+	[EXPORT_VALUE_CPU] = { "cpu", "nanoseconds", offsetof(struct tree_node, cpu_self_ns), always },
+	[EXPORT_VALUE_GIL] = { "gil", "nanoseconds", offsetof(struct tree_node, gil_ns), has_samples },
+	[EXPORT_VALUE_GPU] = { "gpu", "nanoseconds", offsetof(struct tree_node, gpu_ns), has_devices },
+};
+
+uint64_t export_value(const struct tree_node *node, size_t value)
+{
+	uint64_t number;
+
+	memcpy(&number, (const char *)node + EXPORT_VALUES[value].offset, sizeof number);
+	return number;
+}
+
+bool export_has_value(const struct tree_node *node)
+{
+	for (size_t i = 0; i < EXPORT_VALUE_COUNT; i++)
+		if (export_value(node, i))
+			return true;
+	return false;
+}

@@ -17,6 +17,13 @@ uint32_t export_pid(const struct report *report);
 /* Fails with a hint when the trace was not kept. */
 int export_trace(const struct report *report, const char *format, struct error *err);
 
+/* The values of a stack. What could not be measured is not known: zeros would say that there was none. */
+struct export_value { const char *type, *unit; size_t offset; bool (*known)(const struct timeline *timeline); };
+extern const struct export_value EXPORT_VALUES[];
+enum { EXPORT_VALUE_SAMPLES, EXPORT_VALUE_CALLS, EXPORT_VALUE_WALL, EXPORT_VALUE_CPU, EXPORT_VALUE_GIL, EXPORT_VALUE_GPU, EXPORT_VALUE_COUNT };
+uint64_t export_value(const struct tree_node *node, size_t value);
+bool export_has_value(const struct tree_node *node); /* any of them */
+
 /* How the kinds of intervals are called: as Kineto does, where it has a word. */
 struct export_kind { uint8_t kind; const char *category, *label; };
 extern const struct export_kind EXPORT_KINDS[];

@@ -15,6 +15,7 @@ static const struct report_format FORMATS[] = {
 	{ "speedscope", "speedscope.json", "flame graphs in speedscope", write_speedscope },
 	{ "collapsed", "collapsed", "folded stacks, for flamegraph.pl and gprof2dot", write_collapsed },
 	{ "pprof", "pb.gz", "for google/pprof and what reads its profiles", write_pprof },
+	{ "otlp", "otlp.pb.gz", "profiles for OpenTelemetry's collectors (v1development)", write_otlp },
 	{ "profile", "profile.json", "stacks with how often samples saw them, innermost frame first, as JSON", write_profile },
 	{ "csv", "csv", "a table with the column names of nsys stats", write_csv },
 };

@@ -12,6 +12,7 @@ struct report_options {
 	bool unicode;          /* text only: bars of block characters */
 	uint32_t max_report_mb; /* html only: what the file may have; 0 = 25 */
 	const char *const *files; /* summary only: files that were written, NULL-terminated, or NULL */
+	const char *service;   /* otlp only: service.name; NULL = not known */
 	const char *source_root; /* the folder that plays "/" for the program's source files; NULL = none is read */
 };
 

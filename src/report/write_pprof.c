@@ -1,89 +1,29 @@
 /*
- * A profile as google/pprof reads it: profile.proto, packed by zlib as gzip. A sample is a distinct stack of a thread with its calls, samples, wall and
+ * A profile as google/pprof reads it: profile.proto, packed as gzip. A sample is a distinct stack of a thread with its calls, samples, wall and
  * CPU self time, the time it held the GIL and that of the device's work it asked for. Messages may come in any order, so stacks are written while they are found and the tables after them; string n of the
- * table is known beforehand, and nothing is kept. The gzip head names InferScope, by which it knows its own files.
+ * table is known beforehand, and nothing is kept.
  */
-#include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
-#include <zlib.h>
 
 #include "report/export.h"
+#include "report/gzip.h"
 #include "report/proto.h"
 
 enum profile_field { PROFILE_TYPE = 1, PROFILE_SAMPLE = 2, PROFILE_MAPPING = 3, PROFILE_LOCATION = 4, PROFILE_FUNCTION = 5, PROFILE_STRING = 6, PROFILE_TIME = 9, PROFILE_DURATION = 10, PROFILE_PERIOD_TYPE = 11, PROFILE_PERIOD = 12, PROFILE_COMMENT = 13, PROFILE_DEFAULT = 14 };
 
-/* The table's first strings; then two for each function, one for each thread, and the process's three. */
-enum fixed_string { STRING_EMPTY, STRING_SAMPLES, STRING_CALLS, STRING_COUNT, STRING_WALL, STRING_CPU, STRING_GIL, STRING_GPU, STRING_NANOSECONDS, STRING_THREAD, STRING_FIXED };
-static const char *const STRINGS[] = { "", "samples", "calls", "count", "wall", "cpu", "gil", "gpu", "nanoseconds", "thread" };
+/* The table's first strings: these, and two for each kind of value; then two for each function, one for each thread, and the process's three. */
+enum fixed_string { STRING_EMPTY, STRING_THREAD, STRING_VALUES };
+static const char *const STRINGS[] = { "", "thread" };
 enum process_string { STRING_EXECUTABLE, STRING_QUALITY, STRING_COMMAND };
-
-static bool always(const struct timeline *timeline)
-{
-	return true;
-}
-
-static bool has_samples(const struct timeline *timeline)
-{
-	return timeline->moment_count > 0;
-}
-
-static bool has_devices(const struct timeline *timeline)
-{
-	return timeline->gpu.events > 0;
-}
-
-/* The values of a stack. What could not be measured has no column: zeros would say that there was none. */
-static const struct { enum fixed_string type, unit; size_t offset; bool (*known)(const struct timeline *timeline); } VALUES[] = {
-	{ STRING_SAMPLES, STRING_COUNT, offsetof(struct tree_node, samples), always },
-	{ STRING_CALLS, STRING_COUNT, offsetof(struct tree_node, calls), always },
-	{ STRING_WALL, STRING_NANOSECONDS, offsetof(struct tree_node, estimated_self_ns), always },
-	{ STRING_CPU, STRING_NANOSECONDS, offsetof(struct tree_node, cpu_self_ns), always },
-	{ STRING_GIL, STRING_NANOSECONDS, offsetof(struct tree_node, gil_ns), has_samples },
-	{ STRING_GPU, STRING_NANOSECONDS, offsetof(struct tree_node, gpu_ns), has_devices },
-};
-enum { VALUE_COUNT = sizeof VALUES / sizeof *VALUES };
-
-static uint64_t value_of(const struct tree_node *node, size_t value)
-{
-	uint64_t number;
-
-	memcpy(&number, (const char *)node + VALUES[value].offset, sizeof number);
-	return number;
-}
-
-static bool has_value(const struct tree_node *node)
-{
-	for (size_t i = 0; i < VALUE_COUNT; i++)
-		if (value_of(node, i))
-			return true;
-	return false;
-}
 
 struct pprof {
 	const struct report *report;
 	const struct timeline *timeline;
 	struct sink *sink;
-	z_stream packer;
+	struct gzip gzip;
 	bool failed;
 	struct text message, inner, list, name;
-	unsigned char packed[16384];
 };
-
-static void pack(struct pprof *all, const void *bytes, size_t length, int flush)
-{
-	int status;
-
-	all->packer.next_in = (unsigned char *)(uintptr_t)bytes;
-	all->packer.avail_in = (unsigned)length;
-	do {
-		all->packer.next_out = all->packed;
-		all->packer.avail_out = sizeof all->packed;
-		status = deflate(&all->packer, flush);
-		all->failed |= status == Z_STREAM_ERROR;
-		sink_write(all->sink, all->packed, sizeof all->packed - all->packer.avail_out);
-	} while (!all->failed && all->packer.avail_out == 0);
-}
 
 /* Writes all->message as FIELD of the profile. */
 static void put_message(struct pprof *all, enum profile_field field)
@@ -93,37 +33,42 @@ static void put_message(struct pprof *all, enum profile_field field)
 	all->failed |= all->message.failed || all->inner.failed || all->list.failed || all->name.failed;
 	if (all->failed)
 		return;
-	pack(all, head, (size_t)(proto_head(head, field, all->message.length) - head), Z_NO_FLUSH);
-	pack(all, all->message.data, all->message.length, Z_NO_FLUSH);
+	gzip_add(&all->gzip, head, (size_t)(proto_head(head, field, all->message.length) - head));
+	gzip_add(&all->gzip, all->message.data, all->message.length);
 }
 
 static void put_number(struct pprof *all, enum profile_field field, uint64_t value)
 {
 	unsigned char bytes[PROTO_FIELD_BYTES];
 
-	pack(all, bytes, (size_t)(proto_number(bytes, field, value) - bytes), Z_NO_FLUSH);
+	gzip_add(&all->gzip, bytes, (size_t)(proto_number(bytes, field, value) - bytes));
+}
+
+static uint64_t value_string(size_t value, bool unit)
+{
+	return STRING_VALUES + 2 * (uint64_t)value + unit;
 }
 
 static uint64_t function_string(uint32_t function, bool file)
 {
-	return STRING_FIXED + 2 * (uint64_t)function + file;
+	return value_string(EXPORT_VALUE_COUNT, false) + 2 * (uint64_t)function + file;
 }
 
 static uint64_t thread_string(const struct pprof *all, uint32_t thread)
 {
-	return STRING_FIXED + 2 * (uint64_t)all->timeline->function_count + thread;
+	return function_string((uint32_t)all->timeline->function_count, false) + thread;
 }
 
 static uint64_t process_string(const struct pprof *all, enum process_string string)
 {
-	return STRING_FIXED + 2 * (uint64_t)all->timeline->function_count + all->timeline->thread_count + string;
+	return thread_string(all, (uint32_t)all->timeline->thread_count) + string;
 }
 
-static void put_value_type(struct pprof *all, enum profile_field field, enum fixed_string type, enum fixed_string unit)
+static void put_value_type(struct pprof *all, enum profile_field field, size_t value)
 {
 	text_clear(&all->message);
-	proto_add_number(&all->message, 1, type);
-	proto_add_number(&all->message, 2, unit);
+	proto_add_number(&all->message, 1, value_string(value, false));
+	proto_add_number(&all->message, 2, value_string(value, true));
 	put_message(all, field);
 }
 
@@ -144,9 +89,9 @@ static void put_sample(struct pprof *all, uint32_t index)
 		add_packed(all, (uint64_t)all->timeline->nodes[at].function + 1);
 	proto_add_message(&all->message, 1, &all->list);
 	text_clear(&all->list);
-	for (size_t i = 0; i < VALUE_COUNT; i++)
-		if (VALUES[i].known(all->timeline))
-			add_packed(all, value_of(node, i));
+	for (size_t i = 0; i < EXPORT_VALUE_COUNT; i++)
+		if (EXPORT_VALUES[i].known(all->timeline))
+			add_packed(all, export_value(node, i));
 	proto_add_message(&all->message, 2, &all->list);
 	if (node->thread < all->timeline->thread_count) {
 		text_clear(&all->inner);
@@ -200,9 +145,15 @@ static void put_strings(struct pprof *all)
 {
 	const struct process *process = all->timeline->process_count ? &all->timeline->processes[0] : NULL;
 
-	for (size_t i = 0; i < STRING_FIXED; i++) {
+	for (size_t i = 0; i < STRING_VALUES; i++) {
 		text_clear(&all->name);
 		text_add_string(&all->name, STRINGS[i]);
+		put_string(all, &all->name);
+	}
+	for (size_t i = 0; i < EXPORT_VALUE_COUNT; i++) {
+		export_string(EXPORT_VALUES[i].type, &all->name);
+		put_string(all, &all->name);
+		export_string(EXPORT_VALUES[i].unit, &all->name);
 		put_string(all, &all->name);
 	}
 	for (uint32_t i = 0; i < all->timeline->function_count; i++) {
@@ -227,11 +178,11 @@ static void put_all(struct pprof *all)
 {
 	const struct timeline *timeline = all->timeline;
 
-	for (size_t i = 0; i < VALUE_COUNT; i++)
-		if (VALUES[i].known(timeline))
-			put_value_type(all, PROFILE_TYPE, VALUES[i].type, VALUES[i].unit);
+	for (size_t i = 0; i < EXPORT_VALUE_COUNT; i++)
+		if (EXPORT_VALUES[i].known(timeline))
+			put_value_type(all, PROFILE_TYPE, i);
 	for (uint32_t i = 1; i < timeline->node_count && !sink_failed(all->sink); i++)
-		if (has_value(&timeline->nodes[i]))
+		if (export_has_value(&timeline->nodes[i]))
 			put_sample(all, i);
 	put_mapping(all);
 	for (uint32_t i = 0; i < timeline->function_count && !sink_failed(all->sink); i++)
@@ -239,39 +190,29 @@ static void put_all(struct pprof *all)
 	put_strings(all);
 	put_number(all, PROFILE_TIME, timeline->start_unix_ns);
 	put_number(all, PROFILE_DURATION, timeline->duration_ns);
-	put_value_type(all, PROFILE_PERIOD_TYPE, STRING_WALL, STRING_NANOSECONDS);
+	put_value_type(all, PROFILE_PERIOD_TYPE, EXPORT_VALUE_WALL);
 	put_number(all, PROFILE_PERIOD, 1);
 	put_number(all, PROFILE_COMMENT, process_string(all, STRING_COMMAND));
 	put_number(all, PROFILE_COMMENT, process_string(all, STRING_QUALITY));
-	put_number(all, PROFILE_DEFAULT, STRING_WALL);
-	pack(all, "", 0, Z_FINISH);
+	put_number(all, PROFILE_DEFAULT, value_string(EXPORT_VALUE_WALL, false));
 }
 
 int write_pprof(const struct report *report, struct sink *sink, struct error *err)
 {
-	unsigned char comment[] = "InferScope";
-	gz_header head = { .comment = comment, .os = 3 };
 	struct pprof *all = calloc(1, sizeof *all);
-	int result = 0;
+	bool written = false;
 
-	if (!all)
-		return fail(err, ERR_MEMORY, "writing the pprof profile");
-	all->report = report;
-	all->timeline = report->timeline;
-	all->sink = sink;
-	if (deflateInit2(&all->packer, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
-		free(all);
-		return fail(err, ERR_MEMORY, "writing the pprof profile");
+	if (all && gzip_begin(&all->gzip, sink)) {
+		all->report = report;
+		all->timeline = report->timeline;
+		all->sink = sink;
+		put_all(all);
+		written = gzip_end(&all->gzip) && !all->failed;
+		text_done(&all->message);
+		text_done(&all->inner);
+		text_done(&all->list);
+		text_done(&all->name);
 	}
-	deflateSetHeader(&all->packer, &head);
-	put_all(all);
-	if (all->failed)
-		result = fail(err, ERR_MEMORY, "writing the pprof profile");
-	deflateEnd(&all->packer);
-	text_done(&all->message);
-	text_done(&all->inner);
-	text_done(&all->list);
-	text_done(&all->name);
 	free(all);
-	return result;
+	return written ? 0 : fail(err, ERR_MEMORY, "writing the pprof profile");
 }

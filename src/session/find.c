@@ -250,13 +250,11 @@ static int compare_shares(const void *left, const void *right)
 	return a->pid < b->pid ? -1 : a->pid > b->pid;
 }
 
-void find_shares(const struct procfs *procfs, struct found_list *list, uint64_t wait_ns)
+void find_shares_since(const struct procfs *procfs, struct found_list *list, uint64_t begin_ns)
 {
-	uint64_t begin_ns = clock_monotonic_ns(), passed_ns;
+	uint64_t passed_ns = clock_monotonic_ns() - begin_ns;
 	struct proc_times times;
 
-	nanosleep(&(struct timespec){ (time_t)(wait_ns / 1000000000), (long)(wait_ns % 1000000000) }, NULL);
-	passed_ns = clock_monotonic_ns() - begin_ns;
 	for (size_t i = 0; i < list->count; i++) {
 		struct found *found = &list->items[i];
 		uint64_t now_ns, main_ns, used_ns, main_used_ns;
@@ -273,4 +271,12 @@ void find_shares(const struct procfs *procfs, struct found_list *list, uint64_t 
 	}
 	if (list->count)
 		qsort(list->items, list->count, sizeof *list->items, compare_shares);
+}
+
+void find_shares(const struct procfs *procfs, struct found_list *list, uint64_t wait_ns)
+{
+	uint64_t begin_ns = clock_monotonic_ns();
+
+	nanosleep(&(struct timespec){ (time_t)(wait_ns / 1000000000), (long)(wait_ns % 1000000000) }, NULL);
+	find_shares_since(procfs, list, begin_ns);
 }

@@ -35,5 +35,7 @@ struct found_list { struct found *items; size_t count, capacity; }; /* as LIST()
 int find_processes(const struct procfs *procfs, const struct find_query *query, struct found_list *out, struct error *err);
 /* Watches for WAIT_NS how much CPU time each of LIST uses, and sorts it: busiest first. */
 void find_shares(const struct procfs *procfs, struct found_list *list, uint64_t wait_ns);
+/* The same of what it used since it was found, at BEGIN_NS (CLOCK_MONOTONIC). */
+void find_shares_since(const struct procfs *procfs, struct found_list *list, uint64_t begin_ns);
 
 #endif

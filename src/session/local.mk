@@ -27,7 +27,7 @@ libsession_a_SOURCES = \
 	src/session/sight.c src/session/sight.h \
 	src/session/snapshot.c src/session/snapshot.h \
 	src/session/snapshot_native.c src/session/snapshot_native.h \
-	src/session/spool.c src/session/spool.h \
+	src/session/spool.c src/session/spool.h src/session/spool_state.h src/session/spool_window.c \
 	src/session/stacks.c src/session/stacks.h \
 	src/session/syscalls.c src/session/syscalls.h \
 	src/session/tally.c src/session/tally.h \

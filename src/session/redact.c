@@ -61,7 +61,8 @@ static void word_add(struct text *out, const char *word, size_t length)
 	text_add(out, host, (size_t)(word + length - host));
 }
 
-void redact_arguments(const char *arguments, size_t length, struct text *out)
+/* BETWEEN stands between two, and behind the last where ENDED. */
+static void words_add(const char *arguments, size_t length, char between, bool ended, struct text *out)
 {
 	bool hide = false;
 
@@ -69,9 +70,9 @@ void redact_arguments(const char *arguments, size_t length, struct text *out)
 		const char *word = arguments + at, *equals;
 		size_t size = strnlen(word, length - at);
 
+		if (at)
+			text_add(out, &between, 1);
 		at += size + 1;
-		if (out->length)
-			text_add_string(out, " ");
 		equals = memchr(word, '=', size);
 		if (hide && (size == 0 || word[0] != '-')) {
 			text_add_string(out, HIDDEN);
@@ -85,4 +86,16 @@ void redact_arguments(const char *arguments, size_t length, struct text *out)
 		} else
 			word_add(out, word, size);
 	}
+	if (ended && length)
+		text_add(out, &between, 1);
+}
+
+void redact_arguments(const char *arguments, size_t length, struct text *out)
+{
+	words_add(arguments, length, ' ', false, out);
+}
+
+void redact_words(const char *arguments, size_t length, struct text *out)
+{
+	words_add(arguments, length, '\0', true, out);
 }

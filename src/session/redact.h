@@ -11,5 +11,7 @@ struct text;
  * (--api-key X, --token=X, HF_TOKEN=X), and for user and password in URLs. A guess by names: what hides better must not stand on a command line.
  */
 void redact_arguments(const char *arguments, size_t length, struct text *out);
+/* The same, but each one ended by a NUL, as it was. */
+void redact_words(const char *arguments, size_t length, struct text *out);
 
 #endif

@@ -269,6 +269,8 @@ int session_start(struct target *target, const struct session_options *options, 
 		goto out;
 	if (options->backend != BACKEND_NONE && session_arm(session, err) < 0)
 		goto out;
+	if (session->armed) /* said again at the end; a trace that has none is of a flight recorder, or cut off */
+		capture_add(&session->events, session_ticks(session), "backend", "%s", backend_name((enum backend)session->pool.page->backend_used));
 	session_sample(session);
 	if (!session->armed && !session->sampler) {
 		fail(err, ERR_COLLECTOR, "nothing to measure with: no hooks, and %s", session->warning_count ? session->warnings[0] : "no samples");

@@ -4,7 +4,7 @@
  *
  * Finished: keep up to the mark of the last dropped segment, then the segments that are left.
  */
-#include "session/spool.h"
+#include "session/spool_state.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,26 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SEGMENTS = 8, HEADER_BYTES = 64, COPY_BYTES = 1 << 20 };
-
-struct piece {
-	int fd;
-	struct sink *sink;
-	struct trace_writer *writer;
-	uint64_t events;    /* of lanes that may be dropped */
-	uint64_t keep_mark; /* bytes of the keep file when this segment ended */
-};
-
-struct spool {
-	char *folder;
-	uint64_t bound_bytes, created_unix_ns;
-	struct piece keep;
-	struct piece segments[SEGMENTS]; /* oldest first */
-	uint32_t count;
-	uint64_t dropped_events, dropped_mark;
-	bool failed;
-	struct error failure;
-};
+enum { COPY_BYTES = 1 << 20 };
 
 static int temporary_open(const char *folder, struct error *err)
 {
@@ -78,6 +59,7 @@ static void piece_close(struct piece *piece)
 	trace_writer_close(piece->writer);
 	sink_discard(piece->sink);
 	close(piece->fd);
+	list_done(&piece->marks);
 	memset(piece, 0, sizeof *piece);
 }
 
@@ -108,8 +90,7 @@ int spool_open(const char *folder, uint64_t bound_bytes, uint64_t created_unix_n
 	return 0;
 }
 
-/* Ends the newest segment and begins another; the oldest makes room. */
-static void segment_turn(struct spool *spool)
+void spool_turn(struct spool *spool)
 {
 	struct piece next;
 	struct error err = { 0 };
@@ -137,15 +118,16 @@ void spool_add(struct spool *spool, const struct chunk *chunk, uint64_t event_co
 
 	if (spool->failed)
 		return;
+	spool->clock = chunk->clock;
 	if (trace_writer_add(piece->writer, chunk, &err) < 0 || sink_failed(piece->sink))
 		goto failed;
 	piece->events += kept ? 0 : event_count;
 	if (!spool->bound_bytes)
 		return;
-	if (kept && (trace_writer_add(spool->keep.writer, chunk, &err) < 0 || sink_failed(spool->keep.sink)))
+	if (kept && ((spool->window_ns ? spool_keep_lasting(spool, chunk, &err) : trace_writer_add(spool->keep.writer, chunk, &err)) < 0 || sink_failed(spool->keep.sink)))
 		goto failed;
-	if (trace_writer_bytes(piece->writer) > spool->bound_bytes / SEGMENTS)
-		segment_turn(spool);
+	if (!spool->window_ns && trace_writer_bytes(piece->writer) > spool->bound_bytes / SEGMENTS)
+		spool_turn(spool); /* a window's segments end at marks */
 	return;
 failed:
 	if (!err.code)
@@ -174,14 +156,11 @@ bool spool_failed(const struct spool *spool)
 	return spool->failed;
 }
 
-/* Bytes FROM to TO of the piece. */
-static int piece_copy(struct piece *piece, uint64_t from, uint64_t to, struct sink *sink, char *buffer, struct error *err)
+int spool_copy(int fd, uint64_t from, uint64_t to, struct sink *sink, char *buffer, size_t copy, struct error *err)
 {
-	if (sink_flush(piece->sink, err) < 0)
-		return -1;
 	while (from < to) {
-		size_t want = to - from < COPY_BYTES ? (size_t)(to - from) : COPY_BYTES;
-		ssize_t got = pread(piece->fd, buffer, want, (off_t)from);
+		size_t want = to - from < copy ? (size_t)(to - from) : copy;
+		ssize_t got = pread(fd, buffer, want, (off_t)from);
 
 		if (got <= 0)
 			return fail(err, ERR_OUTPUT, "reading the recording back: %s", got < 0 ? strerror(errno) : "it is shorter than what was written");
@@ -189,6 +168,11 @@ static int piece_copy(struct piece *piece, uint64_t from, uint64_t to, struct si
 		from += (uint64_t)got;
 	}
 	return 0;
+}
+
+static int piece_copy(struct piece *piece, uint64_t from, uint64_t to, struct sink *sink, char *buffer, struct error *err)
+{
+	return sink_flush(piece->sink, err) < 0 ? -1 : spool_copy(piece->fd, from, to, sink, buffer, COPY_BYTES, err);
 }
 
 int spool_finish(struct spool *spool, struct sink *sink, struct error *err)
@@ -231,6 +215,7 @@ void spool_close(struct spool *spool)
 	for (uint32_t i = 0; i < spool->count; i++)
 		piece_close(&spool->segments[i]);
 	piece_close(&spool->keep);
+	event_builder_done(&spool->lasting);
 	free(spool->folder);
 	free(spool);
 }

@@ -28,8 +28,10 @@ static bool find_set(void *context, const char *name, size_t length, struct symb
 	return length == 4 && memcmp(name, "rows", 4) == 0;
 }
 
-static const char *combines(void *context, enum expression_operation operation, const struct symbol *set)
+static const char *combines(void *context, enum expression_operation operation, const struct symbol *set, const char *name)
 {
+	if (name && strcmp(name, "first") != 0)
+		return "there are no such rows";
 	return operation == OP_BYTES ? "rows have no bytes" : NULL;
 }
 
@@ -94,6 +96,8 @@ ParameterizedTestParameters(analyze_expression, computes)
 		{ "time(rows)", 60 }, { "time(rows, func =~ 'code$')", 30 }, { "time(rows, file == '/srv/web.py')", 30 }, { "count(rows, func =~ 'code' and line > 15)", 20 },
 		{ "time(rows, func =~ 'code', within=scope)", 3000 }, { "p(rows, 99)", 159 }, { "p(rows, 50 + 1, line > 25)", 81 }, { "1 < 2", 1 }, { "one >= cpu.two", 0 }, { "not one > 2", 1 },
 		{ "one == 1 and word =~ 'token' or nothing > 1", 1 }, { "nothing > 1 and 1 > 2", 0 }, { "true or nothing > 1", 1 }, { "known(nothing)", 0 }, { "known(one)", 1 },
+		{ "p99(rows)", 159 }, { "p99.9(rows, line > 25)", 129.9 }, { "p50(rows:first)", 110 }, { "count(rows:'first', line > 15)", 50 },
+		{ "200ms", 2e8 }, { "1.5s > 1400ms", 1 }, { "1us + 3ns", 1003 }, { "2m / 1h", 1.0 / 30 },
 		{ "word == \"tokenize\"", 1 }, { "word != 'x'", 1 }, { "false", 0 }, { "word =~ '^t[a-z]{3,8}$'", 1 },
 	};
 
@@ -140,7 +144,8 @@ ParameterizedTestParameters(analyze_expression, refuses)
 		{ "word =~ '('", 8, "not a pattern: Unmatched ( or \\(" }, { "word =~ '(a)\\1'", 8, "not a pattern: back-references are not used here" },
 		{ "word =~ '((a{9}){9})'", 8, "not a pattern: the repetitions {m,n} of a pattern multiply to" }, { "func == 'a'", 0, "'func' is known inside time(), count() and their like only" }, { "bytes(rows)", 6, "rows have no bytes" },
 		{ "time(one)", 5, "expected what to look at: py, c, native, kernel, copy, api" }, { "clamp(1, 2)", 0, "clamp(x, low, high) got 2 arguments" }, { "foo(1)", 0, "there is no function 'foo'" },
-		{ "1 ; 2", 2, "';' means nothing here" }, { "'abc", 0, "the text that begins here has no end" }, { "1 2", 2, "expected the end, or an operator" }, { "1e999", 0, "this is no number" }, { "1x", 0, "this is no number" },
+		{ "1 ; 2", 2, "';' means nothing here" }, { "'abc", 0, "the text that begins here has no end" }, { "1 2", 2, "expected the end, or an operator" }, { "1e999", 0, "this is no number" }, { "1x", 0, "this is no number" }, { "1msec", 0, "this is no number" },
+		{ "time(rows:second)", 5, "there are no such rows" }, { "time(rows:)", 10, "expected a name, or one in quotes" }, { "p9.9.9(rows)", 0, "there is no function 'p9.9.9'" }, { "p.(rows)", 0, "there is no function 'p.'" },
 		{ "time(rows, within=one)", 18, "expected 'scope'" }, { "time(rows, time(rows) > 1)", 16, "a filter holds no call of this kind" }, { "a\x01", 1, "byte 0x01 means nothing here" },
 	};
 

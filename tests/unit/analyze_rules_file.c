@@ -54,6 +54,56 @@ static const struct analysis *requests_judged_by(const struct ruleset *rules)
 	return analysis;
 }
 
+/* What a condition compares, where it holds for those requests; NULL = it does not. */
+static const struct evidence *condition_evidence(const char *text)
+{
+	struct ruleset *rules;
+	struct error err = { 0 };
+	const struct analysis *analysis;
+
+	cr_assert_eq(ruleset_condition(text, &rules, &err), 0, "%s\n%s", err.text, err.hint);
+	keep_until_end(rules, free_rules);
+	analysis = requests_judged_by(rules);
+	cr_assert_leq(analysis->finding_count, 1, "no other rule is judged");
+	return analysis->finding_count ? analysis->findings[0].evidence : NULL;
+}
+
+Test(condition, holds_where_requests_are_slow)
+{
+	const struct evidence *evidence = condition_evidence("p99(scope:App.handle) > 40ms");
+
+	cr_assert_not_null(evidence);
+	cr_expect_str_eq(evidence->metric, "p99(scope:App.handle)");
+	cr_expect_float_eq(evidence->value, 50e6, 1);
+	cr_expect_float_eq(evidence->threshold, 40e6, 1);
+	cr_expect_str_eq(evidence->unit, "ns");
+	cr_expect_null(condition_evidence("p99(scope:App.handle) > 60ms"));
+	cr_expect_not_null(condition_evidence("n(scope:'App.*') == 100 and time(scope:'*') >= 5s"));
+}
+
+Test(condition, is_not_known_without_such_requests)
+{
+	struct ruleset *rules;
+
+	cr_assert_eq(ruleset_condition("p99(scope:other) > 1ms", &rules, NULL), 0);
+	keep_until_end(rules, free_rules);
+	cr_expect_str_eq(why_not_evaluated(requests_judged_by(rules), "condition"), "no request scope of that name");
+}
+
+Test(condition, says_what_is_wrong_with_it)
+{
+	struct ruleset *rules;
+	struct error err = { 0 };
+
+	cr_assert_eq(ruleset_condition("p99(scope:x) > 200ms and cpu.busy_core > 1", &rules, &err), -1);
+	cr_expect_eq(err.code, ERR_RULES);
+	cr_expect_str_eq(err.text, "the condition \"p99(scope:x) > 200ms and cpu.busy_core > 1\", at its character 26: nothing is called 'cpu.busy_core'");
+	cr_expect_str_eq(err.hint, "did you mean cpu.busy_cores?");
+	cr_expect_eq(ruleset_condition("p99(py:x) > 1", &rules, &err), -1);
+	cr_expect_eq(ruleset_condition("cpu.busy_cores", &rules, &err), -1, "it must be true or false");
+	cr_expect_eq(ruleset_condition("n(scope) > 1", &rules, &err), -1, "there is no rule whose scope it could be");
+}
+
 static const char example[] = HEAD
 	"extends: default            # or none\n"
 	"set: {gpu.idle_pct_threshold: 10}\n"
@@ -163,7 +213,7 @@ ParameterizedTestParameters(analyze_rules_file, refuses)
 		{ RULE_HEAD "    when: no\n", "rules.yaml:6:11: \"no\" may mean two things" }, { RULE_HEAD "    when:\n", "rules.yaml:6:10: a value is missing" }, { RULE_HEAD, "rules.yaml:3:5: \"when\" is missing" },
 		{ RULE_HEAD "    when: cpu.core > 2\n", "rules.yaml:6:11: nothing is called 'cpu.core'" }, { RULE_HEAD "    when: \"true and cpu.cores + 'a' > 2\"\n", "rules.yaml:6:33: expected a number, this is a text" },
 		{ RULE_HEAD "    when: |\n      cpu.cores > 2\n      and cpu.core > 1\n", "rules.yaml:8:11: nothing is called 'cpu.core'" }, { RULE_HEAD "    when: cpu.cores\n", "rules.yaml:6:11: expected true or false, this is a number" },
-		{ RULE_HEAD "    when: n(scope) > 2\n", "rules.yaml:6:13: the rule has no scope: a line \"scope: NAME\" gives it one" }, { RULE_HEAD "    when: count(api) > 1\n    severity: {high: high}\n", "rules.yaml:7:22: nothing is called 'high'" },
+		{ RULE_HEAD "    when: n(scope) > 2\n", "rules.yaml:6:13: the rule has no scope: scope:NAME here, or a line \"scope: NAME\", gives it one" }, { RULE_HEAD "    when: count(api) > 1\n    severity: {high: high}\n", "rules.yaml:7:22: nothing is called 'high'" },
 		{ RULE_HEAD "    when: 'true'\n    severity: bad\n", "rules.yaml:7:15: expected info, low, medium, high, or {high: expression, …}" }, { RULE_HEAD "    when: 'true'\n    places: nowhere\n", "rules.yaml:7:13: no such places" },
 		{ RULE_HEAD "    when: 'true'\n    requires: [gpus]\n", "rules.yaml:7:16: no such kind of data" }, { RULE_HEAD "    when: 'true'\n    let: {1a: '1'}\n", "rules.yaml:7:11: a name is made of letters, digits and _" },
 		{ RULE_HEAD "    when: 'true'\n    evidence: {metrics: [cpu.core]}\n", "rules.yaml:7:26: no number is called so" }, { RULE_HEAD "    when: 'true'\n    version: 1.5\n", "rules.yaml:7:14: expected a whole number from 0 to 1000000" },

@@ -151,7 +151,7 @@ Test(exports, times_are_exact_to_the_ns)
 
 Test(exports, say_when_they_need_the_trace)
 {
-	static const char *const needy[] = { "perfetto", "chrome" }, *const modest[] = { "speedscope", "collapsed", "pprof", "profile", "csv" };
+	static const char *const needy[] = { "perfetto", "chrome" }, *const modest[] = { "speedscope", "collapsed", "pprof", "otlp", "profile", "csv" };
 
 	for (size_t i = 0; i < 2; i++) {
 		struct error err = { 0 };
@@ -186,7 +186,7 @@ Test(exports, of_nothing_are_valid)
 
 Test(exports, begin_with_a_mark_of_ours)
 {
-	static const char *const names[] = { "perfetto", "chrome", "speedscope", "collapsed", "pprof", "profile", "csv" };
+	static const char *const names[] = { "perfetto", "chrome", "speedscope", "collapsed", "pprof", "otlp", "profile", "csv" };
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		char path[] = "/tmp/inferscope-export-XXXXXX";
@@ -231,6 +231,7 @@ Test(exports, are_found_by_name_and_extension)
 	cr_assert_str_eq(report_format_of_path("b.chrome.json")->name, "chrome");
 	cr_assert_str_eq(report_format_of_path("b.speedscope.json")->name, "speedscope");
 	cr_assert_str_eq(report_format_of_path("b.pb.gz")->name, "pprof");
+	cr_assert_str_eq(report_format_of_path("b.otlp.pb.gz")->name, "otlp");
 	cr_assert_str_eq(report_format_of_path("b.folded")->name, "collapsed");
 	cr_assert_str_eq(report_format_of_path("b.json")->name, "json");
 }

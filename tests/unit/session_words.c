@@ -45,6 +45,18 @@ Test(environment, names_a_pod_only_where_one_is)
 	cr_assert_str_eq(place.pod, "");
 }
 
+Test(redact, keeps_words_apart)
+{
+	static const char words[] = "run\0--api-key\0s k\0x y\0";
+	struct text out;
+
+	text_init(&out);
+	redact_words(words, sizeof words - 1, &out);
+	cr_assert_eq(out.length, sizeof "run\0--api-key\0***\0x y");
+	cr_assert_arr_eq(out.data, "run\0--api-key\0***\0x y", out.length);
+	text_done(&out);
+}
+
 struct line { char words[160], told[160]; };
 
 /* | stands for the end of an argument. */

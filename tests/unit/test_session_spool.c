@@ -145,3 +145,171 @@ Test(pool, refuses_what_is_no_fresh_memfd)
 	close(file);
 	close(unsealable);
 }
+
+/* ---- the last while ---- */
+
+#define SECOND 1000000000ull
+
+static struct trace *window(struct spool *spool, uint64_t since_ns, uint64_t *begin_ns, struct text *text)
+{
+	struct spool_window *window;
+	struct sink *sink;
+	struct trace *trace;
+
+	text_init(text);
+	cr_assert_eq(spool_window_take(spool, since_ns, &window, NULL), 0);
+	*begin_ns = spool_window_begin(window);
+	cr_assert_eq(sink_open_text(text, &sink, NULL), 0);
+	cr_assert_eq(spool_window_write(window, sink, NULL), 0);
+	spool_window_free(window);
+	cr_assert_eq(sink_commit(sink, NULL), 0);
+	cr_assert_eq(trace_open_memory(text->data, text->length, &trace, NULL), 0);
+	return trace;
+}
+
+/* Hooks go on, or off, and a thread gets a name, and a reading is taken. */
+static void add_session(struct spool *spool, uint64_t sequence, enum event_kind coverage)
+{
+	struct event_builder builder;
+	struct chunk chunk = { .lane_kind = LANE_SESSION, .sequence = sequence, .clock = clock_map_monotonic() };
+
+	event_builder_init(&builder);
+	event_add(&builder, sequence * SECOND, EVENT_THREAD, (uint32_t)sequence, 0, (uint64_t)0, "name");
+	event_add(&builder, sequence * SECOND, EVENT_COUNTER, 0, 0, "n", (int64_t)sequence);
+	if (coverage)
+		event_add(&builder, sequence * SECOND, coverage, 0, 0, (uint32_t)WINDOW_BUDGET);
+	chunk.events = builder.bytes;
+	chunk.size = builder.size;
+	spool_add(spool, &chunk, 0);
+	event_builder_done(&builder);
+}
+
+struct seen { uint64_t threads, counters, first_counter, calls, first_call, last_call, on; };
+
+static struct seen look(struct trace *trace)
+{
+	struct seen seen = { 0 };
+	struct chunk chunk;
+
+	while (trace_next(trace, &chunk, NULL) == 1) {
+		for (struct event_cursor c = event_cursor(chunk.events, chunk.size); event_next(&c);) {
+			seen.threads += c.event.kind == EVENT_THREAD;
+			seen.on += c.event.kind == EVENT_WINDOW_ON;
+			seen.counters += c.event.kind == EVENT_COUNTER;
+			if (c.event.kind == EVENT_COUNTER && !seen.first_counter)
+				seen.first_counter = (uint64_t)event_i64(&c, 1);
+		}
+		if (chunk.lane_kind != LANE_THREAD)
+			continue;
+		cr_assert(!seen.last_call || chunk.sequence == seen.last_call + 1, "calls have no holes");
+		seen.calls++;
+		seen.first_call = seen.first_call ? seen.first_call : chunk.sequence;
+		seen.last_call = chunk.sequence;
+	}
+	cr_assert_eq(trace_info(trace).damaged_chunks, 0);
+	return seen;
+}
+
+Test(spool_window, holds_the_last_while_and_all_names)
+{
+	struct spool *spool;
+	struct trace *trace;
+	struct text text;
+	struct seen seen;
+	uint64_t begin_ns;
+
+	cr_assert_eq(spool_open("/tmp", 1 << 30, 1, &spool, NULL), 0);
+	spool_keep_window(spool, 30 * SECOND);
+	for (uint64_t i = 1; i <= 200; i++) {
+		spool_mark(spool, i * SECOND);
+		add_session(spool, i, i == 1 ? EVENT_WINDOW_ON : 0);
+		add(spool, 1, LANE_THREAD, i, 1, 10);
+	}
+	trace = window(spool, 170 * SECOND, &begin_ns, &text);
+	seen = look(trace);
+	cr_expect_eq(begin_ns, 170 * SECOND);
+	cr_expect_eq(seen.threads, 200, "names are all there");
+	cr_expect_eq(seen.first_counter, 170, "readings are those of the window");
+	cr_expect_eq(seen.counters, 31);
+	cr_expect_eq(seen.first_call, 170);
+	cr_expect_eq(seen.last_call, 200);
+	cr_expect_eq(seen.on, 1, "hooks were on when it began");
+	trace_close(trace);
+	text_done(&text);
+	trace = window(spool, 0, &begin_ns, &text);
+	cr_expect_geq(begin_ns, 150 * SECOND, "what is older went: %llu", (unsigned long long)begin_ns);
+	cr_expect_leq(begin_ns, 170 * SECOND);
+	trace_close(trace);
+	text_done(&text);
+	spool_close(spool);
+}
+
+Test(spool_window, tells_hooks_as_they_were_when_it_began)
+{
+	struct spool *spool;
+	struct trace *trace;
+	struct text text;
+	uint64_t begin_ns;
+
+	cr_assert_eq(spool_open("/tmp", 1 << 30, 1, &spool, NULL), 0);
+	spool_keep_window(spool, 30 * SECOND);
+	spool_mark(spool, SECOND);
+	add_session(spool, 1, EVENT_WINDOW_ON);
+	add_session(spool, 2, EVENT_WINDOW_OFF);
+	spool_mark(spool, 3 * SECOND);
+	add_session(spool, 3, 0);
+	spool_mark(spool, 4 * SECOND);
+	trace = window(spool, 3 * SECOND, &begin_ns, &text);
+	cr_expect_eq(look(trace).on, 0);
+	trace_close(trace);
+	text_done(&text);
+	spool_close(spool);
+}
+
+Test(spool_window, stays_readable_when_the_spool_is_gone)
+{
+	struct spool *spool;
+	struct spool_window *window;
+	struct sink *sink;
+	struct text text;
+
+	cr_assert_eq(spool_open("/tmp", 1 << 30, 1, &spool, NULL), 0);
+	spool_keep_window(spool, 30 * SECOND);
+	cr_assert_eq(spool_window_take(spool, 0, &window, NULL), -1, "nothing is there before the first mark");
+	spool_mark(spool, SECOND);
+	add(spool, 1, LANE_THREAD, 1, 1, 10);
+	cr_assert_eq(spool_window_take(spool, 0, &window, NULL), 0);
+	spool_close(spool);
+	text_init(&text);
+	cr_assert_eq(sink_open_text(&text, &sink, NULL), 0);
+	cr_expect_eq(spool_window_write(window, sink, NULL), 0);
+	cr_assert_eq(sink_commit(sink, NULL), 0);
+	cr_expect_gt(text.length, 64);
+	text_done(&text);
+	spool_window_free(window);
+}
+
+Test(spool_window, is_shorter_where_the_bound_is_reached)
+{
+	struct spool *spool;
+	struct trace *trace;
+	struct text text;
+	struct seen seen;
+	uint64_t begin_ns;
+
+	cr_assert_eq(spool_open("/tmp", 80000, 1, &spool, NULL), 0);
+	spool_keep_window(spool, 3600 * SECOND);
+	for (uint64_t i = 1; i <= 400; i++) {
+		spool_mark(spool, i * SECOND);
+		add(spool, 1, LANE_THREAD, i, 1, 200);
+	}
+	trace = window(spool, 0, &begin_ns, &text);
+	seen = look(trace);
+	cr_expect_eq(seen.last_call, 400);
+	cr_expect_gt(seen.first_call, 1);
+	cr_expect_eq(begin_ns, seen.first_call * SECOND, "it says since when");
+	cr_expect_lt(text.length, 200000);
+	trace_close(trace);
+	text_done(&text);
+	spool_close(spool);
+}

@@ -8,7 +8,7 @@ import json
 import re
 import struct
 
-FORMATS = {"perfetto": "pftrace", "chrome": "chrome.json", "speedscope": "speedscope.json", "collapsed": "collapsed", "pprof": "pb.gz", "csv": "csv"}
+FORMATS = {"perfetto": "pftrace", "chrome": "chrome.json", "speedscope": "speedscope.json", "collapsed": "collapsed", "pprof": "pb.gz", "otlp": "otlp.pb.gz", "csv": "csv"}
 
 
 class Wrong(Exception):
@@ -244,6 +244,33 @@ def read_pprof(path):
             if value:
                 add(more.setdefault(name, {}), leaf, value)
     return own, cpu, more
+
+
+# OTLP.
+
+def read_otlp(path):
+    """The same, but all kinds by the name of their type."""
+    raw = path.read_bytes()
+    demand(raw[:4] == b"\x1f\x8b\x08\x10" and raw[10:21] == b"InferScope\0", "no gzip of InferScope's")
+    request = message(gzip.decompress(raw))
+    tables = message(one(request, 2))
+    strings = [value.decode("utf-8") for value in tables[5]]
+    demand(strings[0] == "" and all(tables[table][0] == b"" for table in (1, 2, 3, 4, 6, 7)), "a table begins with something")
+    functions = [label(strings[one(function, 1)], strings[one(function, 3)], one(function, 4)) for function in map(message, tables[3])]
+    locations = [functions[one(message(one(location, 3)), 1)] for location in map(message, tables[2][1:])]
+    demand(all(one(message(location), 1) == 1 for location in tables[2][1:]) and len(tables[1]) == 2, "a location in no mapping")
+    stacks = [[locations[index - 1] for index in packed(one(stack, 1))] for stack in map(message, tables[7][1:])]
+    resource = message(one(request, 1))
+    names = [one(message(attribute), 1).decode() for attribute in message(one(resource, 1))[1]]
+    demand(names == ["service.name", "process.pid", "process.command_line", "inferscope.quality"], f"{names}")
+    kinds = {}
+    for profile in map(message, message(one(resource, 2))[2]):
+        own = kinds.setdefault(strings[one(message(one(profile, 1)), 1)], {})
+        for sample in map(message, profile.get(2, [])):
+            demand(all(0 < thread < len(tables[6]) for thread in packed(one(sample, 2, b""))), "no thread")
+            add(own, stacks[one(sample, 1) - 1][0], packed(one(sample, 4))[0])
+    demand(list(kinds)[:4] == ["samples", "calls", "wall", "cpu"], f"types {list(kinds)}")
+    return kinds
 
 
 # Perfetto.

@@ -3,9 +3,11 @@
 launcher N      waits for N spawned workers, as torchrun: each has RANK, LOCAL_RANK and WORLD_SIZE
 pool N          a multiprocessing pool of N that is kept busy
 later N         starts N workers a second after READY, and a shell that is no Python
+server 1        answers requests in 10 ms each, in 300 ms each once SIGUSR1 has come
 many N          N processes that work a little and wait a lot, in one process group of this one"""
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -81,6 +83,18 @@ def later(count):
         children[-1].kill()
 
 
+def handle(seconds):
+    time.sleep(seconds)
+
+
+def server(_):
+    waits = [0.01]
+    signal.signal(signal.SIGUSR1, lambda *_: waits.append(0.3))
+    say("READY", os.getpid())
+    while time.monotonic() < END:
+        handle(waits[-1])
+
+
 def many(count):
     children = [spawn("light", rank, count) for rank in range(count)]
     time.sleep(1 + count / 20)
@@ -93,4 +107,4 @@ if __name__ == "__main__":
     if what in ("worker", "light"):
         {"worker": worker, "light": light}[what]()
     else:
-        {"launcher": launcher, "pool": pool, "later": later, "many": many}[what](int(sys.argv[2]))
+        {"launcher": launcher, "pool": pool, "later": later, "server": server, "many": many}[what](int(sys.argv[2]))
