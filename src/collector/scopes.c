@@ -22,39 +22,41 @@ static bool may_write(uint64_t now)
 	return __atomic_load_n(&the.armed, __ATOMIC_ACQUIRE) && !the.child && the.page && now <= the.page->deadline_ticks && !the.page->stop;
 }
 
-/* A string of the payload: its length, then its bytes. */
-static size_t put_string(char *payload, size_t at, PyObject *str, bool *cut)
+/* A string of the payload: its length, then its bytes. Returns where it ends. */
+static char *put_string(char *at, PyObject *str, size_t room, bool *cut)
 {
-	char text[EVENT_STRING_MAX + 1];
-	uint16_t length = str ? (uint16_t)text_from_str(&the.python, str, text, sizeof text, cut) : 0;
+	uint16_t length = str ? (uint16_t)text_from_str(&the.python, str, at + sizeof length, room, cut) : 0;
 
-	memcpy(payload + at, &length, sizeof length);
-	memcpy(payload + at + sizeof length, text, length);
+	memcpy(at, &length, sizeof length);
 	return at + sizeof length + length;
 }
 
-/* HEAD_SIZE bytes of HEAD, then the strings. */
-static void write_event(struct lane *lane, uint64_t now, uint8_t kind, const void *head, size_t head_size, PyObject *name, PyObject *metadata)
+/* ID (unless NULL), then the strings, written where they are to be: in the lane, which is asked for as much as they can come to. */
+static void write_event(struct lane *lane, uint64_t now, uint8_t kind, const uint64_t *id, PyObject *name, PyObject *metadata)
 {
-	char payload[16 + 2 * (EVENT_STRING_MAX + 2) + 8] = {0};
+	size_t name_room = text_room(&the.python, name, EVENT_STRING_MAX + 1), metadata_room = metadata ? text_room(&the.python, metadata, EVENT_STRING_MAX + 1) : 0;
+	size_t most = sizeof(struct event) + sizeof *id + 2 * sizeof(uint16_t) + name_room + metadata_room + 8, size;
+	struct event *event = lane_reserve(lane, most, now);
+	char *end = (char *)(event + 1);
 	bool cut = false;
-	size_t size = put_string(payload, head_size, name, &cut);
-	struct event *event;
 
-	if (head)
-		memcpy(payload, head, head_size);
-	size = (sizeof *event + put_string(payload, size, metadata, &cut) + 7) & ~(size_t)7;
-	event = lane_reserve(lane, size, now);
 	if (!event)
 		return;
+	if (id) {
+		memcpy(end, id, sizeof *id);
+		end += sizeof *id;
+	}
+	end = put_string(end, name, name_room, &cut);
+	end = put_string(end, metadata, metadata_room, &cut);
+	memset(end, 0, 8);
+	size = (size_t)(end - (char *)event + 7) & ~(size_t)7;
 	*event = (struct event){now, 0, (uint16_t)size, kind, cut ? EVENT_FLAG_CUT : 0};
-	memcpy(event + 1, payload, size - sizeof *event);
 	lane_commit(lane, size);
 }
 
 static void enter_in(struct lane *lane, uint64_t now, const struct scope_open *scope)
 {
-	write_event(lane, now, EVENT_SCOPE_ENTER, &scope->id, sizeof scope->id, scope->name, scope->metadata);
+	write_event(lane, now, EVENT_SCOPE_ENTER, &scope->id, scope->name, scope->metadata);
 }
 
 /* The calling thread's lane, or NULL. */
@@ -105,7 +107,7 @@ static void scope_instant(void *name, void *metadata)
 	struct lane *lane = lane_now(&now);
 
 	if (lane)
-		write_event(lane, now, EVENT_INSTANT, NULL, 0, name, metadata);
+		write_event(lane, now, EVENT_INSTANT, NULL, name, metadata);
 	errno = saved;
 }
 

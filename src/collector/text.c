@@ -33,11 +33,28 @@ static size_t put_character(uint32_t c, char *out)
 	return 4;
 }
 
+size_t text_room(const struct python *python, const PyObject *str, size_t most)
+{
+	size_t length = str ? (size_t)at_pointer(str, python->layout->unicode_length) : 1;
+
+	return length < most / 4 ? 4 * length + 2 : most; /* 2: for what is not compact */
+}
+
+/* ASCII without NUL is UTF-8 as it is. False: there is a NUL in it. */
+static bool copy_plain(const char *data, size_t length, char *out)
+{
+	if (memchr(data, 0, length))
+		return false;
+	memcpy(out, data, length);
+	out[length] = 0;
+	return true;
+}
+
 size_t text_from_str(const struct python *python, const PyObject *str, char *out, size_t size, bool *cut)
 {
 	const struct cpython_layout *layout = python->layout;
 	const char *base = (const char *)str;
-	size_t length, used = 0;
+	size_t length, used;
 	uint32_t state, kind;
 	const char *data;
 
@@ -49,6 +66,12 @@ size_t text_from_str(const struct python *python, const PyObject *str, char *out
 	if (!(state >> layout->unicode_compact_bit & 1) || (kind != 1 && kind != 2 && kind != 4))
 		return text_from_c("?", out, size, cut);
 	data = base + (state >> layout->unicode_ascii_bit & 1 ? layout->unicode_ascii_size : layout->unicode_compact_size);
+	used = length < size ? length : size - 1;
+	if (kind == 1 && state >> layout->unicode_ascii_bit & 1 && copy_plain(data, used, out)) {
+		*cut |= used < length;
+		return used;
+	}
+	used = 0;
 	for (size_t i = 0; i < length; i++) {
 		char bytes[8];
 		uint32_t c = kind == 1 ? ((const uint8_t *)data)[i] : kind == 2 ? ((const uint16_t *)data)[i] : ((const uint32_t *)data)[i];

@@ -41,6 +41,7 @@ Test(collector_text, reads_every_kind_of_str_on_every_version)
 
 	for (int minor = CPYTHON_MINOR_MIN; minor <= CPYTHON_MINOR_MAX; minor++) {
 		expect(minor, 1, 1, 1, "plain", 5, 100, "plain", false);
+		expect(minor, 1, 1, 1, "pl\0in", 5, 100, "pl\ufffdin", false);
 		expect(minor, 1, 1, 0, "caf\xe9", 4, 100, "caf\u00e9", false);
 		expect(minor, 2, 1, 0, two, 4, 100, "a\u4e16\ufffd\ufffd", false);
 		expect(minor, 4, 1, 0, four, 3, 100, "\U0001f600b\ufffd", false);
@@ -55,6 +56,23 @@ Test(collector_text, cuts_between_characters)
 	expect(12, 2, 1, 0, two, 2, 7, "\u4e16\u4e16", false);
 	expect(12, 1, 1, 1, "abc", 3, 3, "ab", true);
 	expect(12, 1, 1, 1, "abc", 3, 1, "", true);
+	expect(12, 1, 1, 1, "abc", 3, 4, "abc", false);
+	expect(12, 1, 1, 1, "\0bc", 3, 5, "\ufffdb", true);
+}
+
+/* What a caller makes room for is enough for every kind. */
+Test(collector_text, room_for_a_short_str_is_enough)
+{
+	const uint32_t four[] = {0x1f600, 0x1f601, 0x1f602};
+	char memory[512] = {0}, out[256], lots[300] = {0};
+	struct python python = python_of(12);
+	bool cut = false;
+
+	cr_assert_lt(text_room(&python, make_str(&python, memory, 1, 1, 1, "abc", 3), 1025), 20);
+	cr_assert_eq(text_from_str(&python, make_str(&python, memory, 4, 1, 0, four, 3), out, text_room(&python, (PyObject *)memory, 1025), &cut), 12);
+	cr_assert_eq(text_from_str(&python, make_str(&python, memory, 1, 0, 1, "", 0), out, text_room(&python, (PyObject *)memory, 1025), &cut), 1);
+	cr_assert_not(cut);
+	cr_assert_eq(text_room(&python, make_str(&python, memory, 1, 1, 1, lots, sizeof lots), 1025), 1025);
 }
 
 Test(collector_text, does_not_read_what_is_not_compact)
