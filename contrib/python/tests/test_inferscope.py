@@ -1,8 +1,11 @@
 """The package as a wheel installs it: `python -m unittest` (or pytest) in an environment that has it."""
 import asyncio
+import collections
+import contextlib
 import doctest
 import gc
 import importlib.util
+import io
 import json
 import os
 import signal
@@ -136,6 +139,19 @@ class Scopes(unittest.TestCase):
             """, INFERSCOPE_ENABLED="0")
         self.assertEqual(out.split(), ["_no_scope", "1", "2", "False"])
 
+    def test_arguments(self):
+        self.assertEqual(scope(name="a", metadata={"n": 1}).metadata, '{"n":1}')
+        self.assertEqual(scope("a", metadata=None).name, "a")
+        mark_event(name="m", metadata=None)
+        for wrong in (lambda: scope("a", 1, 2), lambda: scope("a", name="b"), lambda: scope(metadata=1), lambda: scope("a", other=1), lambda: mark_event(), lambda: type(scope("a"))("b")):
+            with self.assertRaises(TypeError):
+                wrong()
+        kept = [scope("n%d" % i, str(i)) for i in range(200)]  # more than are used again
+        del kept[::2]
+        kept += [scope("again") for _ in range(200)]
+        self.assertEqual({one.name for one in kept}, {"n%d" % i for i in range(1, 200, 2)} | {"again"})
+        self.assertEqual([one.metadata for one in kept[-3:]], [None] * 3)
+
     def test_cost(self):
         """Against an empty context manager of Python's; the bound is loose, as the machine may be busy."""
         import timeit
@@ -226,6 +242,15 @@ class Inside(unittest.TestCase):
         self.assertGreater(took["A"], 0.29)
         self.assertTrue(0.045 < took["B"] < took["A"] and 0.14 < took["C"] < took["A"], took)
 
+    def test_nothing_stays_of_a_program_that_ends_measured(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out = run_python("""
+                import inferscope
+                inferscope.Profiler().start()
+                print(inferscope.is_attached())
+                """, TMPDIR=folder)
+            self.assertEqual((out, os.listdir(folder)), ("True\n", []))
+
     def test_collector_states(self):
         collector = CpuCollector(TraceBuffer())
         self.assertEqual(collector.state, "Uninitialized")
@@ -261,6 +286,45 @@ class Inside(unittest.TestCase):
             CPUProfiler(interval_ms=0.5)
         with self.assertRaises(InferScopeError):
             CPUProfiler(lib_path="/nonexistent.so")
+
+    WORK = """
+        import json, sys, time, zlib
+        data = bytes(range(256)) * 1024
+        def burn_in_python(end):
+            while time.thread_time() < end: sum(range(100))
+        def burn_in_native(end):
+            while time.thread_time() < end: zlib.compress(data, 9)
+        def work(seconds):
+            begun = time.thread_time()
+            burn_in_python(begun + seconds / 2)
+            burn_in_native(begun + seconds)
+        """
+
+    @staticmethod
+    def shares(profile):
+        """Of all samples of work(), by the functions that are on the stack."""
+        stacks = [stack for stack in profile["stacks"] if any(frame["symbol"] == "work" for frame in stack["frames"])]
+        count = collections.Counter()
+        for stack in stacks:
+            count.update({name: stack["count"] for name in {frame["symbol"] for frame in stack["frames"]} if "+0x" not in name})
+        whole = sum(stack["count"] for stack in stacks)
+        return {name: of / whole for name, of in count.items()}
+
+    def test_the_same_as_from_outside(self):
+        """One engine: native frames, and the functions that an attach from outside tells of the same work."""
+        inside = json.loads(run_python(textwrap.dedent(self.WORK) + "import inferscope\nwith inferscope.profiler_context() as profiler: work(1)\nprint(json.dumps(profiler.data))"))
+        child = subprocess.Popen([sys.executable, "-c", textwrap.dedent(self.WORK) + "print('ready', flush=True)\nwhile True: work(0.1)"], stdout=subprocess.PIPE)
+        try:
+            child.stdout.readline()
+            outside = json.loads(inferscope._program.call("attach", child.pid, "-d", "1500ms", "--hook", "none", "--rate", "1000", "-f", "profile", "-o", "-", "--trace", "none"))
+        finally:
+            child.kill()
+            child.communicate()
+        inside, outside = self.shares(inside), self.shares(outside)
+        for one, other in ((inside, outside), (outside, inside)):
+            self.assertEqual({name for name, share in one.items() if share > 0.1} - set(other), set(), (inside, outside))
+            self.assertTrue(0.3 < one["burn_in_python"] < 0.7 and 0.3 < one["burn_in_native"] < 0.7, one)
+            self.assertTrue([name for name, share in one.items() if share > 0.1 and ("deflate" in name or "compress" in name)], one)
 
     def test_sampling_refused(self):
         """The program goes on, and is told why it was not profiled."""
@@ -324,10 +388,18 @@ class Outside(unittest.TestCase):
         while time.time() < end: work()
         """
 
-    def test_attach(self):
-        child = subprocess.Popen([sys.executable, "-c", textwrap.dedent(self.PROGRAM)], stdout=subprocess.PIPE)
+    @contextlib.contextmanager
+    def running(self, text):
+        child = subprocess.Popen([sys.executable, "-c", textwrap.dedent(text)], stdout=subprocess.PIPE)
         try:
-            child.stdout.readline()
+            self.assertEqual(child.stdout.readline(), b"ready\n")
+            yield child
+        finally:
+            child.kill()
+            child.communicate()
+
+    def test_attach(self):
+        with self.running(self.PROGRAM) as child:
             with tempfile.TemporaryDirectory() as folder:
                 trace = os.path.join(folder, "t.iscope")
                 report = attach(child.pid, duration="1s", trace=trace, progress=False)
@@ -344,14 +416,26 @@ class Outside(unittest.TestCase):
             with self.assertRaises(InferScopeError) as caught:
                 attach(child.pid, duration="nonsense")
             self.assertEqual(caught.exception.status, 2)
-        finally:
-            child.kill()
-            child.communicate()
         with self.assertRaises(InferScopeError) as caught:
             attach(999999999, 1)
         self.assertEqual((caught.exception.code, caught.exception.status), ("E_NO_PROCESS", 3))
         with self.assertRaises(FileNotFoundError):
             TraceReader("/nonexistent")
+
+    def test_progress_is_told_while_it_lasts(self):
+        told = []
+        with self.running(self.PROGRAM) as child:
+            attach(child.pid, duration="1500ms", progress=lambda line: told.append((time.monotonic(), line)))
+            ended = time.monotonic()
+            with contextlib.redirect_stderr(io.StringIO()) as quiet:
+                attach(child.pid, duration="300ms")  # no terminal, and nobody asked
+            with contextlib.redirect_stderr(io.StringIO()) as shown:
+                attach(child.pid, duration="600ms", progress=True)
+        recording = [at for at, line in told if line.startswith("recording ")]
+        self.assertTrue(len(recording) > 1 and ended - recording[0] > 0.7, told)
+        self.assertEqual(quiet.getvalue(), "")
+        self.assertIn("\rrecording ", shown.getvalue())
+        self.assertTrue(shown.getvalue().endswith(" \r"), "the line is left there")
 
     def test_imported_while_measured(self):
         """A program that imports the package after the attach began."""

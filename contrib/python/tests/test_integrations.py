@@ -189,6 +189,44 @@ class Frames(Case):
         self.assertEqual([json.loads(text)["n"] for text in table.column("metadata").to_pylist() if text], ["text", 1, 2])
 
 
+@needs("mypy")
+class Types(Case):
+    """What a type checker knows of the package, as it is installed."""
+
+    PROGRAM = """
+        from typing import Any, Dict, List
+        from inferscope import CpuCollector, Profiler, TraceReader, attach, mark_event, profile_function, scope
+
+        @scope("named")
+        def named(n: int) -> int:
+            return n
+
+        @scope
+        def bare(n: int) -> int:
+            return n
+
+        @profile_function()
+        def profiled(n: int) -> int:
+            return n
+
+        with scope("a", {"n": 1}) as one:
+            name: str = one.name
+            total: int = named(1) + bare(2) + profiled(3)
+            mark_event("b")
+        with Profiler(max_overhead="2%") as profiler:
+            events: List[Dict[str, Any]] = profiler.get_unified_timeline()
+        page: str = attach(1, duration="1s", progress=print).to_html()
+        names: List[str] = [event["name"] for event in TraceReader("x.iscope")]
+        started: None = CpuCollector().start()
+        """
+
+    def test_strict(self):
+        self.assertIn("Success", run("-m", "mypy", "--strict", self.file("right.py", self.PROGRAM), cwd=self.folder))
+        wrong = textwrap.dedent(self.PROGRAM) + "scope(3)\nattach('name', duration=[])\none.name = 'b'\n"
+        out = run("-m", "mypy", "--strict", self.file("wrong.py", wrong), cwd=self.folder, status=1)
+        self.assertIn("Found 4 errors", out)
+
+
 class Beside(Case):
     """Tools that hold the interpreter's hooks: they go on, and scopes are seen all the same."""
 

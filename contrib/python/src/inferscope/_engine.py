@@ -1,4 +1,8 @@
 """The one engine: the packaged program, as a child that attaches to this very process."""
+from __future__ import annotations
+
+import atexit
+import contextlib
 import json
 import os
 import select
@@ -8,82 +12,82 @@ import subprocess
 import tempfile
 import threading
 import time
+from typing import Any, List, Optional
 
 from . import _native
-from ._program import InferScopeError, environment, error_of, option_words, program
+from ._program import InferScopeError, end, error_of, option_words, started
+from ._types import Document, Event
 
 WAIT_SECONDS = 30
 PASSED = (0, 1)  # 1: a gate of the settings, which is no failure of the measurement
 
-_current = None
+_current: Optional[Engine] = None
 _current_lock = threading.Lock()
 
 
 class Engine:
     """Measures this process between start() and stop(). `result` is the report then, `events` its events, `trace` the bytes of the trace."""
 
-    def __init__(self, **options):
-        self.options, self.child, self.folder, self.owner = options, None, None, None
-        self.result, self.events, self.trace = None, [], b""
+    def __init__(self, **options: Any) -> None:
+        self.options, self.folder = options, ""
+        self.child: Optional[subprocess.Popen[bytes]] = None
+        self.owner: Optional[int] = None
+        self.result: Optional[Document] = None
+        self.events: List[Event] = []
+        self.trace = b""
         self.lock = threading.Lock()
 
     @property
-    def running(self):
+    def running(self) -> bool:
         return self.child is not None and self.owner == os.getpid()  # a forked child is not measured
 
-    def start(self):
+    def start(self) -> None:
         """Returns once the measurement has begun. InferScopeError: it cannot, and why."""
         with self.lock:
             if self.running:
                 return
             self.child, self.owner = None, os.getpid()
-            self.folder = tempfile.mkdtemp(prefix="inferscope-")
-            ready, told = os.pipe()
-            words = [program(), "attach", str(os.getpid()), "-d", "0", "-f", "json,events", "-o", os.path.join(self.folder, "report"), "--trace", os.path.join(self.folder, "trace.iscope"),
-                     "--error-format", "json", "--ready-fd", str(told)] + option_words(self.options)
-            self.log = open(os.path.join(self.folder, "log"), "w+b")
-            try:
-                _native.allow_tracer(-1)  # until its pid is known
-                self.child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.log, env=environment(), pass_fds=(told,))
-                _native.allow_tracer(self.child.pid)
-                os.close(told)
-                told = None
-                self.wait_begun(ready)
-            except BaseException:
-                self.end()
-                raise
-            finally:
-                os.close(ready)
-                if told is not None:
-                    os.close(told)
+            with contextlib.ExitStack() as held:
+                self.folder = tempfile.mkdtemp(prefix="inferscope-")
+                held.callback(shutil.rmtree, self.folder, ignore_errors=True)
+                child = self.begin(held)
+                self.child, self.held = child, held.pop_all()
 
-    def wait_begun(self, ready):
-        end = time.monotonic() + WAIT_SECONDS
-        while time.monotonic() < end:
-            if select.select([ready], [], [], 1)[0]:
-                if os.read(ready, 1):
+    def begin(self, held: contextlib.ExitStack) -> subprocess.Popen[bytes]:
+        ready, told = os.pipe()
+        with os.fdopen(ready, "rb", 0) as begun, open(os.path.join(self.folder, "log"), "wb") as log:
+            words = ["attach", str(os.getpid()), "-d", "0", "-f", "json,events", "-o", os.path.join(self.folder, "report"), "--trace", os.path.join(self.folder, "trace.iscope"),
+                     "--ready-fd", str(told)] + option_words(self.options)
+            held.callback(_native.allow_tracer, 0)
+            _native.allow_tracer(-1)  # until its pid is known
+            child = started(words, given=(told,), inherited=(told,), stdout=subprocess.DEVNULL, stderr=log)
+            held.callback(end, child)
+            _native.allow_tracer(child.pid)
+            self.wait_begun(child, begun)
+            return child
+
+    def wait_begun(self, child: subprocess.Popen[bytes], begun: Any) -> None:
+        limit = time.monotonic() + WAIT_SECONDS
+        while time.monotonic() < limit:
+            if select.select([begun], [], [], 1)[0]:
+                if begun.read(1):
                     return
-                raise error_of(self.text(), self.child.wait(WAIT_SECONDS))
+                raise error_of(self.text(), child.wait(WAIT_SECONDS))
         raise InferScopeError("measuring did not begin within %d s" % WAIT_SECONDS, "E_TIMEOUT", "see `inferscope doctor %d`" % os.getpid())
 
-    def text(self):
-        with open(self.log.name, "rb") as file:
+    def text(self) -> str:
+        with open(os.path.join(self.folder, "log"), "rb") as file:
             return file.read().decode("utf-8", "replace")
 
-    def end(self):
+    def abandon(self) -> None:
         """The child is gone, and nothing of it stays."""
-        if self.child:
-            self.child.kill()
-            self.child.wait()
         self.child = None
-        self.log.close()
-        _native.allow_tracer(0)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.held.close()
 
-    def stop(self):
+    def stop(self) -> None:
         """Ends the measurement and reads what it came to."""
         with self.lock:
-            if not self.running:
+            if not self.child or not self.running:
                 return
             try:
                 self.child.send_signal(signal.SIGINT)
@@ -97,10 +101,10 @@ class Engine:
                 with open(os.path.join(self.folder, "trace.iscope"), "rb") as file:
                     self.trace = file.read()
             finally:
-                self.end()
+                self.abandon()
 
 
-def shared(engine):
+def shared(engine: Engine) -> Engine:
     """Starts ENGINE, or joins the one that runs already with the same options: a process is measured once at a time. Returns the one that runs."""
     global _current
     with _current_lock:
@@ -109,3 +113,10 @@ def shared(engine):
         engine.start()
         _current = engine
         return engine
+
+
+@atexit.register
+def _abandon_running() -> None:
+    """A program that ends while it measures itself leaves no file behind."""
+    if _current and _current.running:
+        _current.abandon()

@@ -1,10 +1,14 @@
 """The C functions of libinferscope-profiler.so, which samples this process by the packaged program."""
+from __future__ import annotations
+
 import ctypes
 import json
 import os
 import tempfile
+from typing import Any, Optional
 
 from ._program import InferScopeError
+from ._types import Document, Path
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 
@@ -15,17 +19,17 @@ class State(ctypes.Structure):
     _fields_ = [("running", ctypes.c_int32), ("interval_us", ctypes.c_uint32), ("elapsed_ns", ctypes.c_uint64), ("samples", ctypes.c_uint64), ("stacks", ctypes.c_uint64)]
 
 
-def get_library():
+def get_library() -> str:
     """Path of the packaged libinferscope-profiler.so, for C programs and ctypes."""
     return os.path.join(FOLDER, "_bin", "libinferscope-profiler.so")
 
 
-def get_include():
+def get_include() -> str:
     """The folder for a C compiler's -I: #include <inferscope/profiler.h>."""
     return os.path.join(FOLDER, "include")
 
 
-def load(path=None):
+def load(path: Optional[Path] = None) -> Any:
     """The library, its functions with their types. InferScopeError: it cannot be loaded."""
     path = os.fspath(path) if path else get_library()
     try:
@@ -39,7 +43,7 @@ def load(path=None):
     return library
 
 
-def document(library):
+def document(library: Any) -> Document:
     """What profiler_write_json() writes."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         if library.profiler_write_json(file.name.encode()):

@@ -1,19 +1,25 @@
 """The packaged program `inferscope`: where it is, how to call it, what its failures are."""
+from __future__ import annotations
+
 import json
 import os
+import signal
 import subprocess
 import sys
+from typing import Any, Dict, List, Optional, Sequence
+
+END_SECONDS = 20
 
 
 class InferScopeError(RuntimeError):
     """A call of the program failed. `code` is a row of docs/errors.md, `hint` says what to do, `status` is the exit status."""
 
-    def __init__(self, message, code="E_INTERNAL", hint="", status=None):
+    def __init__(self, message: str, code: str = "E_INTERNAL", hint: str = "", status: Optional[int] = None) -> None:
         super().__init__(message + ("\n  " + hint if hint else ""))
         self.code, self.hint, self.status = code, hint, status
 
 
-def program():
+def program() -> str:
     """Path of the program: INFERSCOPE_PROGRAM, or the one in this package."""
     path = os.environ.get("INFERSCOPE_PROGRAM") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "_bin", "inferscope")
     if not os.access(path, os.X_OK):
@@ -21,12 +27,12 @@ def program():
     return path
 
 
-def environment():
+def environment() -> Dict[str, str]:
     """Ours without INFERSCOPE_ENABLED, which is the program's own business."""
     return {key: value for key, value in os.environ.items() if key != "INFERSCOPE_ENABLED"}
 
 
-def error_of(text, status):
+def error_of(text: str, status: int) -> InferScopeError:
     """The failure that the program told on stderr with --error-format json."""
     for line in reversed(text.splitlines()):
         try:
@@ -37,7 +43,7 @@ def error_of(text, status):
     return InferScopeError("inferscope ended with %s: %s" % (status, text.strip()[-500:]), status=status)
 
 
-def call(*words, input=None, timeout=None):
+def call(*words: object, input: Optional[bytes] = None, timeout: Optional[float] = None) -> bytes:
     """Output of the program, as bytes. Raises InferScopeError."""
     done = subprocess.run([program(), *map(str, words), "--error-format", "json"], input=input, stdin=None if input is not None else subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, env=environment(), timeout=timeout)
@@ -46,7 +52,28 @@ def call(*words, input=None, timeout=None):
     return done.stdout
 
 
-def option_words(options):
+def started(words: Sequence[str], given: Sequence[int] = (), inherited: Sequence[int] = (), **streams: Any) -> "subprocess.Popen[bytes]":
+    """The program as a child. Descriptors GIVEN are closed here, whatever happens, those INHERITED it has under their numbers. end() it."""
+    try:
+        variables = dict(environment(), TERM="xterm")  # of a terminal that we made, if it has one
+        return subprocess.Popen([program(), *words, "--error-format", "json"], stdin=subprocess.DEVNULL, env=variables, pass_fds=inherited, **streams)
+    finally:
+        for descriptor in given:
+            os.close(descriptor)
+
+
+def end(child: "subprocess.Popen[bytes]") -> None:
+    """CHILD is no more then. Interrupted, so that it leaves a process that it measures as it was; killed where that takes too long."""
+    if child.poll() is None:
+        child.send_signal(signal.SIGINT)
+        try:
+            child.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            child.kill()
+    child.wait()
+
+
+def option_words(options: Dict[str, Any]) -> List[str]:
     """max_overhead="5%", native=True → --max-overhead 5% --native."""
     words = []
     for name, value in options.items():
@@ -58,7 +85,7 @@ def option_words(options):
     return words
 
 
-def main():
+def main() -> None:
     """`inferscope …` as a command of this environment."""
     try:
         path = program()

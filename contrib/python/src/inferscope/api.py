@@ -1,4 +1,7 @@
 """What programs call: scope(), mark_event(), attach(), analyze(), TraceReader."""
+from __future__ import annotations
+
+import contextlib
 import functools
 import html
 import inspect
@@ -6,24 +9,26 @@ import json
 import os
 import pty
 import re
-import signal
 import subprocess
 import sys
 import tempfile
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 from . import _native
-from ._program import InferScopeError, call, environment, error_of, option_words, program
+from ._program import InferScopeError, call, end, error_of, option_words, started
+from ._types import Document, Event, Path
 
 METADATA_BYTES = 1000
+Tell = Callable[[str], object]
 
 
-def _encode(metadata):
+def _encode(metadata: Any) -> str:
     """JSON of at most METADATA_BYTES; what JSON does not know is its repr()."""
     text = json.dumps(metadata, default=repr, separators=(",", ":"))
     return text if len(text) <= METADATA_BYTES else json.dumps({"cut": text[:METADATA_BYTES - 100]}, separators=(",", ":"))[:METADATA_BYTES + 200]
 
 
-def _decorate(one, function):
+def _decorate(one: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     """FUNCTION inside a scope of its own per call; coroutines and generators from their first step to their end."""
     make = functools.partial(_native.scope, one.name, one.metadata)
     if inspect.iscoroutinefunction(function):
@@ -55,53 +60,53 @@ class _no_scope:
 
     __slots__ = ("name", "metadata")
 
-    def __new__(cls, name, metadata=None):
+    def __new__(cls, name: Any, metadata: Any = None) -> Any:
         if callable(name):
             return name
         self = object.__new__(cls)
         self.name, self.metadata = name, None
         return self
 
-    def __call__(self, function):
+    def __call__(self, function: Any) -> Any:
         return function
 
-    def __enter__(self):
+    def __enter__(self) -> _no_scope:
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         return None
 
-    async def __aenter__(self):
+    async def __aenter__(self) -> _no_scope:
         return self
 
-    async def __aexit__(self, *exception):
+    async def __aexit__(self, *exception: object) -> None:
         return None
 
 
-def _no_mark(name, metadata=None):
+def _no_mark(name: str, metadata: Any = None) -> None:
     """INFERSCOPE_ENABLED=0: mark_event() that does nothing."""
 
 
 _native.set_helpers(_decorate, _encode)
-if os.environ.get("INFERSCOPE_ENABLED", "1").strip().lower() in ("0", "no", "false", "off"):
-    scope, mark_event = _no_scope, _no_mark
+if os.environ.get("INFERSCOPE_ENABLED", "1").strip().lower() not in ("0", "no", "false", "off"):
+    from ._native import mark_event, scope
 else:
-    scope, mark_event = _native.scope, _native.mark_event
+    scope, mark_event = _no_scope, _no_mark  # type: ignore[assignment,misc]
 
 
-def is_attached():
+def is_attached() -> bool:
     """True while InferScope measures this process with hooks."""
     return _native.attached()
 
 
-class Report(dict):
+class Report(Document):
     """A report, as `inferscope -f json` writes it (docs/report.md). `trace` is the file it was made of, or None; in Jupyter it shows itself as HTML."""
 
-    def __init__(self, document, trace=None, page=None):
+    def __init__(self, document: Document, trace: Optional[str] = None, page: Optional[str] = None) -> None:
         super().__init__(document)
         self.trace, self._page = trace, page
 
-    def to_html(self):
+    def to_html(self) -> str:
         """The report as one HTML page."""
         if self._page is None:
             if not self.trace:
@@ -109,21 +114,21 @@ class Report(dict):
             self._page = call("analyze", self.trace, "-f", "html", "-o", "-").decode()
         return self._page
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         return '<iframe srcdoc="%s" style="width:100%%;height:720px;border:0" sandbox="allow-scripts"></iframe>' % html.escape(self.to_html(), quote=True)
 
 
-def analyze(trace, **options):
+def analyze(trace: Path, **options: Any) -> Report:
     """The report of a kept trace (or a Chrome trace, or event JSON) as a dict. Options are those of `inferscope analyze`: parameter="name=1", top=20."""
     return Report(json.loads(call("analyze", trace, "-f", "json", "-o", "-", *option_words(options))), trace=os.fspath(trace))
 
 
-def _shown(line):
+def _shown(line: str) -> None:
     sys.stderr.write("\r%-79s" % line)
     sys.stderr.flush()
 
 
-def _teller(progress):
+def _teller(progress: Union[bool, Tell, None]) -> Optional[Tell]:
     """Who is told of progress: a function of a line, or None."""
     if callable(progress):
         return progress
@@ -132,12 +137,13 @@ def _teller(progress):
     return _shown if progress else None
 
 
-def _follow(terminal, tell):
+def _follow(terminal: Any, tell: Optional[Tell]) -> str:
     """What the program writes to its terminal until it ends: lines about progress to TELL, the rest is returned."""
-    text, rest = "", []
+    text = ""
+    rest: List[str] = []
     while True:
         try:
-            got = os.read(terminal, 65536)
+            got = terminal.read(65536)
         except OSError:  # EIO: nobody writes any more
             got = b""
         text += got.decode("utf-8", "replace")
@@ -151,33 +157,21 @@ def _follow(terminal, tell):
             return "\n".join(rest)
 
 
-def _watched(words, tell):
-    """Runs the program on a terminal of its own, so that it tells of progress as it does to people. Returns its status and the failure that it told."""
+def _watched(words: Sequence[str], tell: Optional[Tell]) -> Tuple[str, int]:
+    """Runs the program on a terminal of its own, so that it tells of progress as it does to people. Returns the failure that it told, and its status."""
     try:
         ours, its = pty.openpty()
     except OSError:  # no terminals here: a line every ten seconds will do
         ours, its = os.pipe()
-    try:
-        child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=its, env=dict(environment(), TERM="xterm"))
-        os.close(its)
-        its = None
-        try:
-            text = _follow(ours, tell)
-            return child.wait(), text
-        except BaseException:
-            child.send_signal(signal.SIGINT)  # it leaves the process as it was
-            _follow(ours, None)
-            child.wait()
-            raise
-    finally:
-        os.close(ours)
-        if its is not None:
-            os.close(its)
+    with contextlib.ExitStack() as held, os.fdopen(ours, "rb", 0) as terminal:
         if tell is _shown:
-            sys.stderr.write("\r%-79s\r" % "")
+            held.callback(sys.stderr.write, "\r%-79s\r" % "")
+        child = started(words, given=(its,), stdout=subprocess.DEVNULL, stderr=its)
+        held.callback(end, child)
+        return _follow(terminal, tell), child.wait()
 
 
-def attach(pid, duration=30, trace=None, progress=None, **options):
+def attach(pid: int, duration: Union[float, str] = 30, trace: Optional[Path] = None, progress: Union[bool, Tell, None] = None, **options: Any) -> Report:
     """
     Measures the running process PID for so many seconds (or "500ms", "2m") and returns its report. trace: where to keep the trace; progress: True shows a line on
     stderr that is written over, False nothing, None: only on a terminal and in a notebook; or a function that is called with each line. Other options as of
@@ -186,9 +180,8 @@ def attach(pid, duration=30, trace=None, progress=None, **options):
     with tempfile.TemporaryDirectory(prefix="inferscope-") as folder:
         kept = os.fspath(trace) if trace else os.path.join(folder, "trace.iscope")
         report = os.path.join(folder, "report")
-        words = [program(), "attach", str(pid), "-d", str(duration), "-f", "json" if trace else "json,html", "-o", report + (".json" if trace else ""), "--trace", kept,
-                 "--error-format", "json"] + option_words(options)
-        status, text = _watched(words, _teller(progress))
+        words = ["attach", str(pid), "-d", str(duration), "-f", "json" if trace else "json,html", "-o", report + (".json" if trace else ""), "--trace", kept] + option_words(options)
+        text, status = _watched(words, _teller(progress))
         if status:
             raise error_of(text, status)
         with open(report + ".json", encoding="utf-8") as file:
@@ -206,41 +199,36 @@ class TraceReader:
     the capture. Needs memory for one line at a time, unless pandas or Arrow ask for all.
     """
 
-    def __init__(self, path):
+    def __init__(self, path: Path) -> None:
         self.path = os.fspath(path)
         if not os.path.exists(self.path):
             raise FileNotFoundError(self.path)
 
-    def __iter__(self):
-        words = [program(), "analyze", self.path, "-f", "events", "-o", "-", "--error-format", "json"]
-        child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
-        done = False
-        try:
-            for line in child.stdout:  # one event per line
+    def __iter__(self) -> Iterator[Event]:
+        child = started(["analyze", self.path, "-f", "events", "-o", "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        with contextlib.ExitStack() as held:
+            held.callback(end, child)
+            errors = held.enter_context(child.stderr)
+            for line in held.enter_context(child.stdout):  # one event per line
                 if line.startswith(b'{"event_type"'):
                     yield json.loads(line.rstrip(b",\n"))
-            done = True
-        finally:
-            child.stdout.close()
-            err = child.stderr.read().decode("utf-8", "replace")
-            child.stderr.close()
-            status = child.wait()
-            if done and status:
-                raise error_of(err, status)
+            text, status = errors.read().decode("utf-8", "replace"), child.wait()
+            if status:
+                raise error_of(text, status)
 
-    def report(self, **options):
+    def report(self, **options: Any) -> Report:
         """The report, as analyze() gives it."""
         return analyze(self.path, **options)
 
-    def to_pandas(self):
+    def to_pandas(self) -> Any:
         """All events as a pandas DataFrame (pandas must be installed)."""
         import pandas
         return pandas.DataFrame(list(self))
 
-    def to_arrow(self):
+    def to_arrow(self) -> Any:
         """All events as a pyarrow Table (pyarrow must be installed); metadata is JSON text, as each event's has a form of its own."""
         import pyarrow
-        columns = {}
+        columns: Dict[str, List[Any]] = {}
         for row, event in enumerate(self):
             for key, value in event.items():
                 columns.setdefault(key, [None] * row).append(json.dumps(value) if key == "metadata" and value is not None else value)

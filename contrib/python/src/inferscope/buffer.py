@@ -1,7 +1,12 @@
 """Where collectors put their events."""
+from __future__ import annotations
+
 import threading
 import warnings
 from collections import deque
+from typing import Deque, List
+
+from ._types import Event
 
 
 class TraceBuffer:
@@ -15,12 +20,12 @@ class TraceBuffer:
     ['a']
     """
 
-    def __init__(self, capacity=1000000):
+    def __init__(self, capacity: int = 1000000) -> None:
         self.capacity, self.dropped = capacity, 0
-        self._events = deque()
+        self._events: Deque[Event] = deque()
         self._lock = threading.Lock()
 
-    def enqueue(self, event):
+    def enqueue(self, event: Event) -> bool:
         """Adds one. False: it is in, but the oldest had to go."""
         with self._lock:
             fits = len(self._events) < self.capacity
@@ -32,14 +37,14 @@ class TraceBuffer:
             self._events.append(event)
             return fits
 
-    def read_all(self):
+    def read_all(self) -> List[Event]:
         """All events, oldest first. They stay."""
         with self._lock:
             return list(self._events)
 
-    def clear(self):
+    def clear(self) -> None:
         with self._lock:
             self._events.clear()
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._events)

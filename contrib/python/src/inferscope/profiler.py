@@ -1,4 +1,6 @@
 """Profiling this process from inside: the unified Profiler, and the sampling profiler with its converter and report."""
+from __future__ import annotations
+
 import contextlib
 import functools
 import json
@@ -6,15 +8,19 @@ import os
 import tempfile
 import threading
 import warnings
+from typing import Any, Callable, Dict, Iterator, List, Optional, TypeVar, Union, cast
 
 from . import _library
 from ._engine import Engine
 from ._program import call
+from ._types import Document, Event, Path
 from .collectors.cpu import CpuCollector
 from .reporter import ReportGenerator
 from .timeline import TimelineMerger
 
 INTERVAL_MS = 1.0
+F = TypeVar("F", bound=Callable[..., Any])
+Data = Union[Document, Path]
 
 
 class Profiler:
@@ -22,52 +28,52 @@ class Profiler:
     Calls, scopes and GPU work of this process between start() and stop(), in one timeline; also as a with block. Options as of `inferscope attach`.
     """
 
-    def __init__(self, **options):
+    def __init__(self, **options: Any) -> None:
         self._engine = Engine(**options)
         self.cpu = CpuCollector(engine=self._engine)
-        self.report = None
+        self.report: Optional[Document] = None
 
-    def start(self):
+    def start(self) -> None:
         self.cpu.start()
 
-    def stop(self):
+    def stop(self) -> None:
         """Ends it; the report is in `report` then."""
         self.cpu.stop()
         self._engine = self.cpu._engine
         self.report = self._engine.result
 
-    def get_unified_timeline(self):
+    def get_unified_timeline(self) -> List[Event]:
         """All events by time, µs from the start of the capture."""
         return TimelineMerger(self._engine.events).get_sorted_events()
 
-    def get_stats(self):
+    def get_stats(self) -> Dict[str, Any]:
         stats = self.cpu.get_stats()
         stats["gpu"] = sum(event["event_type"].startswith(("gpu_", "h2d", "d2h", "d2d")) for event in self._engine.events)
         stats["duration_ns"] = (self.report or {}).get("capture", {}).get("duration_ns", 0)
         return stats
 
     @contextlib.contextmanager
-    def _kept(self):
+    def _kept(self) -> Iterator[str]:
         with tempfile.NamedTemporaryFile(suffix=".iscope") as trace:
             trace.write(self._engine.trace)
             trace.flush()
             yield trace.name
 
-    def save(self, path, format=None):
+    def save(self, path: Path, format: Optional[str] = None) -> None:
         """Writes a report of what was recorded; formats as of `inferscope analyze`."""
         with self._kept() as trace:
             ReportGenerator(trace).save(path, format)
 
-    def judge(self, fail_on):
+    def judge(self, fail_on: str) -> None:
         """InferScopeError (code E_GATE) when the recording is what FAIL_ON names: a class, a severity or a rule, as of `inferscope analyze --fail-on`."""
         with self._kept() as trace:
             call("analyze", trace, "-f", "json", "-o", "-", "--fail-on", fail_on)
 
-    def __enter__(self):
+    def __enter__(self) -> Profiler:
         self.start()
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self.stop()
 
 
@@ -79,17 +85,19 @@ class CPUProfiler:
     counted, instructions_why and memory_why say why. May be started again. A process is profiled once at a time.
     """
 
-    def __init__(self, lib_path=None, interval_ms=INTERVAL_MS, threads="all"):
+    def __init__(self, lib_path: Optional[Path] = None, interval_ms: float = INTERVAL_MS, threads: str = "all") -> None:
         if interval_ms < INTERVAL_MS:
             raise ValueError("interval_ms=%g: shorter than 1 ms costs more than it tells" % interval_ms)
         if threads not in ("all", "own"):
             raise ValueError("threads is \"all\" or \"own\"")
         self.interval_ms, self.threads = interval_ms, threads
         self._library = _library.load(lib_path)
-        self._thread, self._running = None, False
-        self.data = self.error = None
+        self._thread: Optional[int] = None
+        self._running = False
+        self.data: Optional[Document] = None
+        self.error: Optional[str] = None
 
-    def start(self):
+    def start(self) -> bool:
         """False: it runs already, or this process cannot be profiled; `error` (and a warning) says why then, and the program goes on without."""
         if self._running:
             return False
@@ -98,7 +106,7 @@ class CPUProfiler:
         self._running, self._thread = True, threading.get_native_id()
         return True
 
-    def stop(self):
+    def stop(self) -> bool:
         """False: it does not run, or there is no result; `error` says why then."""
         if not self._running:
             return False
@@ -108,12 +116,12 @@ class CPUProfiler:
         self.data = self._collect(_library.document(self._library))
         return True
 
-    def _failed(self):
+    def _failed(self) -> bool:
         self.error = self._library.profiler_error().decode("utf-8", "replace")
         warnings.warn("not profiled: %s" % self.error, RuntimeWarning, stacklevel=3)
         return False
 
-    def _collect(self, document):
+    def _collect(self, document: Document) -> Document:
         stacks = document["stacks"]
         if self.threads == "own":
             own = str(self._thread)
@@ -122,7 +130,7 @@ class CPUProfiler:
         document.update(elapsed_s=document.pop("elapsed_ns") / 1e9, interval_ms=self.interval_ms, stacks=stacks, stacks_count=len(stacks), samples=sum(stack["count"] for stack in stacks))
         return document
 
-    def write_json(self, path):
+    def write_json(self, path: Path) -> None:
         with open(path, "w", encoding="utf-8") as file:
             json.dump(self.data, file, indent=1)
 
@@ -135,17 +143,17 @@ class FlameGraphConverter:
     'malloc;process;main 100'
     """
 
-    def convert_stack(self, stack):
+    def convert_stack(self, stack: Dict[str, Any]) -> str:
         return "%s %d" % (";".join(frame["symbol"].replace(";", ":").replace("\n", " ") for frame in reversed(stack["frames"])), stack["count"])
 
-    def convert(self, data):
+    def convert(self, data: Data) -> str:
         """All stacks of CPUProfiler.data (or of a file that holds it), a line each."""
         if isinstance(data, (str, os.PathLike)):
             with open(data, encoding="utf-8") as file:
                 data = json.load(file)
         return "".join(self.convert_stack(stack) + "\n" for stack in data["stacks"])
 
-    def save(self, data, path):
+    def save(self, data: Data, path: Path) -> None:
         with open(path, "w", encoding="utf-8") as file:
             file.write(self.convert(data))
 
@@ -153,32 +161,32 @@ class FlameGraphConverter:
 class ProfileReport:
     """Prints what CPUProfiler.data (or a file that holds it) says."""
 
-    def __init__(self, data):
+    def __init__(self, data: Data) -> None:
         if isinstance(data, (str, os.PathLike)):
             with open(data, encoding="utf-8") as file:
                 data = json.load(file)
         self.data = data
 
-    def summary(self):
+    def summary(self) -> str:
         return "elapsed time: %.3f s\nsamples: %d, every %g ms\n" % (self.data["elapsed_s"], self.data["samples"], self.data["interval_ms"])
 
-    def print_summary(self):
+    def print_summary(self) -> None:
         print(self.summary(), end="")
 
-    def print_hot_paths(self, count=15):
+    def print_hot_paths(self, count: int = 15) -> None:
         """The stacks seen most often."""
         whole = self.data["samples"] or 1
         for stack in self.data["stacks"][:count]:
             print("%5.1f %%  %6d  %s" % (100 * stack["count"] / whole, stack["count"], " < ".join(frame["symbol"] for frame in stack["frames"])))
 
-    def print_memory_stats(self):
+    def print_memory_stats(self) -> None:
         print("memory: not known (%s)" % self.data["memory_why"])
 
-    def print_instruction_stats(self):
+    def print_instruction_stats(self) -> None:
         print("instructions: not known (%s)" % self.data["instructions_why"])
 
 
-def _save(profiler, folder, name):
+def _save(profiler: CPUProfiler, folder: Path, name: str) -> None:
     os.makedirs(folder, exist_ok=True)
     base = os.path.join(folder, name)
     profiler.write_json(base + ".json")
@@ -190,11 +198,11 @@ def _save(profiler, folder, name):
     report.print_hot_paths()
 
 
-def profile_function(output_dir="./results"):
+def profile_function(output_dir: Path = "./results") -> Callable[[F], F]:
     """Decorator: each call is profiled; JSON, summary and folded stacks go to OUTPUT_DIR under the function's name, and the report is shown."""
-    def decorator(function):
+    def decorator(function: F) -> F:
         @functools.wraps(function)
-        def wrapper(*args, **kwargs):
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
             profiler = CPUProfiler()
             begun = profiler.start()
             try:
@@ -202,12 +210,12 @@ def profile_function(output_dir="./results"):
             finally:
                 if begun and profiler.stop():
                     _save(profiler, output_dir, function.__name__)
-        return wrapper
+        return cast(F, wrapper)
     return decorator
 
 
 @contextlib.contextmanager
-def profiler_context(**options):
+def profiler_context(**options: Any) -> Iterator[CPUProfiler]:
     """`with profiler_context() as profiler:`; profiler.data holds the stacks afterwards (None: profiler.error says why there are none)."""
     profiler = CPUProfiler(**options)
     profiler.start()

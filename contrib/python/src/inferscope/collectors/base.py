@@ -1,5 +1,10 @@
 """What collectors of this process have in common."""
+from __future__ import annotations
+
+from typing import Any, Dict, FrozenSet, List, Optional
+
 from .._engine import Engine, shared
+from .._types import Event
 from ..buffer import TraceBuffer
 
 
@@ -10,19 +15,19 @@ class Collector:
     same options share one measurement, which the first stop() of them ends. Options as of `inferscope attach`.
     """
 
-    KINDS = frozenset()
+    KINDS: FrozenSet[str] = frozenset()
 
-    def __init__(self, trace_buffer=None, engine=None, **options):
+    def __init__(self, trace_buffer: Optional[TraceBuffer] = None, engine: Optional[Engine] = None, **options: Any) -> None:
         self.trace_buffer = TraceBuffer() if trace_buffer is None else trace_buffer
         self.state = "Uninitialized"
         self._engine = engine or Engine(**options)
-        self._events = []
+        self._events: List[Event] = []
 
-    def init(self):
+    def init(self) -> None:
         if self.state == "Uninitialized":
             self.state = "Idle"
 
-    def start(self):
+    def start(self) -> None:
         """Begins to collect. InferScopeError says why it cannot."""
         if self.state == "Collecting":
             return
@@ -30,7 +35,7 @@ class Collector:
         self._engine = shared(self._engine)
         self.state = "Collecting"
 
-    def stop(self):
+    def stop(self) -> None:
         """Ends it; the events are in the buffer then."""
         if self.state != "Collecting":
             return
@@ -40,9 +45,9 @@ class Collector:
         for event in self._events:
             self.trace_buffer.enqueue(event)
 
-    def _quality(self, key):
+    def _quality(self, key: str) -> int:
         return int(((self._engine.result or {}).get("quality") or {}).get(key) or 0)
 
-    def get_stats(self):
+    def get_stats(self) -> Dict[str, Any]:
         """captured and dropped events, and the state."""
         return {"captured": len(self._events), "dropped": self._quality("lost_events_count") + getattr(self.trace_buffer, "dropped", 0), "state": self.state}

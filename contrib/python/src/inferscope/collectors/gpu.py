@@ -1,6 +1,12 @@
 """What the GPUs did for this process, as the collector's CUPTI part saw it."""
-import warnings
+from __future__ import annotations
 
+import warnings
+from typing import Any, Dict, List, Optional, Sequence
+
+from .._engine import Engine
+from .._types import Event
+from ..buffer import TraceBuffer
 from .base import Collector
 
 COPIES = ("h2d_copy", "d2h_copy", "d2d_copy")
@@ -13,19 +19,20 @@ class GpuCollector(Collector):
 
     KINDS = frozenset(("gpu_kernel", "gpu_memset", "gpu_sync", "gpu_api") + COPIES)
 
-    def __init__(self, trace_buffer=None, engine=None, **options):
+    def __init__(self, trace_buffer: Optional[TraceBuffer] = None, engine: Optional[Engine] = None, **options: Any) -> None:
         super().__init__(trace_buffer, engine, **options)
-        self._injected = []
+        self._injected: List[Event] = []
 
-    def stop(self):
+    def stop(self) -> None:
         collecting = self.state == "Collecting"
         super().stop()
         if collecting and not self._events and not self._injected:
             warnings.warn("no GPU activity was seen: %s" % (self._engine.result["verdict"].get("gpu") or "no reason given"), RuntimeWarning, stacklevel=2)
 
-    def _inject_kernel_event(self, name, start_us, end_us, device_id=0, grid_dim=(1, 1, 1), block_dim=(1, 1, 1), event_type="gpu_kernel", bytes=None):
+    def _inject_kernel_event(self, name: str, start_us: float, end_us: float, device_id: int = 0, grid_dim: Sequence[int] = (1, 1, 1), block_dim: Sequence[int] = (1, 1, 1),
+                             event_type: str = "gpu_kernel", bytes: Optional[int] = None) -> None:
         """A kernel or copy that never ran, for tests of what comes after."""
-        event = {"event_type": event_type, "name": name, "start_us": start_us, "end_us": end_us, "thread_id": None, "cpu_id": None, "device_id": device_id}
+        event: Event = {"event_type": event_type, "name": name, "start_us": start_us, "end_us": end_us, "thread_id": None, "cpu_id": None, "device_id": device_id}
         if event_type == "gpu_kernel":
             event.update(grid_dim=list(grid_dim), block_dim=list(block_dim))
         if bytes is not None:
@@ -33,7 +40,7 @@ class GpuCollector(Collector):
         self._injected.append(event)
         self.trace_buffer.enqueue(event)
 
-    def get_stats(self):
+    def get_stats(self) -> Dict[str, Any]:
         """captured (injected ones too) and dropped events, kernels, copies, injected, state."""
         events = self._events + self._injected
         stats = super().get_stats()

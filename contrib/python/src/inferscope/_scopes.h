@@ -1,0 +1,37 @@
+/* Scopes as objects of Python's, and what mark_event() shares with them. All under the GIL of the main interpreter. */
+#ifndef INFERSCOPE_SCOPES_H
+#define INFERSCOPE_SCOPES_H
+
+#define Py_LIMITED_API 0x03080000
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <stdbool.h>
+
+#include "abi/scope.h"
+
+/* The convention is the same from CPython 3.7 on; headers name it for the stable ABI from 3.10 on. */
+#ifndef METH_FASTCALL
+#define METH_FASTCALL 0x0080
+#endif
+
+#pragma GCC visibility push(hidden)
+
+/* What the collector is told by. */
+extern struct scope_table scopes_table;
+
+/* Of Python: decorate(scope, function); encode(metadata) gives JSON in a str. */
+void scopes_set_helpers(PyObject *decorate, PyObject *encode);
+/* The type of scopes, a new reference; NULL with an exception. Once per process. */
+PyObject *scopes_type_make(void);
+/* scope(name, metadata=None), or scope(function). METH_FASTCALL | METH_KEYWORDS. */
+PyObject *scopes_scope(PyObject *module, PyObject *const *args, Py_ssize_t count, PyObject *keywords);
+
+/* (name, metadata=None) of a call of FUNCTION's, borrowed; OUT comes as NULLs. False with an exception. */
+bool arguments_parse(const char *function, PyObject *const *args, Py_ssize_t count, PyObject *keywords, PyObject *out[2]);
+/* A new reference to a str that is one by itself: what the collector reads is its layout. NULL without an exception for None and NULL. */
+PyObject *text_of(PyObject *value);
+
+#pragma GCC visibility pop
+
+#endif
