@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,10 +174,10 @@ static size_t find_generated(struct symbols *symbols, const struct module *modul
 /* A module without readable file: its name and the address as it would be in the file. */
 static size_t find_unread(struct symbols *symbols, const struct module *module, uint64_t vaddr, struct symbol *out)
 {
-	const char *slash = strrchr(module->path, '/');
-	char text[MODULE_PATH_MAX + 32];
+	char label[NAME_MAX], text[NAME_MAX + 32];
 
-	snprintf(text, sizeof text, "%s+0x%llx", slash && slash[1] ? slash + 1 : module->path[0] ? module->path : "[unknown]", (unsigned long long)vaddr);
+	symfile_label(module->path[0] ? module->path : "[unknown]", label, sizeof label);
+	snprintf(text, sizeof text, "%s+0x%llx", label, (unsigned long long)vaddr);
 	*out = (struct symbol){ .name = intern(symbols, text), .file = "" };
 	return 1;
 }

@@ -7,6 +7,7 @@
 #include "unwind/functions.h"
 #include "unwind/symtab.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,16 +167,27 @@ static int load(struct symfile *file, Elf *elf, int fd, const char *path, const 
 	return 0;
 }
 
+void symfile_label(const char *path, char *out, size_t size)
+{
+	const char *slash = strrchr(path, '/'), *name = slash && slash[1] ? slash + 1 : path, *tag = strstr(name, ".cpython-"), *end = strrchr(name, '.');
+
+	if (tag && tag > name && strcmp(end, ".so") == 0)
+		snprintf(out, size, "%.*s.so", (int)(tag - name), name);
+	else
+		snprintf(out, size, "%s", name);
+}
+
 struct symfile *symfile_load(int fd, const char *path, const struct debug_places *places, struct strings *names)
 {
 	struct symfile *file = calloc(1, sizeof *file);
-	const char *slash = strrchr(path, '/');
+	char label[NAME_MAX];
 	Elf *elf;
 
 	if (!file)
 		return NULL;
 	file->names = names;
-	file->label = intern(file, slash && slash[1] ? slash + 1 : path);
+	symfile_label(path, label, sizeof label);
+	file->label = intern(file, label);
 	elf = elf_bytes_open(fd);
 	if (!elf)
 		return file;
@@ -226,7 +238,7 @@ static void name_by_place(struct symfile *file, uint64_t addr, struct symbol *ou
 	const struct function_extent *function = functions_find(&file->functions, addr);
 	char text[DEMANGLED_MAX];
 
-	snprintf(text, sizeof text, "%.1024s+0x%llx", file->label, (unsigned long long)(function ? function->start : addr));
+	snprintf(text, sizeof text, "%s+0x%llx", file->label, (unsigned long long)(function ? function->start : addr));
 	out->name = intern(file, text);
 	out->named = false;
 }

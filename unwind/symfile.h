@@ -8,6 +8,8 @@
 
 struct symfile;
 
+/* What a file is called in names of functions that have none: "libz.so.1"; an extension module without its tag: "_ssl.so" for _ssl.cpython-311-x86_64-linux-gnu.so. */
+void symfile_label(const char *path, char *out, size_t size);
 /* Reads the file of FD, which was mapped from PATH. FD stays the caller's and is not needed afterwards. A file without any names is a result, too;
  * NULL: out of memory. NAMES must outlive it. */
 struct symfile *symfile_load(int fd, const char *path, const struct debug_places *places, struct strings *names);

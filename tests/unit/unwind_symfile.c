@@ -235,6 +235,27 @@ Test(symfile, a_stripped_function_has_one_name_that_is_not_its_neighbours)
 	symfile_free(file);
 }
 
+Test(symfile, files_are_called_without_path_and_tag)
+{
+	static const char *const rows[][2] = {
+		{ "/usr/lib/libz.so.1.3", "libz.so.1.3" },
+		{ "/x/onnxruntime_pybind11_state.cpython-311-x86_64-linux-gnu.so", "onnxruntime_pybind11_state.so" },
+		{ "/x/_native.abi3.so", "_native.abi3.so" },
+		{ "/x/.cpython-311.so", ".cpython-311.so" },
+		{ "/x/a.cpython-3.data", "a.cpython-3.data" },
+		{ "[vdso]", "[vdso]" },
+		{ "/x/", "/x/" },
+	};
+	char label[64];
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		symfile_label(rows[i][0], label, sizeof label);
+		cr_expect_str_eq(label, rows[i][1]);
+	}
+	symfile_label(rows[1][0], label, 8);
+	cr_expect_str_eq(label, "onnxrun", "cut to its room");
+}
+
 /* Puts the compressed symbol table into the library, as Fedora does. */
 static void pack_symbols(void)
 {
