@@ -112,6 +112,8 @@ int attach_command(struct invocation *invocation, struct error *err)
 
 	if (options_duration_ns(&invocation->options, OPT_EVERY))
 		return rounds_attach(invocation, err);
+	if (options_given(&invocation->options, OPT_SHIP))
+		return fail(err, ERR_USAGE, "--ship goes with --every");
 	if (recorder_wanted(&invocation->options) && fleet_wanted(invocation))
 		return fail(err, ERR_USAGE, "a flight recorder (--on, --keep) watches one process; start one for each");
 	if (fleet_wanted(invocation))

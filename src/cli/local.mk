@@ -12,6 +12,7 @@ libcli_a_SOURCES = \
 	src/cli/failure.c src/cli/failure.h \
 	src/cli/fleet.c src/cli/fleet.h src/cli/fleet_query.c src/cli/fleet_report.c \
 	src/cli/help.c src/cli/help.h \
+	src/cli/http.c src/cli/http.h \
 	src/cli/job.c src/cli/job.h \
 	src/cli/launcher.c src/cli/launcher.h \
 	src/cli/launcher.c src/cli/launcher.h \
@@ -28,6 +29,7 @@ libcli_a_SOURCES = \
 	src/cli/run.c \
 	src/cli/schema.c src/cli/schema_files.S \
 	src/cli/settings.c src/cli/settings.h \
+	src/cli/ship.c src/cli/ship.h src/cli/ship_body.c src/cli/ship_body.h \
 	src/cli/signals.c src/cli/signals.h \
 	src/cli/status.c src/cli/status.h \
 	src/cli/top.c src/cli/top.h src/cli/top_json.c src/cli/top_page.c src/cli/top_rows.c \

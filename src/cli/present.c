@@ -221,7 +221,7 @@ static int report_write(const struct report *report, const struct output *output
 /* A report depends on the trace, the options and the program's source alone, never on the terminal it is made in. */
 static int reports_write(const struct timeline *timeline, const struct analysis *analysis, struct trace *trace, const struct presentation *how, struct error *err)
 {
-	struct report_options options = { .top = (uint32_t)options_count(how->options, OPT_TOP), .max_report_mb = (uint32_t)options_count(how->options, OPT_MAX_REPORT_MB), .unicode = true,
+	struct report_options options = { .service = options_given(how->options, OPT_SHIP_AS) ? options_text(how->options, OPT_SHIP_AS) : NULL, .top = (uint32_t)options_count(how->options, OPT_TOP), .max_report_mb = (uint32_t)options_count(how->options, OPT_MAX_REPORT_MB), .unicode = true,
 		.source_root = options_choice(how->options, OPT_SOURCE) == 0 ? how->source_root : NULL };
 	struct report *report;
 	int result = 0;

@@ -12,8 +12,10 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "cli/fleet.h"
+#include "cli/ship.h"
 #include "cli/signals.h"
 
+#define SHIP_MARGIN_NS 500000000ull /* sending ends so long before the next round */
 #define ROUND_NAME "inferscope-" /* and the moment: 20260131T120000Z, so that names sort by time */
 #define ROUND_FORMAT ROUND_NAME "%Y%m%dT%H%M%SZ"
 enum { ROUND_NAME_LENGTH = 27, ROUNDS_MOST = 1 << 20 };
@@ -172,18 +174,73 @@ static void sleep_until(uint64_t unix_ns, const volatile int *stop)
 		clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &until, NULL); /* a signal ends it early */
 }
 
-int rounds_attach(struct invocation *invocation, struct error *err)
+/* Services take profiles: the rounds have them beside what was asked for. */
+static int formats_add(const struct ship *ship, struct options *options, struct error *err)
+{
+	const char *format;
+
+	if (ship && !options_given(options, OPT_FORMAT) && options_set(options, OPT_FORMAT, "md", ORIGIN_COMMAND_LINE, "--ship", err) < 0)
+		return -1;
+	for (size_t i = 0; ship && (format = ship_format(ship, i)); i++)
+		if (options_set(options, OPT_FORMAT, format, ORIGIN_COMMAND_LINE, "--ship", err) < 0)
+			return -1;
+	return 0;
+}
+
+static void shipped_tell(struct ship *ship, enum log_level level)
+{
+	struct ship_counts counts = ship_counts(ship);
+
+	if (*counts.why)
+		log_print(level, LOG_WARN, "%s; %zu profiles wait to be sent", counts.why, counts.waiting);
+	if (counts.refused)
+		log_print(level, LOG_WARN, "%zu profiles were thrown away", counts.refused);
+	if (counts.sent)
+		log_print(level, LOG_DEBUG, "%zu profiles were sent", counts.sent);
+}
+
+static void round_ship(struct ship *ship, const struct options *options, uint64_t from_unix_ns, enum log_level level)
+{
+	struct error err = { 0 };
+	int gone;
+
+	if (!ship)
+		return;
+	gone = ship_queue(ship, options_text(options, OPT_TRACE), from_unix_ns, clock_realtime_ns(), &err);
+	if (gone < 0)
+		log_print(level, LOG_WARN, "%s; the round is not sent", err.text);
+	else if (gone > 0)
+		log_print(level, LOG_WARN, "the %d oldest profiles that waited to be sent were thrown away: --ship-mb", gone);
+}
+
+/* Until the next round; meanwhile what is due is sent. */
+static void round_wait(struct ship *ship, uint64_t next_unix_ns, const volatile int *stop, enum log_level level)
+{
+	uint64_t unix_ns;
+
+	while (!*stop && (unix_ns = clock_realtime_ns()) < next_unix_ns) {
+		uint64_t left_ns = next_unix_ns - unix_ns, now_ns = clock_monotonic_ns(), due_ns = ship ? ship_due_ns(ship) : UINT64_MAX;
+
+		if (left_ns <= SHIP_MARGIN_NS || due_ns >= now_ns + left_ns)
+			sleep_until(next_unix_ns, stop);
+		else if (due_ns > now_ns)
+			sleep_until(unix_ns + (due_ns - now_ns), stop);
+		else {
+			ship_send(ship, now_ns + left_ns - SHIP_MARGIN_NS, stop);
+			shipped_tell(ship, level);
+		}
+	}
+}
+
+static int rounds_run(struct invocation *invocation, struct ship *ship, struct error *err)
 {
 	struct options *options = &invocation->options;
 	const enum log_level level = (enum log_level)options_choice(options, OPT_LOG_LEVEL);
 	const uint64_t every_ns = options_duration_ns(options, OPT_EVERY), most_bytes = options_count(options, OPT_KEEP_MB) << 20;
 	const volatile int *stop = signals_stop();
 
-	if (words_check(options, err) < 0)
-		return -1;
-	signals_catch();
 	while (!*stop) {
-		uint64_t next_ns = (clock_realtime_ns() / every_ns + 1) * every_ns;
+		uint64_t begin_ns = clock_realtime_ns(), next_ns = (begin_ns / every_ns + 1) * every_ns;
 		struct error failure = { 0 };
 
 		if (round_name(options, err) < 0)
@@ -196,10 +253,25 @@ int rounds_attach(struct invocation *invocation, struct error *err)
 			}
 			log_print(level, LOG_WARN, "%s; the next round begins within %s", failure.text, options_text(options, OPT_EVERY));
 		}
+		round_ship(ship, options, begin_ns, level);
 		round_close(options);
 		if (rounds_prune(options_text(options, OPT_KEEP), most_bytes, err) < 0)
 			return -1;
-		sleep_until(next_ns, stop);
+		round_wait(ship, next_ns, stop, level);
 	}
 	return 0;
+}
+
+int rounds_attach(struct invocation *invocation, struct error *err)
+{
+	struct options *options = &invocation->options;
+	struct ship *ship = NULL;
+	int result;
+
+	if (words_check(options, err) < 0 || ship_open(options, options_text(options, OPT_KEEP), &ship, err) < 0)
+		return -1;
+	signals_catch();
+	result = formats_add(ship, options, err) < 0 ? -1 : rounds_run(invocation, ship, err);
+	ship_close(ship);
+	return result;
 }
