@@ -6,16 +6,26 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "import/ahead.h"
+
 enum { PACKED_BYTES = 1 << 16, WINDOW_LEAST = 1 << 18 };
 
-struct input {
+/* The file as it lies there, and unpacked. */
+struct source {
 	int fd;                        /* -1: memory */
 	const unsigned char *memory;
 	size_t memory_left;
-	bool looked, gzip, inflating, end;
+	bool gzip, inflating;
 	const char *failure;
 	z_stream stream;
 	unsigned char packed[PACKED_BYTES];
+};
+
+struct input {
+	struct source source;
+	struct ahead *ahead;           /* unpacks what is large; the source is its own until its end */
+	bool looked, end;
+	const char *failure;
 	unsigned char *window;
 	size_t start, length, capacity; /* of the window: bytes START to LENGTH are unread */
 	uint64_t offset;                /* of START */
@@ -29,7 +39,7 @@ static struct input *input_new(void)
 		free(input);
 		return NULL;
 	}
-	input->fd = -1;
+	input->source.fd = -1;
 	input->capacity = WINDOW_LEAST;
 	return input;
 }
@@ -39,7 +49,7 @@ struct input *input_open(int fd)
 	struct input *input = input_new();
 
 	if (input)
-		input->fd = fd;
+		input->source.fd = fd;
 	return input;
 }
 
@@ -48,8 +58,8 @@ struct input *input_open_memory(const void *bytes, size_t size)
 	struct input *input = input_new();
 
 	if (input) {
-		input->memory = bytes;
-		input->memory_left = size;
+		input->source.memory = bytes;
+		input->source.memory_left = size;
 	}
 	return input;
 }
@@ -58,92 +68,101 @@ void input_close(struct input *input)
 {
 	if (!input)
 		return;
-	if (input->gzip)
-		inflateEnd(&input->stream);
+	ahead_stop(input->ahead);
+	if (input->source.gzip)
+		inflateEnd(&input->source.stream);
 	free(input->window);
 	free(input);
 }
 
 /* Bytes as they lie in the file. 0 at the end or after a failure. */
-static size_t read_raw(struct input *input, unsigned char *out, size_t size)
+static size_t read_raw(struct source *source, unsigned char *out, size_t size)
 {
 	ssize_t got;
 
-	if (input->fd < 0) {
-		got = (ssize_t)(size < input->memory_left ? size : input->memory_left);
+	if (source->fd < 0) {
+		got = (ssize_t)(size < source->memory_left ? size : source->memory_left);
 		if (got)
-			memcpy(out, input->memory, (size_t)got);
-		input->memory += got;
-		input->memory_left -= (size_t)got;
+			memcpy(out, source->memory, (size_t)got);
+		source->memory += got;
+		source->memory_left -= (size_t)got;
 		return (size_t)got;
 	}
 	do
-		got = read(input->fd, out, size);
+		got = read(source->fd, out, size);
 	while (got < 0 && errno == EINTR);
 	if (got < 0)
-		input->failure = "it cannot be read";
+		source->failure = "it cannot be read";
 	return got > 0 ? (size_t)got : 0;
 }
 
-static bool inflate_begin(struct input *input)
+static bool inflate_begin(struct source *source)
 {
-	memset(&input->stream, 0, sizeof input->stream);
-	if (inflateInit2(&input->stream, 16 + MAX_WBITS) != Z_OK) {
-		input->failure = "out of memory";
+	memset(&source->stream, 0, sizeof source->stream);
+	if (inflateInit2(&source->stream, 16 + MAX_WBITS) != Z_OK) {
+		source->failure = "out of memory";
 		return false;
 	}
-	return input->inflating = true;
+	return source->inflating = true;
 }
 
 /* Unpacks into OUT; several gzip members may follow each other. */
-static size_t read_gzip(struct input *input, unsigned char *out, size_t size)
+static size_t read_gzip(void *context, unsigned char *out, size_t size)
 {
-	z_stream *stream = &input->stream;
+	struct source *source = context;
+	z_stream *stream = &source->stream;
 	int result;
 
 	stream->next_out = out;
 	stream->avail_out = (uInt)size;
 	while (stream->avail_out == size) {
 		if (stream->avail_in == 0) {
-			stream->next_in = input->packed;
-			stream->avail_in = (uInt)read_raw(input, input->packed, sizeof input->packed);
+			stream->next_in = source->packed;
+			stream->avail_in = (uInt)read_raw(source, source->packed, sizeof source->packed);
 		}
 		if (stream->avail_in == 0) {
-			if (!input->failure && input->inflating)
-				input->failure = "its gzip data end in the middle";
+			if (!source->failure && source->inflating)
+				source->failure = "its gzip data end in the middle";
 			break;
 		}
-		if (!input->inflating && (*stream->next_in != 0x1f || inflateReset(stream) != Z_OK))
+		if (!source->inflating && (*stream->next_in != 0x1f || inflateReset(stream) != Z_OK))
 			break; /* padding after the last member */
-		input->inflating = true;
+		source->inflating = true;
 		result = inflate(stream, Z_NO_FLUSH);
 		if (result == Z_STREAM_END) {
-			input->inflating = false;
+			source->inflating = false;
 		} else if (result != Z_OK && result != Z_BUF_ERROR) {
-			input->failure = "its gzip data are damaged";
+			source->failure = "its gzip data are damaged";
 			break;
 		}
 	}
 	return size - stream->avail_out;
 }
 
-/* Is it gzip? Looked at once, at the first bytes. */
+/* Is it gzip? Looked at once, at the first bytes. What is more than they are is unpacked in a thread of its own. */
 static bool look(struct input *input)
 {
-	size_t got = read_raw(input, input->packed, sizeof input->packed);
+	struct source *source = &input->source;
+	size_t got = read_raw(source, source->packed, sizeof source->packed);
 
 	input->looked = true;
-	input->gzip = got >= 2 && input->packed[0] == 0x1f && input->packed[1] == 0x8b;
-	if (input->gzip) {
-		if (!inflate_begin(input))
+	source->gzip = got >= 2 && source->packed[0] == 0x1f && source->packed[1] == 0x8b;
+	if (source->gzip) {
+		if (!inflate_begin(source))
 			return false;
-		input->stream.next_in = input->packed;
-		input->stream.avail_in = (uInt)got;
+		source->stream.next_in = source->packed;
+		source->stream.avail_in = (uInt)got;
+		input->ahead = got == sizeof source->packed ? ahead_start(read_gzip, source) : NULL;
 		return true;
 	}
-	memcpy(input->window, input->packed, got);
+	memcpy(input->window, source->packed, got);
 	input->length = got;
 	return got > 0;
+}
+
+static size_t read_source(struct input *input, unsigned char *out, size_t size)
+{
+	return input->ahead ? ahead_take(input->ahead, out, size) : input->source.gzip ? read_gzip(&input->source, out, size) : read_raw(&input->source, out, size);
 }
 
 static bool make_room(struct input *input)
@@ -178,15 +197,18 @@ bool input_more(struct input *input)
 	if (!input->looked) {
 		if (!look(input))
 			input->end = true;
-		if (!input->gzip || input->end)
+		if (!input->source.gzip || input->end) {
+			input->failure = input->source.failure;
 			return !input->end;
+		}
 	}
 	if (!make_room(input))
 		return false;
-	got = input->gzip ? read_gzip(input, input->window + input->length, input->capacity - input->length)
-	                  : read_raw(input, input->window + input->length, input->capacity - input->length);
+	got = read_source(input, input->window + input->length, input->capacity - input->length);
 	input->length += got;
 	input->end = got == 0;
+	if (input->end)
+		input->failure = input->source.failure;
 	return got > 0;
 }
 

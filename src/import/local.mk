@@ -1,5 +1,6 @@
 noinst_LIBRARIES += libimport.a
 libimport_a_SOURCES = \
+	src/import/ahead.c src/import/ahead.h \
 	src/import/chrome.c src/import/chrome.h \
 	src/import/event_json.c src/import/event_json.h \
 	src/import/gather.c src/import/gather.h src/import/gather_private.h src/import/gather_write.c \

@@ -113,14 +113,14 @@ static void add_head(struct text *out, const struct diff_view *view, bool markdo
 
 		text_printf(out, "%s%s ", markdown ? "- " : "", side ? "after: " : "before:");
 		add_name(out, sides[side]->name, markdown);
-		text_printf(out, ", %s, %s (confidence %s)", quantity_ns(sides[side]->timeline->duration_ns, 0).text, verdict_name(verdict->class_), quantity_confidence(verdict->confidence).text);
+		text_printf(out, ", %s, %s (confidence %s)", quantity_ns(sides[side]->timeline->duration_ns, 0).text, verdict_label(verdict->class_), quantity_confidence(verdict->confidence).text);
 		if (diff->unit == DIFF_PER_REQUEST)
 			text_printf(out, ", %.0f requests", side ? diff->after_units : diff->before_units);
 		text_add_string(out, "\n");
 	}
 	text_add_string(out, "\n");
 	if (diff->class_changed)
-		text_printf(out, "The verdict changed from %s to %s.\n", verdict_name(view->before.analysis->verdict.class_), verdict_name(view->after.analysis->verdict.class_));
+		text_printf(out, "The verdict changed from %s to %s.\n", verdict_label(view->before.analysis->verdict.class_), verdict_label(view->after.analysis->verdict.class_));
 	if (changed)
 		text_printf(out, "%zu %s slower and %zu faster, per %s%s, beyond the noise.\n", worse, worse == 1 ? "thing is" : "things are", changed - worse, per(diff), *diff->request ? " by scope" : "");
 	else

@@ -45,8 +45,8 @@ void html_add_glossary(struct text *out);
  * The slices of the time line: one pass over the trace, two when it has so many that short ones must go. What lies on one line (the calls of a
  * thread at one depth, the kernels of a stream) is a row; rows and the names of their slices are told by the model, after them.
  */
-enum slice_group { SLICES_CALLS = 0, SLICES_SCOPES, SLICES_SYSCALLS, SLICES_API, SLICES_STREAM, SLICES_COPIES, SLICES_SYNC, SLICES_STATES, SLICES_GIL, SLICES_MARKS };
-struct slice_row { enum slice_group group; uint32_t a, b, depth; /* thread and lane of the trace; or device and stream, or direction of copies */ };
+enum slice_group { SLICES_CALLS = 0, SLICES_SCOPES, SLICES_SYSCALLS, SLICES_API, SLICES_STREAM, SLICES_COPIES, SLICES_SYNC, SLICES_STATES, SLICES_GIL, SLICES_MARKS, SLICES_IDLE };
+struct slice_row { enum slice_group group; uint32_t a, b, depth; /* thread and lane of the trace; or device and stream, direction of copies, or cause of idling */ };
 struct slices_said {
 	const struct slice_row *rows;
 	size_t row_count, label_count;
@@ -55,6 +55,10 @@ struct slices_said {
 	uint64_t least_ns;                 /* shorter calls were left out; 0 = none */
 	uint32_t depth_max;                /* deeper ones too */
 };
+/* Why a device had nothing to do, by enum gpu_idle; and what calls of its runtime are for. */
+struct idle_cause { const char *label, *colour, *pattern, *meaning; };
+extern const struct idle_cause HTML_IDLE_CAUSES[GPU_IDLE_CAUSES];
+extern const char *const HTML_CALL_CLASSES[GPU_CALL_CLASSES];
 struct slices;
 /* Writes all into PACK; LIMIT is in bytes before compression. NULL with err on failure; SLICES owns what *said points at. */
 struct slices *slices_write(const struct report *report, struct pack *pack, uint64_t limit, struct slices_said *said, struct error *err);
@@ -62,6 +66,8 @@ void slices_free(struct slices *slices);
 
 /* The call tree, as columns in PACK. Returns how many nodes were left out. */
 size_t html_pack_tree(const struct report *report, struct pack *pack);
+/* A function in it: [name, file, line, kind, waiter]. */
+void html_add_function(struct text *out, const char *name, const char *file, uint32_t line, int kind, bool waiter);
 /* Everything else the page's script needs, as JSON. */
 void html_add_model(struct text *out, const struct report *report, const struct slices_said *said, size_t nodes_left_out);
 

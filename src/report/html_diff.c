@@ -23,7 +23,7 @@ static void add_side(struct text *out, const struct diff *diff, const struct dif
 {
 	const struct verdict *verdict = &side->analysis->verdict;
 
-	text_printf(out, "<p><span>%s</span><b>%s <small>confidence %s</small></b><small><code>", after ? "After" : "Before", verdict_name(verdict->class_), quantity_confidence(verdict->confidence).text);
+	text_printf(out, "<p><span>%s</span><b>%s <small>confidence %s</small></b><small><code>", after ? "After" : "Before", verdict_label(verdict->class_), quantity_confidence(verdict->confidence).text);
 	html_add(out, side->name, 60, NAME_PATH);
 	text_printf(out, "</code>, %s", quantity_ns(side->timeline->duration_ns, 0).text);
 	if (diff->unit == DIFF_PER_REQUEST)
@@ -52,7 +52,7 @@ static void add_verdict(struct text *out, const struct diff_view *view)
 		text_add_string(out, "</code>");
 	}
 	if (diff->class_changed)
-		text_printf(out, ". The verdict changed from %s to %s", verdict_name(view->before.analysis->verdict.class_), verdict_name(view->after.analysis->verdict.class_));
+		text_printf(out, ". The verdict changed from %s to %s", verdict_label(view->before.analysis->verdict.class_), verdict_label(view->after.analysis->verdict.class_));
 	text_add_string(out, ".</p></div><div class=\"tiles\">");
 	add_side(out, diff, &view->before, false);
 	add_side(out, diff, &view->after, true);

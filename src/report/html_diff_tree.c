@@ -6,7 +6,7 @@
 #include "report/diff.h"
 #include "report/html.h"
 
-enum { NAME_COLUMNS = 240, FILE_COLUMNS = 160, COLUMNS = 4, LEAST_PARTS = 5000 /* a stack is shown from this part of the whole on */ };
+enum { COLUMNS = 4, LEAST_PARTS = 5000 /* a stack is shown from this part of the whole on */ };
 
 /* What each stack costs with everything below it, on the side where that is more; its children's share goes to the parent. */
 static double *reach(const struct diff_tree *tree)
@@ -33,9 +33,9 @@ static uint64_t value_of(const struct diff_node *node, unsigned column, const ui
 {
 	switch (column) {
 	case 0:
-		return node->parent == UINT32_MAX ? 0 : numbers[node->parent] + 1;
+		return pack_index(node->parent == UINT32_MAX ? UINT32_MAX : numbers[node->parent]);
 	case 1:
-		return node->function == UINT32_MAX ? 0 : node->function + 1;
+		return pack_index(node->function);
 	case 2:
 		return (uint64_t)(node->before_ns + 0.5);
 	default:
@@ -75,11 +75,8 @@ static void add_model(struct text *out, const struct diff *diff, const struct di
 	for (size_t i = 0; i < tree->function_count; i++) {
 		const struct diff_function *function = &tree->functions[i];
 
-		text_add_string(out, i ? ",\n[" : "\n[");
-		html_add_json(out, function->name, NAME_COLUMNS, 0);
-		text_add(out, ",", 1);
-		html_add_json(out, function->file, FILE_COLUMNS, NAME_PATH);
-		text_printf(out, ",%u,%d,0]", function->line, function->kind);
+		text_add_string(out, i ? ",\n" : "\n");
+		html_add_function(out, function->name, function->file, function->line, function->kind, false);
 	}
 	text_add_string(out, "]}");
 }

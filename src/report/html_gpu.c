@@ -5,7 +5,7 @@
 
 enum { IDLE_SHOWN = 20, SITES_SHOWN = 20, SCOPES_SHOWN = 50, FRAMES_SHOWN = 12, NAME_SHOWN = 56 };
 
-static const struct { const char *label, *colour, *pattern, *meaning; } CAUSES[GPU_IDLE_CAUSES] = {
+const struct idle_cause HTML_IDLE_CAUSES[GPU_IDLE_CAUSES] = {
 	[GPU_NO_DEMAND] = { "no demand", "#c3cad2", "", "nobody wanted anything: no request was open and the threads that drive the device had nothing to do" },
 	[GPU_HOST_LATE] = { "host late", "#0072b2", "", "the program asked for the next work only after the device had finished what it had" },
 	[GPU_SYNC_CAUSED] = { "sync caused", "#d55e00", "hatch", "the program waited for the device first, so that it could ask for the next work only afterwards" },
@@ -29,15 +29,15 @@ static void add_device(struct text *out, const struct device *device, uint64_t d
 	text_printf(out, "<h3 class=\"sub\">GPU %u: busy %s%s</h3><div class=\"stack\" role=\"img\" aria-label=\"busy %s", device->id, device->cut ? "at least " : "", quantity_pct(share_pct(device->busy_ns, duration_ns), 0).text,
 		    quantity_pct(share_pct(device->busy_ns, duration_ns), 0).text);
 	for (size_t cause = 0; cause < GPU_IDLE_CAUSES; cause++)
-		text_printf(out, ", idle, %s %s", CAUSES[cause].label, quantity_pct(share_pct(device->idle_ns[cause], duration_ns), 0).text);
+		text_printf(out, ", idle, %s %s", HTML_IDLE_CAUSES[cause].label, quantity_pct(share_pct(device->idle_ns[cause], duration_ns), 0).text);
 	text_add_string(out, "\">");
 	add_part(out, "#009e73", "", "busy", share_pct(device->busy_ns, duration_ns));
 	for (size_t cause = 0; cause < GPU_IDLE_CAUSES; cause++)
-		add_part(out, CAUSES[cause].colour, CAUSES[cause].pattern, CAUSES[cause].label, share_pct(device->idle_ns[cause], duration_ns));
+		add_part(out, HTML_IDLE_CAUSES[cause].colour, HTML_IDLE_CAUSES[cause].pattern, HTML_IDLE_CAUSES[cause].label, share_pct(device->idle_ns[cause], duration_ns));
 	text_add_string(out, "</div><ul class=\"legend\">");
 	for (size_t cause = 0; cause < GPU_IDLE_CAUSES; cause++)
 		if (device->idle_ns[cause])
-			text_printf(out, "<li title=\"%s\"><span class=\"key %s\" style=\"background-color:%s\"></span>%s<b>%s</b></li>", CAUSES[cause].meaning, CAUSES[cause].pattern, CAUSES[cause].colour, CAUSES[cause].label,
+			text_printf(out, "<li title=\"%s\"><span class=\"key %s\" style=\"background-color:%s\"></span>%s<b>%s</b></li>", HTML_IDLE_CAUSES[cause].meaning, HTML_IDLE_CAUSES[cause].pattern, HTML_IDLE_CAUSES[cause].colour, HTML_IDLE_CAUSES[cause].label,
 				    quantity_ns(device->idle_ns[cause], 0).text);
 	text_add_string(out, "</ul>\n");
 }
@@ -72,7 +72,7 @@ static void add_stack(struct text *out, const struct timeline *timeline, uint32_
 
 static void add_idle_stack(struct text *out, const struct timeline *timeline, const struct gpu_idle_stack *stack, uint64_t idle_ns)
 {
-	text_printf(out, "<tr><td class=\"nb\" title=\"%s\"><span class=\"key %s\" style=\"background-color:%s\"></span> %s</td><td class=\"fn\">", CAUSES[stack->cause].meaning, CAUSES[stack->cause].pattern, CAUSES[stack->cause].colour, CAUSES[stack->cause].label);
+	text_printf(out, "<tr><td class=\"nb\" title=\"%s\"><span class=\"key %s\" style=\"background-color:%s\"></span> %s</td><td class=\"fn\">", HTML_IDLE_CAUSES[stack->cause].meaning, HTML_IDLE_CAUSES[stack->cause].pattern, HTML_IDLE_CAUSES[stack->cause].colour, HTML_IDLE_CAUSES[stack->cause].label);
 	add_stack(out, timeline, stack->node);
 	text_add_string(out, "</td>");
 	html_add_number(out, (double)stack->time_ns, quantity_ns(stack->time_ns, 0), true);
@@ -92,8 +92,10 @@ void html_add_idle(struct text *out, const struct report *report)
 	if (!timeline->device_count)
 		return;
 	text_add_string(out, "<section id=\"idle\"><h2>Why the GPU had nothing to do<small>gaps between its work, and where the thread that asked for the next work stood meanwhile</small></h2>");
+	text_add_string(out, "<div class=\"whole\">");
 	for (size_t i = 0; i < timeline->device_count && i < 16; i++)
 		add_device(out, &timeline->devices[i], timeline->duration_ns);
+	text_add_string(out, "</div>");
 	for (size_t i = 0; i < timeline->device_count; i++)
 		for (size_t cause = 0; cause < GPU_IDLE_CAUSES; cause++)
 			idle_ns += timeline->devices[i].idle_ns[cause];
@@ -107,12 +109,13 @@ void html_add_idle(struct text *out, const struct report *report)
 	text_add_string(out, "</section>\n");
 }
 
+const char *const HTML_CALL_CLASSES[GPU_CALL_CLASSES] = { "other", "launch", "graph launch", "sync", "copy", "allocation", "module" };
+
 static void add_site(struct text *out, const struct timeline *timeline, const struct gpu_site *site)
 {
-	static const char *const classes[GPU_CALL_CLASSES] = { "other", "launch", "graph launch", "sync", "copy", "allocation", "module" };
 	const struct function *function = site->function < timeline->function_count ? &timeline->functions[site->function] : NULL;
 
-	text_printf(out, "<tr><td class=\"nb\">%s</td><td class=\"fn\">", classes[site->class_]);
+	text_printf(out, "<tr><td class=\"nb\">%s</td><td class=\"fn\">", HTML_CALL_CLASSES[site->class_]);
 	if (function) {
 		html_add_name(out, function->name, NAME_SHOWN);
 		html_add_place(out, function->file, function->line, NAME_SHOWN);

@@ -20,7 +20,7 @@ static void add_copies(struct text *out, const struct gpu_facts *gpu)
 {
 	if (!gpu->copies_count)
 		return;
-	text_add_string(out, "<h3 class=\"sub\">Copies</h3>");
+	text_add_string(out, "<h3 class=\"sub whole\">Copies</h3>");
 	html_begin_table(out, "Copies", "<th scope=\"col\">From, to</th><th scope=\"col\" class=\"n\">Time</th><th scope=\"col\" class=\"n\">Copies</th><th scope=\"col\" class=\"n\">Bytes</th><th scope=\"col\" class=\"n\">GB/s</th>");
 	for (size_t i = 0; i < gpu->copies_count; i++) {
 		const struct gpu_copies *copies = &gpu->copies[i];
@@ -56,7 +56,7 @@ void html_add_kernels(struct text *out, const struct report *report, const struc
 		text_add_string(out, "</tbody></table></div>");
 	}
 	if (kernels->count + kernels->omitted > shown)
-		text_printf(out, "<p class=\"soft small\">And %s more, smaller ones: JSON and CSV have them.</p>", quantity_count(kernels->count + kernels->omitted - shown, 0).text);
+		text_printf(out, "<p class=\"soft small whole\">And %s more, smaller ones: JSON and CSV have them.</p>", quantity_count(kernels->count + kernels->omitted - shown, 0).text);
 	add_copies(out, &report->timeline->gpu);
 	text_add_string(out, "</section>\n");
 }

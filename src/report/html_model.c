@@ -32,6 +32,15 @@ void html_add_json(struct text *out, const char *string, size_t columns, unsigne
 	text_done(&json);
 }
 
+void html_add_function(struct text *out, const char *name, const char *file, uint32_t line, int kind, bool waiter)
+{
+	text_add(out, "[", 1);
+	html_add_json(out, name, NAME_COLUMNS, 0);
+	text_add(out, ",", 1);
+	html_add_json(out, file, FILE_COLUMNS, NAME_PATH);
+	text_printf(out, ",%u,%d,%d]", line, kind, waiter);
+}
+
 /* As many as fit; the largest come first. */
 static void add_functions(struct text *out, const struct report *report)
 {
@@ -41,11 +50,8 @@ static void add_functions(struct text *out, const struct report *report)
 	for (size_t i = 0; i < report->function_count && out->length - from < FUNCTIONS_BYTES; i++) {
 		const struct function *function = &report->timeline->functions[i];
 
-		text_add_string(out, i ? ",\n[" : "\n[");
-		html_add_json(out, function->name, NAME_COLUMNS, 0);
-		text_add(out, ",", 1);
-		html_add_json(out, function->file, FILE_COLUMNS, NAME_PATH);
-		text_printf(out, ",%u,%d,%d]", function->line, function->kind, function->waiter);
+		text_add_string(out, i ? ",\n" : "\n");
+		html_add_function(out, function->name, function->file, function->line, function->kind, function->waiter);
 	}
 	text_add_string(out, "]");
 }
@@ -122,6 +128,22 @@ static void add_states(struct text *out)
 	text_add_string(out, "]");
 }
 
+/* Why devices idled; what calls are for, and which label is the name of which kind of call. */
+static void add_gpu_words(struct text *out, const struct slices_said *said)
+{
+	text_add_string(out, ",\n\"causes\":[");
+	for (int cause = 0; cause < GPU_IDLE_CAUSES; cause++)
+		text_printf(out, "%s{\"label\":\"%s\",\"colour\":\"%s\",\"pattern\":\"%s\",\"meaning\":\"%s\"}", cause ? "," : "", HTML_IDLE_CAUSES[cause].label, HTML_IDLE_CAUSES[cause].colour, HTML_IDLE_CAUSES[cause].pattern,
+			    HTML_IDLE_CAUSES[cause].meaning);
+	text_add_string(out, "],\n\"call_classes\":[");
+	for (int class_ = 0; class_ < GPU_CALL_CLASSES; class_++)
+		text_printf(out, "%s\"%s\"", class_ ? "," : "", HTML_CALL_CLASSES[class_]);
+	text_add_string(out, "],\n\"label_classes\":\"");
+	for (uint32_t i = 0; i < said->label_count; i++)
+		text_printf(out, "%u", (unsigned)gpu_call_class_of(strings_get(said->labels, i)));
+	text_add_string(out, "\"");
+}
+
 void html_add_model(struct text *out, const struct report *report, const struct slices_said *said, size_t nodes_left_out)
 {
 	text_printf(out, "{\"duration_ns\":%llu,\"start_unix_ns\":\"%llu\",\"nodes_left_out\":%zu,\"function_count\":%zu,\n", (unsigned long long)report->timeline->duration_ns,
@@ -131,6 +153,8 @@ void html_add_model(struct text *out, const struct report *report, const struct 
 	add_states(out);
 	add_rows(out, said);
 	add_labels(out, said);
+	if (report->timeline->device_count)
+		add_gpu_words(out, said);
 	add_loads(out, report->timeline);
 	text_add_string(out, "}");
 }
@@ -177,11 +201,11 @@ static uint64_t node_value(const struct tree_node *node, unsigned column, const 
 {
 	switch (column) {
 	case 0:
-		return node->parent == UINT32_MAX ? 0 : numbers[node->parent] + 1;
+		return pack_index(node->parent == UINT32_MAX ? UINT32_MAX : numbers[node->parent]);
 	case 1:
-		return node->function == UINT32_MAX ? 0 : node->function + 1;
+		return pack_index(node->function);
 	case 2:
-		return node->thread == UINT32_MAX ? 0 : node->thread + 1;
+		return pack_index(node->thread);
 	case 3:
 		return estimated ? node->estimated_self_ns : node->self_ns;
 	case 4:

@@ -23,6 +23,8 @@ struct pack {
 bool pack_begin(struct pack *pack, struct sink *sink);
 void pack_number(struct pack *pack, uint64_t number); /* 1 to 10 bytes, small ones short */
 void pack_signed(struct pack *pack, int64_t number);
+/* How an index that may be UINT32_MAX, for none, is written. */
+static inline uint64_t pack_index(uint32_t index) { return index == UINT32_MAX ? 0 : index + 1ull; }
 /* False when anything failed. Frees what pack_begin() took. */
 bool pack_end(struct pack *pack);
 

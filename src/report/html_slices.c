@@ -23,7 +23,7 @@ enum {
 };
 #define NO_NAME UINT32_MAX
 
-struct slice { uint64_t start_ns, end_ns, bytes; uint32_t name, correlation; };
+struct slice { uint64_t start_ns, end_ns, bytes /* of gaps: ns that are due to the cause */; uint32_t name, correlation; };
 struct pending { LIST(struct slice) slices; uint64_t last_ns; };
 
 struct slices {
@@ -101,7 +101,7 @@ static void write_row(struct slices *slices, uint32_t row)
 {
 	struct pending *pending = &slices->pending.items[row];
 	enum slice_group group = slices->rows.items[row].group;
-	bool device = group == SLICES_STREAM || group == SLICES_COPIES || group == SLICES_API;
+	bool device = group == SLICES_STREAM || group == SLICES_COPIES || group == SLICES_API, bytes = group == SLICES_COPIES || group == SLICES_IDLE;
 	size_t count = pending->slices.count;
 
 	if (!count)
@@ -109,7 +109,7 @@ static void write_row(struct slices *slices, uint32_t row)
 	pack_number(slices->pack, PACK_SLICES);
 	pack_number(slices->pack, row);
 	pack_number(slices->pack, count);
-	pack_number(slices->pack, (device ? 1 : 0) | (group == SLICES_COPIES ? 2 : 0));
+	pack_number(slices->pack, (device ? 1 : 0) | (bytes ? 2 : 0));
 	for (size_t i = 0; i < count; i++) {
 		pack_signed(slices->pack, (int64_t)(pending->slices.items[i].start_ns - pending->last_ns));
 		pending->last_ns = pending->slices.items[i].end_ns;
@@ -120,7 +120,7 @@ static void write_row(struct slices *slices, uint32_t row)
 		pack_number(slices->pack, pending->slices.items[i].name);
 	if (device)
 		write_column(slices, pending, true);
-	if (group == SLICES_COPIES)
+	if (bytes)
 		write_column(slices, pending, false);
 	slices->pending_count -= count;
 	pending->slices.count = 0;
@@ -245,6 +245,26 @@ static void take_moments(struct slices *slices)
 	}
 }
 
+/* Why devices had nothing to do; of too many gaps the longer ones. What stood on the stack meanwhile is told by its innermost function. */
+static void take_idle(struct slices *slices)
+{
+	const struct timeline *timeline = slices->report->timeline;
+	uint64_t lengths[LENGTHS] = { 0 }, least, left;
+
+	for (size_t i = 0; i < timeline->gpu.idle_gap_count; i++)
+		lengths[length_class(timeline->gpu.idle_gaps[i].time_ns)]++;
+	least = choose_least(lengths, slices->limit / SLICE_BYTES / 4, &left);
+	for (size_t i = 0; i < timeline->gpu.idle_gap_count; i++) {
+		const struct gpu_idle_gap *gap = &timeline->gpu.idle_gaps[i];
+		uint32_t function = gap->node < timeline->node_count ? timeline->nodes[gap->node].function : NO_NAME, names = (uint32_t)slices->report->function_count;
+		bool added = gap->time_ns >= least && add_slice(slices, (struct slice_row){ SLICES_IDLE, gap->device, gap->cause, 0 },
+								(struct slice){ gap->start_ns, gap->end_ns, gap->time_ns, function < names ? function : names, 0 });
+
+		slices->said.others++;
+		slices->said.others_left_out += !added;
+	}
+}
+
 struct sampled { uint32_t nodes[DEPTH_MAX + 1]; uint64_t starts[DEPTH_MAX + 1]; uint32_t depth; uint64_t end_ns; };
 
 /* Closes the frames from DEPTH on: each was in all samples since its start. */
@@ -344,6 +364,7 @@ struct slices *slices_write(const struct report *report, struct pack *pack, uint
 	slices->pack = pack;
 	slices->limit = limit;
 	take_moments(slices);
+	take_idle(slices);
 	if (report->trace && (choose_lengths(slices, err) < 0 || timeline_intervals(report->timeline, report->trace, take_interval, slices, err) < 0)) {
 		slices_free(slices);
 		return NULL;

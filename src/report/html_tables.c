@@ -83,7 +83,7 @@ void html_add_functions(struct text *out, const struct report *report)
 	}
 	text_add_string(out, "</tbody></table></div>");
 	if (report->timeline->function_count > shown)
-		text_printf(out, "<p class=\"soft small\">And %s more, smaller ones: ask for them with --top, or take the JSON report.</p>", quantity_count(report->timeline->function_count - shown, 0).text);
+		text_printf(out, "<p class=\"soft small whole\">And %s more, smaller ones: ask for them with --top, or take the JSON report.</p>", quantity_count(report->timeline->function_count - shown, 0).text);
 	add_words(out, columns, sizeof columns / sizeof *columns);
 	text_add_string(out, "</section>\n");
 }
@@ -117,7 +117,7 @@ void html_add_threads(struct text *out, const struct report *report)
 	}
 	text_add_string(out, "</tbody></table></div>");
 	if (report->thread_count > THREADS_SHOWN)
-		text_printf(out, "<p class=\"soft small\">And %zu more.</p>", report->thread_count - THREADS_SHOWN);
+		text_printf(out, "<p class=\"soft small whole\">And %zu more.</p>", report->thread_count - THREADS_SHOWN);
 	text_add_string(out, "<ul class=\"legend small\">");
 	for (size_t part = 0; part < PART_COUNT; part++) {
 		bool used = false;

@@ -1,6 +1,7 @@
 #include "report/job.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,49 +19,59 @@ static double share(uint64_t part, uint64_t whole)
 	return whole ? 100 * (double)part / (double)whole : NAN;
 }
 
-static void add_pct(struct text *out, double value, const char *after)
+/* The columns of ranks that used devices; of processes that did not, what their threads did. A share is of two times of the rank, in ns. */
+enum column_form { COLUMN_NAME, COLUMN_VERDICT, COLUMN_SHARE, COLUMN_OVERHEAD, COLUMN_HOTTEST, COLUMN_DURATION };
+struct column { const char *title; enum column_form form; uint16_t part, whole; };
+#define SHARE(part, whole) COLUMN_SHARE, offsetof(struct rank, part), offsetof(struct rank, whole)
+static const struct column RANK_COLUMNS[] = {
+	{ "rank", COLUMN_NAME, 0, 0 }, { "verdict", COLUMN_VERDICT, 0, 0 }, { "busy", SHARE(busy_ns, duration_ns) }, { "computes", SHARE(computation_ns, duration_ns) },
+	{ "communicates", SHARE(communication_ns, duration_ns) }, { "of it hidden", SHARE(overlap_ns, communication_ns) }, { "captured", COLUMN_DURATION, 0, 0 }, { NULL, COLUMN_NAME, 0, 0 },
+};
+static const struct column PROCESS_COLUMNS[] = {
+	{ "process", COLUMN_NAME, 0, 0 }, { "verdict", COLUMN_VERDICT, 0, 0 }, { "CPU", SHARE(cpu_ns, duration_ns) }, { "Python", SHARE(python_ns, duration_ns) }, { "native", SHARE(native_ns, duration_ns) },
+	{ "waits for the GIL", SHARE(gil_wait_ns, duration_ns) }, { "caused by measuring", COLUMN_OVERHEAD, 0, 0 }, { "most CPU time of its own", COLUMN_HOTTEST, 0, 0 }, { NULL, COLUMN_NAME, 0, 0 },
+};
+#undef SHARE
+
+static void add_foreign(struct text *out, const char *name, bool markdown)
+{
+	(markdown ? text_add_markdown : text_add_visible)(out, name, strlen(name));
+}
+
+static void add_pct(struct text *out, double value)
 {
 	if (isnan(value))
-		text_printf(out, "–%s", after);
-	else
-		text_printf(out, "%.1f %%%s", value, after);
-}
-
-/* The columns of ranks that used devices; of processes that did not, what their threads did. */
-static void add_rank(struct text *out, const struct job *job, size_t index, bool markdown)
-{
-	const struct rank *rank = &job->ranks[index];
-	const char *between = markdown ? " | " : "  ";
-
-	text_add_string(out, markdown ? "| " : "  ");
-	(markdown ? text_add_markdown : text_add_visible)(out, rank->name, strlen(rank->name));
-	text_printf(out, "%s%s%s", between, verdict_name(rank->class_), between);
-	add_pct(out, share(rank->busy_ns, rank->duration_ns), between);
-	add_pct(out, share(rank->computation_ns, rank->duration_ns), between);
-	add_pct(out, share(rank->communication_ns, rank->duration_ns), between);
-	add_pct(out, share(rank->overlap_ns, rank->communication_ns), between);
-	text_printf(out, "%s%s\n", quantity_ns(rank->duration_ns, 0).text, markdown ? " |" : index == job->straggler ? "  straggler" : "");
-}
-
-static void add_process(struct text *out, const struct job *job, size_t index, bool markdown)
-{
-	const struct rank *rank = &job->ranks[index];
-	const char *between = markdown ? " | " : "  ";
-
-	text_add_string(out, markdown ? "| " : "  ");
-	(markdown ? text_add_markdown : text_add_visible)(out, rank->name, strlen(rank->name));
-	text_printf(out, "%s%s%s", between, verdict_name(rank->class_), between);
-	add_pct(out, share(rank->cpu_ns, rank->duration_ns), between);
-	add_pct(out, share(rank->python_ns, rank->duration_ns), between);
-	add_pct(out, share(rank->native_ns, rank->duration_ns), between);
-	add_pct(out, share(rank->gil_wait_ns, rank->duration_ns), between);
-	add_pct(out, rank->overhead_pct, between);
-	if (*rank->hottest) {
-		(markdown ? text_add_markdown : text_add_visible)(out, rank->hottest, strlen(rank->hottest));
-		text_printf(out, " %s", quantity_pct(rank->hottest_pct, 0).text);
-	} else
 		text_add_string(out, "–");
-	text_printf(out, "%s\n", markdown ? " |" : "");
+	else
+		text_printf(out, "%.1f %%", value);
+}
+
+static void add_cell(struct text *out, const struct rank *rank, const struct column *column, bool markdown)
+{
+	switch (column->form) {
+	case COLUMN_NAME:
+		add_foreign(out, rank->name, markdown);
+		break;
+	case COLUMN_VERDICT:
+		text_add_string(out, verdict_label(rank->class_));
+		break;
+	case COLUMN_SHARE:
+		add_pct(out, share(*(const uint64_t *)((const char *)rank + column->part), *(const uint64_t *)((const char *)rank + column->whole)));
+		break;
+	case COLUMN_OVERHEAD:
+		add_pct(out, rank->overhead_pct);
+		break;
+	case COLUMN_HOTTEST:
+		if (*rank->hottest) {
+			add_foreign(out, rank->hottest, markdown);
+			text_printf(out, " %s", quantity_pct(rank->hottest_pct, 0).text);
+		} else {
+			text_add_string(out, "–");
+		}
+		break;
+	case COLUMN_DURATION:
+		text_add_string(out, quantity_ns(rank->duration_ns, 0).text);
+	}
 }
 
 static bool uses_devices(const struct job *job)
@@ -76,7 +87,7 @@ static void add_launcher(struct text *out, const struct job *job, bool markdown)
 	const struct rank *launcher = &job->ranks[job->launcher];
 	size_t told = 0;
 
-	(markdown ? text_add_markdown : text_add_visible)(out, launcher->name, strlen(launcher->name));
+	add_foreign(out, launcher->name, markdown);
 	text_add_string(out, " only waits; the work is done by the processes that it started:");
 	for (size_t i = 0; i < job->count && told < 5; i++) {
 		const struct rank *rank = &job->ranks[i];
@@ -84,7 +95,7 @@ static void add_launcher(struct text *out, const struct job *job, bool markdown)
 		if (rank->parent != launcher->pid || strcmp(rank->host, launcher->host) != 0)
 			continue;
 		text_add_string(out, told++ ? ", " : " ");
-		(markdown ? text_add_markdown : text_add_visible)(out, rank->name, strlen(rank->name));
+		add_foreign(out, rank->name, markdown);
 		text_printf(out, " (%s of a CPU)", quantity_pct(share(rank->cpu_ns, rank->duration_ns), 0).text);
 	}
 	text_add_string(out, ".\n");
@@ -111,19 +122,31 @@ static void add_head(struct text *out, const struct job *job, bool markdown)
 		text_printf(out, "Communication takes %.1f %% of the devices' busy time; %.1f %% of it is hidden behind computation.\n", job->communication_pct, job->overlap_pct);
 }
 
+static void add_titles(struct text *out, const struct column *columns, bool markdown)
+{
+	text_add_string(out, "\n");
+	for (const struct column *column = columns; column->title; column++)
+		text_printf(out, markdown ? "| %s " : "  %s", column->title);
+	text_add_string(out, markdown ? "|\n" : "\n");
+	for (const struct column *column = columns; column->title && markdown; column++)
+		text_add_string(out, "|---");
+	text_add_string(out, markdown ? "|\n" : "");
+}
+
 /* At most MOST rows. */
 static void add_rows(struct text *out, const struct job *job, bool markdown, size_t most)
 {
-	bool devices = uses_devices(job);
+	const struct column *columns = uses_devices(job) ? RANK_COLUMNS : PROCESS_COLUMNS;
 
-	if (markdown)
-		text_add_string(out, devices ? "\n| rank | verdict | busy | computes | communicates | of it hidden | captured |\n|---|---|---|---|---|---|---|\n" :
-		                               "\n| process | verdict | CPU | Python | native | waits for the GIL | caused by measuring | most CPU time of its own |\n|---|---|---|---|---|---|---|---|\n");
-	else
-		text_add_string(out, devices ? "\n  rank  verdict  busy  computes  communicates  of it hidden  captured\n" :
-		                               "\n  process  verdict  CPU  Python  native  waits for the GIL  caused by measuring  most CPU time of its own\n");
-	for (size_t i = 0; i < job->count && i < most; i++)
-		(devices ? add_rank : add_process)(out, job, i, markdown);
+	add_titles(out, columns, markdown);
+	for (size_t i = 0; i < job->count && i < most; i++) {
+		for (const struct column *column = columns; column->title; column++) {
+			text_add_string(out, markdown ? "| " : "  ");
+			add_cell(out, &job->ranks[i], column, markdown);
+			text_add_string(out, markdown ? " " : "");
+		}
+		text_add_string(out, markdown ? "|\n" : i == job->straggler ? "  straggler\n" : "\n");
+	}
 	if (job->count > most)
 		text_printf(out, "  … and %zu more\n", job->count - most);
 }
@@ -134,19 +157,19 @@ static void add_absent(struct text *out, const struct job *job, bool markdown)
 		const struct absent *absent = &job->absent[i];
 
 		text_printf(out, "%s%s", i ? "" : "\n", markdown ? "- " : "  ");
-		(markdown ? text_add_markdown : text_add_visible)(out, absent->name, strlen(absent->name));
+		add_foreign(out, absent->name, markdown);
 		text_add_string(out, " was not measured: ");
-		(markdown ? text_add_markdown : text_add_visible)(out, absent->why, strlen(absent->why));
+		add_foreign(out, absent->why, markdown);
 		text_add_string(out, "\n");
 	}
 }
 
 static void add_name(struct text *out, const struct rank *rank, bool markdown)
 {
-	(markdown ? text_add_markdown : text_add_visible)(out, rank->name, strlen(rank->name));
+	add_foreign(out, rank->name, markdown);
 	if (*rank->host) {
 		text_add_string(out, " on ");
-		(markdown ? text_add_markdown : text_add_visible)(out, rank->host, strlen(rank->host));
+		add_foreign(out, rank->host, markdown);
 	}
 }
 
@@ -196,7 +219,7 @@ static int write_words(const struct job *job, bool markdown, struct sink *sink, 
 	for (size_t i = 0; i < job->count; i++)
 		for (size_t j = 0; j < job->ranks[i].finding_count; j++) {
 			text_printf(&out, "%s%s%s: %s: ", j || i ? "" : "\n", markdown ? "- " : "  ", job->ranks[i].name, severity_name(job->ranks[i].findings[j].severity));
-			(markdown ? text_add_markdown : text_add_visible)(&out, job->ranks[i].findings[j].title, strlen(job->ranks[i].findings[j].title));
+			add_foreign(&out, job->ranks[i].findings[j].title, markdown);
 			text_printf(&out, " (%s)\n", job->ranks[i].findings[j].rule);
 		}
 	failed = out.failed;

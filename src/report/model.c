@@ -61,7 +61,7 @@ static double share_pct(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
-static const char *class_label(enum verdict_class class_)
+const char *verdict_label(enum verdict_class class_)
 {
 	static const char *const labels[] = { [VERDICT_UNKNOWN] = "Unknown", [VERDICT_CPU_BOUND] = "CPU-bound", [VERDICT_GPU_BOUND] = "GPU-bound", [VERDICT_MEMORY_BOUND] = "Transfer-bound (memory)", [VERDICT_BALANCED] = "Balanced" };
 
@@ -151,7 +151,7 @@ static void describe_verdict(struct report *report)
 	double sum = 0;
 	size_t label;
 
-	report->class_label = class_label(report->analysis->verdict.class_);
+	report->class_label = verdict_label(report->analysis->verdict.class_);
 	report->sentence = string_or_empty(report->analysis->verdict.sentence);
 	label = strlen(report->class_label);
 	if (!strncmp(report->sentence, report->class_label, label) && report->sentence[label] == ':' && report->sentence[label + 1] == ' ')

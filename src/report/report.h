@@ -17,6 +17,7 @@ struct report_options {
 };
 
 struct report; /* the view model */
+const char *verdict_label(enum verdict_class class_); /* "CPU-bound" */
 
 /* Keeps TIMELINE and ANALYSIS (the caller's, must outlive it). TRACE is needed by formats that list intervals (events); may be NULL for the others. */
 int report_build(const struct timeline *timeline, const struct analysis *analysis, struct trace *trace, const struct report_options *options, struct report **out, struct error *err);

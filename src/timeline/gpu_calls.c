@@ -12,7 +12,7 @@ static const struct { const char *part; enum gpu_call_class class_; } classes[] 
 	{ "LinkComplete", GPU_CALL_MODULE },
 };
 
-static enum gpu_call_class class_of(const char *name)
+enum gpu_call_class gpu_call_class_of(const char *name)
 {
 	for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
 		if (strstr(name, classes[i].part))
@@ -29,7 +29,7 @@ static uint8_t class_of_call(struct timeline_private *p, const struct event_curs
 
 	if (known != MAP_ABSENT)
 		return (uint8_t)known;
-	known = class_of(strings_get(p->strings, name));
+	known = gpu_call_class_of(strings_get(p->strings, name));
 	p->failed |= name == NONE || !map_put(&p->call_classes, name, known);
 	return (uint8_t)known;
 }

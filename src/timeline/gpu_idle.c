@@ -149,19 +149,19 @@ void gpu_idle_build(struct timeline_private *p)
 
 /* ---- stacks ---- */
 
-struct part { uint64_t ns, at_ns; uint32_t node, cause; };
-
-static int compare_parts(const void *left, const void *right)
+static int compare_idle_gaps(const void *left, const void *right)
 {
-	const struct part *a = left, *b = right;
+	const struct gpu_idle_gap *a = left, *b = right;
 
 	if (a->cause != b->cause)
 		return a->cause < b->cause ? -1 : 1;
 	if (a->node != b->node)
 		return a->node < b->node ? -1 : 1;
-	if (a->ns != b->ns)
-		return a->ns < b->ns ? -1 : 1;
-	return a->at_ns < b->at_ns ? -1 : a->at_ns > b->at_ns;
+	if (a->time_ns != b->time_ns)
+		return a->time_ns < b->time_ns ? -1 : 1;
+	if (a->start_ns != b->start_ns)
+		return a->start_ns < b->start_ns ? -1 : 1;
+	return a->device < b->device ? -1 : a->device > b->device;
 }
 
 static int compare_stacks(const void *left, const void *right)
@@ -183,7 +183,7 @@ static uint32_t gap_node(const struct timeline_private *p, const struct gpu_gap 
 	return node == NONE || !p->export_node[node] ? NONE : p->export_node[node];
 }
 
-static size_t list_parts(const struct timeline_private *p, struct part *parts)
+static size_t list_idle_gaps(const struct timeline_private *p, struct gpu_idle_gap *out)
 {
 	size_t count = 0;
 
@@ -193,50 +193,68 @@ static size_t list_parts(const struct timeline_private *p, struct part *parts)
 
 		for (uint32_t cause = 0; cause < GPU_IDLE_CAUSES; cause++)
 			if (of.ns[cause])
-				parts[count++] = (struct part){ of.ns[cause], gap->start_ns - p->timeline.start_ns, gap_node(p, gap), cause };
+				out[count++] = (struct gpu_idle_gap){ .start_ns = gap->start_ns - p->timeline.start_ns, .end_ns = gap->end_ns - p->timeline.start_ns, .time_ns = of.ns[cause],
+					.device = p->devices.items[gap->device].out.id, .node = gap_node(p, gap), .cause = (enum gpu_idle)cause };
 	}
-	qsort(parts, count, sizeof *parts, compare_parts);
+	qsort(out, count, sizeof *out, compare_idle_gaps);
 	return count;
 }
 
-/* Parts are sorted by cause, node and length: each run is one stack. */
-static size_t group_parts(const struct part *parts, size_t count, struct gpu_idle_stack *out)
+/* Gaps are sorted by cause, node and time: each run is one stack. */
+static size_t group_idle_gaps(const struct gpu_idle_gap *gaps, size_t count, struct gpu_idle_stack *out)
 {
 	size_t stacks = 0;
 
 	for (size_t i = 0, first; i < count; stacks++) {
 		struct gpu_idle_stack *stack = &out[stacks];
 
-		*stack = (struct gpu_idle_stack){ .cause = (enum gpu_idle)parts[i].cause, .node = parts[i].node };
-		for (first = i; i < count && parts[i].cause == parts[first].cause && parts[i].node == parts[first].node; i++)
-			stack->time_ns += parts[i].ns;
+		*stack = (struct gpu_idle_stack){ .cause = gaps[i].cause, .node = gaps[i].node };
+		for (first = i; i < count && gaps[i].cause == gaps[first].cause && gaps[i].node == gaps[first].node; i++)
+			stack->time_ns += gaps[i].time_ns;
 		stack->count = i - first;
-		stack->p50_ns = parts[first + percentile_rank(i - first, 50) - 1].ns;
-		stack->longest_ns = parts[i - 1].ns;
-		stack->longest_at_ns = parts[i - 1].at_ns;
+		stack->p50_ns = gaps[first + percentile_rank(i - first, 50) - 1].time_ns;
+		stack->longest_ns = gaps[i - 1].time_ns;
+		stack->longest_at_ns = gaps[i - 1].start_ns;
 	}
 	return stacks;
+}
+
+static void keep_stacks(struct timeline_private *p, struct gpu_idle_stack *stacks, size_t count)
+{
+	struct gpu_idle_stack *kept;
+
+	qsort(stacks, count, sizeof *stacks, compare_stacks);
+	count = count < GPU_IDLE_STACKS_MAX ? count : GPU_IDLE_STACKS_MAX;
+	kept = arena_alloc(&p->arena, count * sizeof *kept + 1);
+	p->failed |= !kept;
+	if (!kept)
+		return;
+	memcpy(kept, stacks, count * sizeof *kept);
+	p->timeline.gpu.idle_stacks = kept;
+	p->timeline.gpu.idle_stack_count = count;
 }
 
 void gpu_idle_stacks_build(struct timeline_private *p)
 {
 	size_t room = p->gpu_gaps.count * GPU_IDLE_CAUSES + 1, count;
-	struct part *parts = p->gpu_gaps.count ? malloc(room * sizeof *parts) : NULL;
-	struct gpu_idle_stack *stacks = parts ? malloc(room * sizeof *stacks) : NULL, *kept;
+	struct gpu_idle_gap *smaller;
+	struct gpu_idle_stack *stacks;
 
 	if (!p->gpu_gaps.count)
 		return;
-	if (stacks) {
-		count = group_parts(parts, list_parts(p, parts), stacks);
-		qsort(stacks, count, sizeof *stacks, compare_stacks);
-		count = count < GPU_IDLE_STACKS_MAX ? count : GPU_IDLE_STACKS_MAX;
-		kept = arena_alloc(&p->arena, count * sizeof *kept + 1);
-		if (kept)
-			memcpy(kept, stacks, count * sizeof *kept);
-		p->timeline.gpu.idle_stacks = kept;
-		p->timeline.gpu.idle_stack_count = kept ? count : 0;
+	p->idle_gaps = malloc(room * sizeof *p->idle_gaps);
+	if (!p->idle_gaps) {
+		p->failed = true;
+		return;
 	}
-	p->failed |= !stacks || !p->timeline.gpu.idle_stacks;
-	free(parts);
+	count = list_idle_gaps(p, p->idle_gaps);
+	smaller = realloc(p->idle_gaps, (count + 1) * sizeof *smaller);
+	p->idle_gaps = smaller ? smaller : p->idle_gaps;
+	p->timeline.gpu.idle_gaps = p->idle_gaps;
+	p->timeline.gpu.idle_gap_count = count;
+	stacks = malloc((count + 1) * sizeof *stacks);
+	p->failed |= !stacks;
+	if (stacks)
+		keep_stacks(p, stacks, group_idle_gaps(p->idle_gaps, count, stacks));
 	free(stacks);
 }

@@ -185,6 +185,7 @@ struct timeline_private {
 	struct map call_classes; /* of calls of the runtime: name → enum gpu_call_class */
 	uint32_t *gpu_order; /* indices into gpu_calls by thread and time */
 	LIST(struct gpu_gap) gpu_gaps; /* by thread and time */
+	struct gpu_idle_gap *idle_gaps; /* timeline.gpu's */
 	LIST(struct scope_build) scopes;
 	LIST(struct open_scope_build) open_scopes;
 	struct pieces scopes_open; /* absolute, melted */

@@ -56,6 +56,7 @@ static void private_free(struct timeline_private *p)
 	map_done(&p->process_index);
 	map_done(&p->lane_index);
 	map_done(&p->thread_index);
+	free(p->idle_gaps);
 	operations_done(p);
 	names_done(p);
 	strings_free(p->strings);

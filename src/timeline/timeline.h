@@ -122,8 +122,11 @@ struct gpu_idle_stack {
 	uint32_t node;  /* deepest call that lasted for at least half of the host's part of the gap; UINT32_MAX = none seen */
 	uint64_t count, time_ns, p50_ns, longest_ns, longest_at_ns;
 };
+/* A gap between the work of a device, and how much of it is due to one cause; other causes may have parts of the same gap. NODE as above. */
+struct gpu_idle_gap { uint64_t start_ns, end_ns, time_ns; uint32_t device /* its id */, node; enum gpu_idle cause; };
 /* Calls of the runtime or driver. Of those of one class that the same Python function made: */
 enum gpu_call_class { GPU_CALL_OTHER = 0, GPU_CALL_LAUNCH, GPU_CALL_GRAPH_LAUNCH, GPU_CALL_SYNC, GPU_CALL_COPY, GPU_CALL_ALLOC, GPU_CALL_MODULE, GPU_CALL_CLASSES };
+enum gpu_call_class gpu_call_class_of(const char *name); /* "cudaLaunchKernel": GPU_CALL_LAUNCH */
 struct gpu_site {
 	enum gpu_call_class class_;
 	uint32_t function; /* innermost Python function, else the innermost one, at the call; UINT32_MAX = none seen */
@@ -151,9 +154,10 @@ struct gpu_facts {
 	uint64_t short_kernels;         /* of them, kernels that ran for less time than their launch call took */
 	uint64_t kernel_p50_ns;
 	uint64_t blocked_most_ns;       /* the thread that waited most for devices waited so long */
-	size_t site_count, idle_stack_count;
+	size_t site_count, idle_stack_count, idle_gap_count;
 	const struct gpu_site *sites;   /* longest time first */
 	const struct gpu_idle_stack *idle_stacks; /* longest time first; at most GPU_IDLE_STACKS_MAX */
+	const struct gpu_idle_gap *idle_gaps;     /* by cause, then stack */
 };
 enum { GPU_IDLE_STACKS_MAX = 200 };
 

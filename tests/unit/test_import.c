@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "base/text.h"
 #include "import/import.h"
@@ -114,6 +115,65 @@ Test(json, depth_and_length_have_bounds)
 	cr_expect_eq(strlen(text), JSON_STRING_MAX);
 	free(text);
 	free(longer);
+}
+
+/* ---- bytes ---- */
+
+enum { PLAIN = 3 << 20 };
+
+/* Bytes that pack badly, so that they are many when packed as well; free() them. */
+static unsigned char *packed_bytes(unsigned char *plain, size_t *size)
+{
+	unsigned char *packed = malloc(2 * PLAIN);
+	z_stream stream = { .next_in = plain, .avail_in = PLAIN, .next_out = packed, .avail_out = 2 * PLAIN };
+	uint32_t random = 1;
+
+	for (size_t i = 0; i < PLAIN; i++)
+		plain[i] = (unsigned char)((random = random * 1664525 + 1013904223) >> 24);
+	cr_assert_eq(deflateInit2(&stream, 1, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
+	cr_assert_eq(deflate(&stream, Z_FINISH), Z_STREAM_END);
+	*size = stream.total_out;
+	deflateEnd(&stream);
+	return packed;
+}
+
+/* How many bytes INPUT gives that are those of PLAIN. */
+static size_t read_all(struct input *input, const unsigned char *plain)
+{
+	size_t at = 0, length;
+
+	while (input_more(input)) {
+		const unsigned char *window = input_window(input, &length);
+
+		cr_assert_leq(at + length, PLAIN);
+		cr_assert_eq(memcmp(window, plain + at, length), 0, "at %zu", at);
+		input_skip(input, length);
+		at += length;
+	}
+	return at;
+}
+
+Test(input, much_is_unpacked_ahead_whole_cut_or_left_alone)
+{
+	unsigned char *plain = malloc(PLAIN), *packed;
+	struct input *input;
+	size_t size;
+
+	packed = packed_bytes(plain, &size);
+	input = input_open_memory(packed, size);
+	cr_expect_eq(read_all(input, plain), PLAIN);
+	cr_expect_null(input_failure(input));
+	input_close(input);
+	input = input_open_memory(packed, size / 2);
+	cr_expect_gt(read_all(input, plain), PLAIN / 3);
+	cr_assert_not_null(input_failure(input));
+	cr_expect_str_eq(input_failure(input), "its gzip data end in the middle");
+	input_close(input);
+	input = input_open_memory(packed, size);
+	cr_assert(input_more(input) && input_more(input));
+	input_close(input);
+	free(packed);
+	free(plain);
 }
 
 /* ---- documents ---- */

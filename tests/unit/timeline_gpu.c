@@ -25,6 +25,22 @@ static const char *innermost(const struct timeline *timeline, const struct gpu_i
 	return stack && stack->node != UINT32_MAX ? timeline->functions[timeline->nodes[stack->node].function].name : "";
 }
 
+/* The gaps of device 0, one by one, say the same as its sums. */
+static void expect_gaps(const struct timeline *timeline)
+{
+	uint64_t sums[GPU_IDLE_CAUSES] = { 0 };
+
+	for (size_t i = 0; i < timeline->gpu.idle_gap_count; i++) {
+		const struct gpu_idle_gap *gap = &timeline->gpu.idle_gaps[i];
+
+		cr_assert_leq(gap->end_ns, timeline->duration_ns);
+		cr_assert_leq(gap->time_ns, gap->end_ns - gap->start_ns);
+		sums[gap->cause] += gap->device == timeline->devices[0].id ? gap->time_ns : 0;
+	}
+	for (int cause = 0; cause < GPU_IDLE_CAUSES; cause++)
+		cr_assert_eq(sums[cause], timeline->devices[0].idle_ns[cause], "cause %d: %lu", cause, (unsigned long)sums[cause]);
+}
+
 static void expect_idle(const struct timeline *timeline, uint64_t no_demand, uint64_t host_late, uint64_t sync_caused, uint64_t dependency, uint64_t unknown)
 {
 	const uint64_t *idle = timeline->devices[0].idle_ns;
@@ -35,6 +51,7 @@ static void expect_idle(const struct timeline *timeline, uint64_t no_demand, uin
 	cr_assert_eq(idle[GPU_DEVICE_DEPENDENCY], dependency, "dependency: %lu", (unsigned long)idle[GPU_DEVICE_DEPENDENCY]);
 	cr_assert_eq(idle[GPU_IDLE_UNKNOWN], unknown, "unknown: %lu", (unsigned long)idle[GPU_IDLE_UNKNOWN]);
 	cr_assert_eq(timeline->devices[0].busy_ns + no_demand + host_late + sync_caused + dependency + unknown, timeline->duration_ns);
+	expect_gaps(timeline);
 }
 
 Test(timeline_gpu, a_gap_before_work_that_was_asked_for_late_is_the_hosts)

@@ -19,7 +19,7 @@ function hashText(text) {
 function makeWorld(model, data) {
 	const functions = model.functions.map(([name, file, line, kind, waiter]) => ({ name: name || "(no name)", file, line, kind: /importlib/.test(file) ? KIND_IMPORT : kind, waiter: Boolean(waiter) }));
 	const world = {
-		duration: Math.max(1, model.duration_ns), functions, rows: data.rows, tree: data.tree, labels: model.labels, states: model.states, thinned: model.thinned, nodesLeftOut: model.nodes_left_out,
+		duration: Math.max(1, model.duration_ns), functions, rows: data.rows, tree: data.tree, labels: model.labels, states: model.states, causes: model.causes || [], callClasses: model.call_classes || [], labelClasses: model.label_classes || "", thinned: model.thinned, nodesLeftOut: model.nodes_left_out,
 		windows: model.windows, slots: model.slots, loads: model.loads, devices: model.devices, mergeThreads: false,
 		threads: model.threads.map(([tid, name, cpu, first, last], index) => ({ tid, name, cpu, first, last, index })),
 	};
@@ -30,6 +30,7 @@ function makeWorld(model, data) {
 	for (const row of world.rows) if (row.group === CALLS) for (let i = 0; i < row.count; i++) if (row.names[i] >= functions.length) row.names[i] = world.otherName;
 	world.lanes = makeLanes(world.rows);
 	world.launches = () => world.launchMap || (world.launchMap = mapCorrelations(world.rows, [API]));
+	world.lanesOf = (thread) => (world.laneMap || (world.laneMap = groupBy(world.lanes, (lane) => lane.thread))).get(thread) || [];
 	world.works = () => world.workMap || (world.workMap = mapCorrelations(world.rows, [STREAM, COPIES]));
 	return world;
 }
@@ -44,6 +45,15 @@ function makeLanes(rows) {
 	}
 	for (const lane of lanes.values()) lane.rows.sort((x, y) => x.depth - y.depth);
 	return [...lanes.values()];
+}
+
+function groupBy(items, keyOf) {
+	const groups = new Map();
+	for (const item of items) {
+		if (!groups.has(keyOf(item))) groups.set(keyOf(item), []);
+		groups.get(keyOf(item)).push(item);
+	}
+	return groups;
 }
 
 function mapCorrelations(rows, groups) {
@@ -76,6 +86,12 @@ function treeKind(world, name) {
 function treePlace(world, name) {
 	const known = name >= 0 && name < world.functions.length ? world.functions[name] : null;
 	return known && known.file ? known.file + (known.line ? ":" + known.line : "") : "";
+}
+
+// What a call of the GPU's runtime is for, as index of callClasses.
+const CALL_SYNC = 3, CALL_COPY = 4;
+function callClass(world, label) {
+	return Number(world.labelClasses[label] || 0);
 }
 
 function isWaiter(world, name) {

@@ -153,8 +153,7 @@ function selectionTree(world, from, to, weight, thread) {
 // The stack of THREAD at the moment AT, outermost first: names of functions.
 function stackAt(world, thread, at) {
 	const stack = [];
-	for (const lane of world.lanes) {
-		if (lane.thread !== thread) continue;
+	for (const lane of world.lanesOf(thread)) {
 		for (const row of lane.rows) {
 			const i = row.at(at);
 			if (i < 0) break;

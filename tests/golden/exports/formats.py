@@ -63,19 +63,32 @@ def read_collapsed(path):
     return own
 
 
-# speedscope.
+# speedscope: what its file-format-spec.ts says (1.25), and no field that it does not know.
+
+SPEEDSCOPE_FRAME = {"name": str, "file": str, "line": int, "col": int}
+SPEEDSCOPE_PROFILE = {"type": str, "name": str, "unit": str, "startValue": int, "endValue": int, "samples": list, "weights": list}
+SPEEDSCOPE_FILE = {"$schema": str, "exporter": str, "name": str, "activeProfileIndex": int, "shared": dict, "profiles": list}
+
+
+def demand_fields(thing, known, needed, what):
+    demand(isinstance(thing, dict) and set(needed) <= set(thing) <= set(known) and all(type(thing[key]) is known[key] for key in thing), f"no {what}: {str(thing)[:200]}")
+
 
 def read_speedscope(path):
     document = strict_json(text_of(path))
+    demand_fields(document, SPEEDSCOPE_FILE, SPEEDSCOPE_FILE, "file")
+    demand_fields(document["shared"], {"frames": list}, ["frames"], "shared part")
     demand(document["$schema"] == "https://www.speedscope.app/file-format-schema.json", "another $schema")
     demand(document["exporter"].startswith("inferscope@"), "another exporter")
     frames = document["shared"]["frames"]
     for frame in frames:
-        demand(isinstance(frame["name"], str) and frame["name"] and set(frame) <= {"name", "file", "line", "col"}, f"no frame: {frame}")
+        demand_fields(frame, SPEEDSCOPE_FRAME, ["name"], "frame")
+        demand(frame["name"], f"no name: {frame}")
     names = [label(frame["name"], frame.get("file", ""), frame.get("line", 0)) for frame in frames]
     own = {}
     demand(document["profiles"] and 0 <= document["activeProfileIndex"] < len(document["profiles"]), "no active profile")
     for profile in document["profiles"]:
+        demand_fields(profile, SPEEDSCOPE_PROFILE, SPEEDSCOPE_PROFILE, "profile")
         demand(profile["type"] == "sampled" and profile["unit"] == "nanoseconds" and profile["startValue"] == 0, f"no sampled profile in ns from 0: {profile['name']}")
         samples, weights = profile["samples"], profile["weights"]
         demand(len(samples) == len(weights), f"{len(samples)} samples and {len(weights)} weights")

@@ -10,9 +10,9 @@ const plain = (value) => JSON.parse(JSON.stringify(value));
 // Two threads: 0 has main over work over step, work twice; 1 launches. A kernel of 100 ns was asked for in work's second call.
 function world(change) {
 	const Row = get("Row"), rows = [];
-	const add = (group, a, b, depth, slices, correlations) => {
+	const add = (group, a, b, depth, slices, correlations, bytes) => {
 		const row = new Row(group, a, b, depth);
-		row.parts.push({ starts: Float64Array.from(slices, (s) => s[0]), ends: Float64Array.from(slices, (s) => s[1]), names: Uint32Array.from(slices, (s) => s[2]), correlations: correlations ? Uint32Array.from(correlations) : null, bytes: null });
+		row.parts.push({ starts: Float64Array.from(slices, (s) => s[0]), ends: Float64Array.from(slices, (s) => s[1]), names: Uint32Array.from(slices, (s) => s[2]), correlations: correlations ? Uint32Array.from(correlations) : null, bytes: bytes ? Float64Array.from(bytes) : null });
 		row.count = slices.length;
 		row.finish().buildMips();
 		rows.push(row);
@@ -26,7 +26,9 @@ function world(change) {
 	add(7, 0, 0, 0, [[0, 200, 1], [200, 600, 3], [600, 1000, 1]]);
 	add(8, 1, 0, 0, [[450, 500, 0]]);
 	add(1, 0, 0, 0, [[100, 400, 4], [500, 900, 4]]);
-	const model = { duration_ns: 1000, functions: [["main", "/app.py", 1, 0, 0], ["work", "/app.py", 2, 0, 0], ["step", "/app.py", 3, 0, 0], ["Queue.get", "/queue.py", 4, 0, 1]], threads: [[10, "MainThread", 900, 0, 1000], [11, "pool", 10, 0, 1000]], labels: ["", "cudaLaunchKernel", "gemm", "fill", "request"], states: [], thinned: {}, windows: [], slots: [], loads: [], devices: [0], nodes_left_out: 0, rows: [], ...change };
+	add(10, 0, 1, 0, [[0, 650, 1], [810, 1000, 2]], null, [600, 190]);
+	add(10, 0, 0, 0, [[0, 650, 1]], null, [50]);
+	const model = { duration_ns: 1000, functions: [["main", "/app.py", 1, 0, 0], ["work", "/app.py", 2, 0, 0], ["step", "/app.py", 3, 0, 0], ["Queue.get", "/queue.py", 4, 0, 1]], threads: [[10, "MainThread", 900, 0, 1000], [11, "pool", 10, 0, 1000]], labels: ["", "cudaLaunchKernel", "gemm", "fill", "request"], states: [], thinned: {}, windows: [], slots: [], loads: [], devices: [0], causes: [{}, {}], call_classes: ["other", "launch"], label_classes: "01000", nodes_left_out: 0, rows: [], ...change };
 	return get("makeWorld")(model, { rows, tree: { count: 1 } });
 }
 
@@ -142,6 +144,25 @@ const tests = {
 		const { sum, rows } = get("functionsInside")(made, 150, 250);
 		assert.deepEqual(plain([sum, rows.map((row) => [row.name, row.self, row.total])]), [200, [[2, 100, 100], [3, 100, 100], [0, 0, 100], [1, 0, 100]]]);
 		assert.equal(made.mergeThreads, false);
+	},
+	"idling of a selection is shared out by cause and by what was on the stack"() {
+		const whole = get("idleInside")(world(), 0, 1000);
+		assert.deepEqual(plain(whole.stacks.map((stack) => [stack.cause, stack.name, stack.time, stack.parts, stack.longest, stack.at])), [[1, 1, 600, [600], 600, [0, 600]], [1, 2, 190, [190], 190, [810, 1000]], [0, 1, 50, [50], 50, [0, 50]]]);
+		assert.deepEqual([...whole.devices.get(0)], [50, 790]);
+		const half = get("idleInside")(world(), 325, 905);
+		assert.deepEqual(plain(half.stacks.map((stack) => [stack.cause, stack.name, stack.time])), [[1, 1, 300], [1, 2, 95], [0, 1, 25]]);
+		assert.equal(get("idleInside")(world(), 700, 800).stacks.length, 0);
+	},
+	"calls of the GPU in a selection belong to the function that made them"() {
+		const sites = (from, to) => plain(get("sitesInside")(world(), from, to).map((site) => [site.kind, site.name, site.count, site.time, site.gpu]));
+		assert.deepEqual(sites(0, 1000), [[1, 2, 1, 10, 100]]);
+		assert.deepEqual(sites(615, 1000), [[1, 2, 1, 5, 100]]);
+		assert.deepEqual(sites(0, 600), []);
+	},
+	"waits for the GIL in a selection have a holder where one was seen"() {
+		const made = world(), waits = (from, to) => plain(get("gilInside")(made, from, to).map((wait) => [wait.waiter, wait.holder, wait.time]));
+		assert.deepEqual(waits(0, 1000), [[0, -1, 400], [1, 0, 50]]);
+		assert.deepEqual(waits(460, 470), [[0, -1, 10], [1, 0, 10]]);
 	},
 	"the longest call of a function is found"() {
 		const made = world(), calls = get("longestCalls")(made);
