@@ -173,14 +173,15 @@ int procfs_times(const struct procfs *procfs, pid_t pid, pid_t tid, struct proc_
 	uint64_t user, system, minor, major, start, tick = (uint64_t)sysconf(_SC_CLK_TCK);
 	char text[2048], state, *after;
 	long threads, rss;
+	int processor = -1;
 	unsigned flags;
 
 	if (read_of(procfs, pid, tid, "stat", text, sizeof text) < 0)
 		return -1;
 	after = strrchr(text, ')'); /* the name may hold parentheses and spaces */
 	if (!after || sscanf(after + 1, " %c %*d %*d %*d %*d %*d %u %" SCNu64 " %*u %" SCNu64 " %*u %" SCNu64 " %" SCNu64
-				       " %*d %*d %*d %*d %ld %*d %" SCNu64 " %*u %ld",
-				       &state, &flags, &minor, &major, &user, &system, &threads, &start, &rss) != 9) {
+				       " %*d %*d %*d %*d %ld %*d %" SCNu64 " %*u %ld %*s %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*d %d",
+				       &state, &flags, &minor, &major, &user, &system, &threads, &start, &rss, &processor) < 9) {
 		errno = EBADMSG;
 		return -1;
 	}
@@ -194,6 +195,7 @@ int procfs_times(const struct procfs *procfs, pid_t pid, pid_t tid, struct proc_
 		.rss_bytes = rss > 0 ? (uint64_t)rss * (uint64_t)sysconf(_SC_PAGESIZE) : 0,
 		.threads = threads > 0 ? (uint32_t)threads : 0,
 		.flags = flags,
+		.processor = processor,
 	};
 	return 0;
 }

@@ -43,6 +43,7 @@ struct proc_times {
 	uint64_t rss_bytes;
 	uint32_t threads;
 	uint32_t flags;              /* PF_KTHREAD = 0x00200000 */
+	int processor;               /* that it ran on last; -1 = not told */
 };
 int procfs_times(const struct procfs *procfs, pid_t pid, pid_t tid, struct proc_times *out);
 /* schedstat: exact CPU time and time on a run queue, ns. -1 where the kernel has none. */

@@ -51,6 +51,8 @@ static const enum backend hook_backends[] = { BACKEND_AUTO, BACKEND_NONE, BACKEN
 
 static const enum native_way native_ways[] = { NATIVE_AUTO, NATIVE_HOLD, NATIVE_BOTH, NATIVE_NONE };
 
+static const enum syscalls_way syscall_ways[] = { SYSCALLS_SAMPLED, SYSCALLS_TRACED, SYSCALLS_NONE };
+
 int measure_init(struct measure *measure, const struct invocation *invocation, pid_t pid, const char *mode, struct error *err)
 {
 	const struct options *options = &invocation->options;
@@ -74,6 +76,7 @@ int measure_init(struct measure *measure, const struct invocation *invocation, p
 	session->trace_size_mb = (uint32_t)options_count(options, OPT_TRACE_SIZE_MB);
 	session->rate_hz = (uint32_t)options_count(options, OPT_RATE);
 	session->native = native_ways[options_choice(options, OPT_NATIVE)];
+	session->syscalls = syscall_ways[options_choice(options, OPT_SYSCALLS)];
 	session->debuginfod = options_flag(options, OPT_DEBUGINFOD);
 	session->gil_timeout_ms = (uint32_t)(options_duration_ns(options, OPT_GIL_TIMEOUT) / 1000000);
 	session->sync_error_margin_us = (uint32_t)options_count(options, OPT_SYNC_ERROR_MARGIN_US);

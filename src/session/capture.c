@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "session/cgroup.h"
 #include "session/environment.h"
 #include "session/redact.h"
 
@@ -28,69 +29,20 @@ void capture_add(struct event_builder *builder, uint64_t ticks, const char *key,
 	event_add(builder, ticks, EVENT_CAPTURE, 0, 0, key, value);
 }
 
-static bool file_read(const char *path, char *out, size_t size)
+int capture_affinity(pid_t pid)
 {
-	FILE *file = fopen(path, "re");
-	size_t length;
+	cpu_set_t set;
 
-	if (!file)
-		return false;
-	length = fread(out, 1, size - 1, file);
-	out[length] = '\0';
-	fclose(file);
-	return length > 0;
-}
-
-/* "12500 100000", "max 100000" (v2), or two files (v1). */
-static double quota_at(const char *group)
-{
-	char path[4300], text[64];
-	double quota, period;
-
-	snprintf(path, sizeof path, "/sys/fs/cgroup%s/cpu.max", group);
-	if (file_read(path, text, sizeof text))
-		return sscanf(text, "%lf %lf", &quota, &period) == 2 && period > 0 ? quota / period : 0;
-	snprintf(path, sizeof path, "/sys/fs/cgroup/cpu%s/cpu.cfs_quota_us", group);
-	if (!file_read(path, text, sizeof text) || (quota = atof(text)) <= 0)
-		return 0;
-	snprintf(path, sizeof path, "/sys/fs/cgroup/cpu%s/cpu.cfs_period_us", group);
-	return file_read(path, text, sizeof text) && (period = atof(text)) > 0 ? quota / period : 0;
-}
-
-/* The smallest quota on the way up from the process's group. */
-static double quota_read(const struct procfs *procfs, pid_t pid)
-{
-	char text[4096], group[4096] = "";
-	double least = 0;
-
-	if (procfs_read(procfs, pid, "cgroup", text, sizeof text) <= 0)
-		return 0;
-	for (char *save = NULL, *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-		char *controllers = strchr(line, ':'), *path = controllers ? strchr(controllers + 1, ':') : NULL;
-
-		if (path && (controllers[1] == ':' || strncmp(controllers + 1, "cpu,", 4) == 0 || strncmp(controllers + 1, "cpu:", 4) == 0))
-			snprintf(group, sizeof group, "%s", path + 1);
-	}
-	if (strstr(group, ".."))
-		return 0; /* beyond our own cgroup namespace */
-	for (;;) {
-		double quota = quota_at(strcmp(group, "/") == 0 ? "" : group);
-		char *slash = strrchr(group, '/');
-
-		if (quota > 0 && (least == 0 || quota < least))
-			least = quota;
-		if (!slash || !*group)
-			return least;
-		*slash = '\0';
-	}
+	return sched_getaffinity(pid, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 double capture_cpus(const struct procfs *procfs, pid_t pid, double *quota)
 {
-	cpu_set_t set;
-	double cpus = sched_getaffinity(pid, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (double)sysconf(_SC_NPROCESSORS_ONLN);
+	double cpus = capture_affinity(pid);
+	struct cgroup cgroup;
 
-	*quota = quota_read(procfs, pid);
+	cgroup_find(procfs, "/sys/fs/cgroup", pid, &cgroup);
+	*quota = cgroup.cpu_quota;
 	return *quota > 0 && *quota < cpus ? *quota : cpus;
 }
 

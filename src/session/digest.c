@@ -7,6 +7,7 @@
 
 #include "base/list.h"
 #include "base/map.h"
+#include "session/blocked_calls.h"
 #include "session/stacks.h"
 
 enum { RUNS_MAX = 1 << 22, RUN_EMPTY = 0, THREADS_MAX = 1 << 20, OWED_SAMPLES = 10 /* a longer time nobody knows */ };
@@ -23,6 +24,7 @@ struct digest {
 	struct remote_memory memory;
 	struct pyreader *reader;
 	struct stacks *stacks;
+	struct blocked_calls *calls; /* NULL: not wanted */
 	struct map told_of;      /* thread to the place in told */
 	LIST(struct told) told;
 	struct map run_of;       /* address and module to the place of its run */
@@ -60,7 +62,9 @@ int digest_open(const struct digest_settings *settings, struct digest **out, str
 	if (pyreader_open(&digest->memory, settings->runtime, facts->python_hex, facts->tid_offset, &digest->reader, err) < 0
 	    || stacks_open(digest->reader, settings->builder, &digest->stacks, err) < 0)
 		goto out;
-	if (!run_add(digest, 0)) {
+	if (settings->syscalls)
+		digest->calls = blocked_calls_open(settings->procfs, facts->pid);
+	if (!run_add(digest, 0) || (settings->syscalls && !digest->calls)) {
 		fail(err, ERR_MEMORY, "sampling");
 		goto out;
 	}
@@ -75,6 +79,7 @@ void digest_close(struct digest *digest)
 {
 	if (!digest)
 		return;
+	blocked_calls_close(digest->calls);
 	stacks_close(digest->stacks);
 	pyreader_close(digest->reader);
 	map_done(&digest->told_of);
@@ -240,10 +245,18 @@ void digest_tell(struct digest *digest, const struct sight *sight)
 		return;
 	set_clock(digest);
 	stacks_time(digest->stacks, to_ticks(digest, sight->at_ns));
+	if (digest->calls)
+		blocked_calls_see(digest->calls, sight, to_ticks(digest, sight->at_ns), digest->settings.builder);
 	if (sight->again ? told->stack != 0 : see(digest, sight, told))
 		add_events(digest, sight, told);
 	else
 		told->owed_ns = told->owed_ns < OWED_SAMPLES * sight->weight_ns ? told->owed_ns + sight->weight_ns : told->owed_ns;
+}
+
+void digest_end(struct digest *digest)
+{
+	if (digest->calls)
+		blocked_calls_end(digest->calls, digest->settings.builder);
 }
 
 bool digest_wants_hold(const struct digest *digest)

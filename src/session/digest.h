@@ -14,6 +14,8 @@ struct digest_settings {
 	struct event_builder *builder; /* gets the events */
 	struct clock_map clock;      /* of their ticks */
 	bool tsc;                    /* these are the TSC's, else ns */
+	bool syscalls;               /* those that threads are blocked in are told, too */
+	const struct procfs *procfs; /* for that; else not used */
 };
 
 struct digest_totals {
@@ -29,6 +31,8 @@ struct digest;
 int digest_open(const struct digest_settings *settings, struct digest **out, struct error *err);
 void digest_close(struct digest *digest); /* accepts NULL */
 void digest_tell(struct digest *digest, const struct sight *sight);
+/* After the last sight: what is still going on. */
+void digest_end(struct digest *digest);
 /* Was the last sight cut for want of a register that only a stop of the thread can tell? */
 bool digest_wants_hold(const struct digest *digest);
 struct digest_totals digest_totals(const struct digest *digest);

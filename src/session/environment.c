@@ -76,3 +76,11 @@ void environment_place(const char *environment, size_t size, struct place *out)
 		value = value_of(environment, size, "HOSTNAME", &length);
 	pod_take(value, length, out);
 }
+
+long environment_number(const char *environment, size_t size, const char *name)
+{
+	size_t length = 0;
+	const char *value = value_of(environment, size, name, &length);
+
+	return value ? number_of(value, strspn(value, "0123456789") < length ? strspn(value, "0123456789") : length) : -1;
+}

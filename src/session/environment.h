@@ -1,4 +1,4 @@
-/* What a process's environment says of its place among others. Nothing else of an environment is read into a trace. */
+/* What a process's environment says of its place among others. Nothing else of an environment is read into a trace but sizes of thread pools (pools.h). */
 #ifndef INFERSCOPE_SESSION_ENVIRONMENT_H
 #define INFERSCOPE_SESSION_ENVIRONMENT_H
 
@@ -11,5 +11,7 @@ struct place {
 
 /* ENVIRONMENT: LENGTH bytes, NAME=VALUE each ended by a NUL, as /proc/PID/environ has them; any bytes. */
 void environment_place(const char *environment, size_t length, struct place *out);
+/* The number that NAME's value begins with; -1: not set, or no number. */
+long environment_number(const char *environment, size_t length, const char *name);
 
 #endif

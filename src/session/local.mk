@@ -1,9 +1,13 @@
 noinst_LIBRARIES += libsession.a
 libsession_a_SOURCES = \
+	src/session/around.c src/session/around.h \
 	src/session/block.c src/session/block.h \
+	src/session/blocked_calls.c src/session/blocked_calls.h \
 	src/session/capture.c src/session/capture.h \
 	src/session/census.c src/session/census.h \
+	src/session/cgroup.c src/session/cgroup.h \
 	src/session/counters.c src/session/state.h \
+	src/session/descriptors.c src/session/descriptors.h \
 	src/session/digest.c src/session/digest.h \
 	src/session/drain.c src/session/drain.h \
 	src/session/device.c src/session/gpu_clock.c src/session/gpu_clock.h src/session/gpu_look.c src/session/gpu_look.h \
@@ -11,13 +15,16 @@ libsession_a_SOURCES = \
 	src/session/redact.c src/session/redact.h \
 	src/session/find.c src/session/find.h src/session/gpu_relay.c src/session/gpu_relay.h src/session/handshake.c src/session/handshake.h \
 	src/session/joiner.c src/session/joiner.h \
+	src/session/kernel_calls.c \
 	src/session/live.c src/session/live.h \
 	src/session/look.c src/session/look.h \
 	src/session/naming.c src/session/naming.h \
+	src/session/numa.c src/session/numa.h \
 	src/session/nvml.c src/session/nvml.h \
 	src/session/observe.c src/session/observe.h \
 	src/session/pace.c src/session/pace.h \
 	src/session/pool.c src/session/pool.h \
+	src/session/pools.c src/session/pools.h \
 	src/session/record.c \
 	src/session/residue.c src/session/residue.h \
 	src/session/sampled.c \
@@ -30,6 +37,7 @@ libsession_a_SOURCES = \
 	src/session/spool.c src/session/spool.h src/session/spool_state.h src/session/spool_window.c \
 	src/session/stacks.c src/session/stacks.h \
 	src/session/syscalls.c src/session/syscalls.h \
+	src/session/systrace.c src/session/systrace.h src/session/systrace_parse.c \
 	src/session/tally.c src/session/tally.h \
 	src/session/wall.c \
 	src/session/watch.c src/session/watch.h

@@ -22,7 +22,7 @@
 enum { RECORD_PRIORITY = -10, GROW_LEAST = 32, GROW_MOST = 128, EVENTS_FLUSH_BYTES = 32768, REARM_TIMEOUT_MS = 1000 };
 
 struct loop {
-	uint64_t drain_ns, partial_ns, observe_ns, counters_ns, reclaim_ns, progress_ns; /* when next */
+	uint64_t drain_ns, calls_ns, partial_ns, observe_ns, counters_ns, reclaim_ns, progress_ns; /* when next */
 	uint64_t observe_every_ns, end_ns;
 	bool gone; /* the target */
 };
@@ -105,6 +105,7 @@ static void observe_step(struct session *session, struct loop *loop, uint64_t no
 	}
 	if (procfs_times(session->procfs, session->facts->pid, 0, &times) == 0)
 		session->cpu_now_ns = times.user_ns + times.system_ns;
+	kernel_calls_threads(session);
 	cost_ns = own_cpu_ns() - begin_ns;
 	loop->observe_every_ns = cost_ns * 20 > OBSERVE_NS ? cost_ns * 20 : OBSERVE_NS;
 	loop->observe_ns = now_ns + loop->observe_every_ns;
@@ -167,6 +168,8 @@ static void loop_wait(const struct session *session, struct loop *loop)
 
 	if (session->drain)
 		due_ns = least(due_ns, loop->drain_ns);
+	if (session->calls)
+		due_ns = least(due_ns, loop->calls_ns);
 	due_ns = least(due_ns, loop->progress_ns);
 	if (loop->end_ns)
 		due_ns = least(due_ns, loop->end_ns);
@@ -181,7 +184,7 @@ static void loop_begin(const struct session *session, struct loop *loop)
 {
 	uint64_t now_ns = clock_monotonic_ns();
 
-	*loop = (struct loop){ .drain_ns = now_ns, .partial_ns = now_ns, .observe_ns = now_ns, .counters_ns = now_ns + COUNTERS_NS, .reclaim_ns = now_ns + RECLAIM_NS,
+	*loop = (struct loop){ .drain_ns = now_ns, .calls_ns = now_ns, .partial_ns = now_ns, .observe_ns = now_ns, .counters_ns = now_ns + COUNTERS_NS, .reclaim_ns = now_ns + RECLAIM_NS,
 		.progress_ns = now_ns, .observe_every_ns = OBSERVE_NS };
 	if (session->options->duration_ns && !session->options->until_ns)
 		loop->end_ns = session->start_ns + session->options->duration_ns;
@@ -194,6 +197,10 @@ static void loop_step(struct session *session, struct loop *loop, uint64_t now_n
 		drain_step(session, loop, now_ns);
 		loop->drain_ns = now_ns + DRAIN_NS;
 	}
+	if (session->calls && now_ns >= loop->calls_ns) {
+		kernel_calls_read(session);
+		loop->calls_ns = now_ns + DRAIN_NS;
+	}
 	if (session->sampler)
 		sampler_take(session->sampler, &session->events);
 	if (now_ns >= loop->observe_ns) {
@@ -205,6 +212,7 @@ static void loop_step(struct session *session, struct loop *loop, uint64_t now_n
 	}
 	if (now_ns >= loop->counters_ns) {
 		session_counters(session, session_ticks(session));
+		around_read(&session->around, &session->observe, session_ticks(session), &session->events);
 		loop->counters_ns = now_ns + COUNTERS_NS;
 		session_flush(session);
 	}

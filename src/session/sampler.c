@@ -96,7 +96,8 @@ static void init(struct sampler *sampler, const struct sampler_settings *setting
 int sampler_open(const struct sampler_settings *settings, struct sampler **out, struct error *err)
 {
 	struct sampler *sampler = calloc(1, sizeof *sampler);
-	struct digest_settings digest = { .target = settings->target, .runtime = settings->runtime.start, .clock = settings->clock, .tsc = settings->tsc };
+	struct digest_settings digest = { .target = settings->target, .runtime = settings->runtime.start, .clock = settings->clock, .tsc = settings->tsc,
+		.syscalls = settings->syscalls, .procfs = settings->procfs };
 
 	if (!sampler)
 		return fail(err, ERR_MEMORY, "sampling");

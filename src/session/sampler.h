@@ -20,6 +20,7 @@ struct sampler_settings {
 	uint32_t max_overhead_ppm;          /* of a running thread's time, for its samples by perf_event; 0 = none */
 	enum native_way native;
 	bool debuginfod;
+	bool syscalls;                      /* those that threads are blocked in are told */
 };
 
 struct sampler;

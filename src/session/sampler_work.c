@@ -234,6 +234,8 @@ void *sampler_tell_again(void *context)
 		free(sight);
 		hand_over(sampler);
 	}
+	digest_end(sampler->digest);
+	hand_over(sampler);
 	end_worker(sampler, &sampler->telling);
 	return NULL;
 }

@@ -192,7 +192,7 @@ static void session_sample(struct session *session)
 	const struct sampler_settings settings = {
 		.target = session->target, .procfs = session->procfs, .runtime = session->observe.runtime, .clock = session->clock, .tsc = session->clock_kind == CLOCK_TSC,
 		.rate_hz = session->options->rate_hz, .max_overhead_ppm = session->options->max_overhead_ppm, .native = session->options->native,
-		.debuginfod = session->options->debuginfod,
+		.debuginfod = session->options->debuginfod, .syscalls = session->options->syscalls != SYSCALLS_NONE && !session->calls,
 	};
 	struct error err = { 0 };
 
@@ -252,6 +252,7 @@ int session_start(struct target *target, const struct session_options *options, 
 	event_builder_init(&session->events);
 	observe_init(&session->observe, session->procfs, session->facts->pid, session->facts->pid != session->facts->inner_pid);
 	session->handshake.attacher_pid = session->observe.namespaced ? 0 : (uint32_t)getpid();
+	around_init(&session->around, session->procfs, "/sys", session->facts->pid);
 	session_look(session);
 	if (session->clock_kind != CLOCK_TSC && session->facts->clock_ahead_ns && options->backend != BACKEND_NONE) {
 		fail(err, ERR_INJECT, "process %d lives in another time namespace, and this machine has no time stamp counter that both could use", (int)session->facts->pid);
@@ -265,12 +266,14 @@ int session_start(struct target *target, const struct session_options *options, 
 	ticks = session_ticks(session);
 	capture_begin(&session->events, ticks, session->facts, options, session->clock_kind);
 	observe_read(&session->observe, ticks, &session->events);
+	around_begin(&session->around, capture_affinity(session->facts->pid), ticks, &session->events);
 	if (alternate_check(session, err) < 0)
 		goto out;
 	if (options->backend != BACKEND_NONE && session_arm(session, err) < 0)
 		goto out;
 	if (session->armed) /* said again at the end; a trace that has none is of a flight recorder, or cut off */
 		capture_add(&session->events, session_ticks(session), "backend", "%s", backend_name((enum backend)session->pool.page->backend_used));
+	kernel_calls_begin(session);
 	session_sample(session);
 	if (!session->armed && !session->sampler) {
 		fail(err, ERR_COLLECTOR, "nothing to measure with: no hooks, and %s", session->warning_count ? session->warnings[0] : "no samples");
@@ -367,6 +370,7 @@ static void closing_rows(struct session *session, const struct session_receipt *
 	capture_add(events, ticks, "hooks", "%s", receipt->clean ? "off again" : receipt->not_clean);
 	if (session->sampler)
 		sampled_rows(session, ticks);
+	kernel_calls_rows(session, ticks);
 	for (uint32_t i = 0; i < session->warning_count; i++) {
 		char key[32];
 
@@ -417,6 +421,7 @@ int session_leave(struct session *session, struct session_receipt *receipt, stru
 
 	memset(receipt, 0, sizeof *receipt);
 	session->left = true;
+	kernel_calls_read(session);
 	if (!sampler_stop(session->sampler))
 		session_warn(session, "the sampler did not end in time; its last samples are missing");
 	if (!over)
@@ -425,6 +430,8 @@ int session_leave(struct session *session, struct session_receipt *receipt, stru
 		device_leave(session);
 		session_disarm(session, &failure);
 	}
+	if (!over)
+		around_end(&session->around, session_ticks(session), &session->events);
 	receipt->clean = over || !target_alive(session->target) || clean_check(session, receipt);
 	if (session->drain)
 		drain_last(session->drain);
@@ -457,6 +464,8 @@ void session_free(struct session *session)
 	sampler_close(session->sampler);
 	device_done(session);
 	naming_close(session->observe.naming);
+	kernel_calls_end(session);
+	around_done(&session->around);
 	observe_done(&session->observe);
 	event_builder_done(&session->events);
 	if (session->pidfd >= 0)

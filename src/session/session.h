@@ -17,6 +17,13 @@ enum native_way {
 	NATIVE_BOTH, /* by perf_event, and by holding where it cannot */
 };
 
+/* Which system calls are told. */
+enum syscalls_way {
+	SYSCALLS_NONE,
+	SYSCALLS_SAMPLED, /* those that threads were seen blocked in, at the looks that are taken anyway */
+	SYSCALLS_TRACED,  /* every one, by tracepoints, where that is permitted */
+};
+
 struct session_options {
 	uint64_t duration_ns;       /* 0 = until stopped */
 	const volatile uint64_t *until_ns; /* NULL, or: instead of the duration's end, recording ends at this CLOCK_MONOTONIC; 0 = not known yet */
@@ -27,6 +34,7 @@ struct session_options {
 	uint32_t trace_size_mb;     /* pool limit; 0 = 100 */
 	uint32_t rate_hz;           /* samples of stacks from outside; 0 = none */
 	enum native_way native;
+	enum syscalls_way syscalls;
 	bool debuginfod;            /* names of native functions may be fetched from the network */
 	bool gpu;                   /* follow the device, where the process uses CUDA */
 	bool gpu_memory;            /* and its allocations there */

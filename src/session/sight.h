@@ -13,6 +13,8 @@ struct sight {
 	pid_t holder;            /* of the GIL then, 0 = not seen */
 	enum thread_state state; /* what it waits for; of a running one its frames tell */
 	bool running;
+	int64_t call;            /* system call that it is blocked in, negative = none */
+	uint64_t argument;       /* its first one */
 	bool again;              /* blocked as before, its stack is the last one that was seen: nothing but times is here */
 	uint64_t still_above;    /* as in join_rules */
 	uint64_t regs[DWARF_COUNT];

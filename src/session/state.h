@@ -2,6 +2,7 @@
 #ifndef INFERSCOPE_SESSION_STATE_H
 #define INFERSCOPE_SESSION_STATE_H
 
+#include "session/around.h"
 #include "session/drain.h"
 #include "session/gpu_look.h"
 #include "session/gpu_relay.h"
@@ -20,6 +21,8 @@ struct device_part {
 	bool asked;              /* the collector was told to begin */
 	uint64_t look_ns;        /* when the process is looked at again, while it has no driver */
 };
+
+struct kernel_calls;
 
 struct session {
 	struct target *target;
@@ -46,6 +49,8 @@ struct session {
 
 	struct device_part device;
 	struct observe observe;
+	struct around around;
+	struct kernel_calls *calls; /* NULL: system calls are not traced */
 	struct sampler *sampler;
 	bool samples_off;           /* for a turn of --alternate */
 	uint64_t sampler_stolen_ns; /* as last counted: how long threads stood still for it */
@@ -92,6 +97,15 @@ void device_leave(struct session *session);
 /* After the last chunk: what is left, then what became of it. */
 void device_rows(struct session *session, uint64_t ticks);
 void device_done(struct session *session);
+
+/* kernel_calls.c: system calls by tracepoints, where they are wanted and permitted. */
+void kernel_calls_begin(struct session *session); /* after a first reading of the threads, before the sampler */
+void kernel_calls_threads(struct session *session); /* after each reading of them */
+void kernel_calls_read(struct session *session);
+uint64_t kernel_calls_cost_ns(const struct session *session); /* what it cost the process so far */
+void kernel_calls_counters(struct session *session, uint64_t ticks);
+void kernel_calls_rows(struct session *session, uint64_t ticks);
+void kernel_calls_end(struct session *session);
 
 /* Field 28 of /proc/PID/stat, 0 when not told. */
 uint64_t session_startstack(const struct session *session);

@@ -231,6 +231,8 @@ static void send(struct watch *watch, struct seen_thread *thread, uint64_t now_n
 	sight->weight_ns = weight_ns < watch->weight_max_ns ? weight_ns : watch->weight_max_ns;
 	sight->running = thread->running;
 	sight->state = thread->state;
+	sight->call = thread->running ? BLOCK_NO_CALL : thread->block.number;
+	sight->argument = thread->block.argument;
 	sight->holder = watch->holder;
 	if (!sights_push(watch->sights, sight))
 		thread->seen = false;
@@ -271,6 +273,7 @@ static void see_sample(void *context, const struct thread_copy *copy, uint64_t c
 		sight->still_above = looker_still(watch->looker, copy);
 		sight->weight_ns = cpu_ns;
 		sight->running = true;
+		sight->call = BLOCK_NO_CALL;
 		sight->holder = watch->holder;
 	}
 	sights_push(watch->sights, sight);

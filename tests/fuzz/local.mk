@@ -38,6 +38,10 @@ check_PROGRAMS += tests/fuzz/replay_perf
 tests_fuzz_replay_perf_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_perf.c
 tests_fuzz_replay_perf_LDADD = libunwinding.a libbase.a
 
+check_PROGRAMS += tests/fuzz/replay_systrace
+tests_fuzz_replay_systrace_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_systrace.c
+tests_fuzz_replay_systrace_LDADD = libsession.a $(FUZZ_LDADD)
+
 check_PROGRAMS += tests/fuzz/replay_rules
 tests_fuzz_replay_rules_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_rules.c
 tests_fuzz_replay_rules_LDADD = libanalyze.a libtimeline.a $(FUZZ_LDADD) $(YAML_LIBS) -lm

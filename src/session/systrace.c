@@ -1,0 +1,300 @@
+/* One ring for each thread, which both of its tracepoints write to, so that enter and exit come in order. */
+#include "session/systrace.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/list.h"
+#include "base/smallfile.h"
+
+enum {
+	PAGE = 4096, THREADS_MAX = 4096,
+	RING_MOST = 1 << 19, RING_LEAST = 1 << 14,
+	RINGS_BYTES = 64 << 20, /* of all threads, about */
+	COST_CALLS = 100, COST_ROUNDS = 40,
+};
+#define FIRST_NS 5000000000ull /* as if it had been open for so long already: the first calls are not the ones to miss */
+
+struct watched {
+	pid_t tid;
+	int enter, leave;
+	struct perf_event_mmap_page *page;
+	size_t ring_size;
+	struct systrace_open_call open;
+};
+
+struct systrace {
+	struct systrace_ids ids;
+	uint32_t max_overhead_ppm;
+	LIST(struct watched) threads;
+	struct systrace_counts counts;
+	uint32_t refused;
+	char why[160];
+	uint64_t cost_ns, opened_ns;
+	bool off;                       /* over budget */
+	uint64_t off_ns, off_since_ns;
+};
+
+static int event_open(uint16_t id, pid_t tid)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_TRACEPOINT, .size = sizeof attr, .config = id, .sample_period = 1, .sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_RAW,
+		.disabled = 1, .watermark = 1, .wakeup_watermark = 1u << 30, .use_clockid = 1, .clockid = CLOCK_MONOTONIC,
+	};
+
+	return (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+/* The number that a tracepoint has on this machine; 0: not told. */
+static uint16_t id_read(const char *tracefs, const char *name)
+{
+	char path[512];
+	int64_t id;
+
+	snprintf(path, sizeof path, "%s/events/raw_syscalls/%s/id", tracefs, name);
+	id = smallfile_number(path, 0);
+	return id > 0 && id <= UINT16_MAX ? (uint16_t)id : 0;
+}
+
+static bool ids_find(const char *tracefs, struct systrace_ids *out)
+{
+	static const char *const usual[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
+
+	*out = (struct systrace_ids){ tracefs ? id_read(tracefs, "sys_enter") : 0, tracefs ? id_read(tracefs, "sys_exit") : 0 };
+	for (size_t i = 0; i < sizeof usual / sizeof *usual && !tracefs && !out->leave; i++)
+		*out = (struct systrace_ids){ id_read(usual[i], "sys_enter"), id_read(usual[i], "sys_exit") };
+	return out->enter && out->leave;
+}
+
+static size_t ring_size(const struct systrace *systrace)
+{
+	size_t size = RING_MOST;
+
+	while (size > RING_LEAST && size * (systrace->threads.count + 1) > RINGS_BYTES)
+		size /= 2;
+	return size;
+}
+
+static void unwatch(struct watched *watched)
+{
+	if (watched->page)
+		munmap(watched->page, PAGE + watched->ring_size);
+	if (watched->leave >= 0)
+		close(watched->leave);
+	if (watched->enter >= 0)
+		close(watched->enter);
+}
+
+/* False with errno. */
+static bool watch(const struct systrace *systrace, struct watched *out)
+{
+	out->leave = -1;
+	out->ring_size = ring_size(systrace);
+	out->enter = event_open(systrace->ids.enter, out->tid);
+	if (out->enter < 0)
+		return false;
+	out->leave = event_open(systrace->ids.leave, out->tid);
+	if (out->leave < 0)
+		return false;
+	out->page = mmap(NULL, PAGE + out->ring_size, PROT_READ | PROT_WRITE, MAP_SHARED, out->enter, 0);
+	if (out->page == MAP_FAILED) {
+		out->page = NULL;
+		return false;
+	}
+	return ioctl(out->leave, PERF_EVENT_IOC_SET_OUTPUT, out->enter) == 0;
+}
+
+/* Exit first, or a call could be seen to begin that is never seen to end; what is seen to end only is left out. */
+static void turn(const struct watched *watched, bool on)
+{
+	unsigned long what = on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE;
+
+	ioctl(on ? watched->leave : watched->enter, what, 0);
+	ioctl(on ? watched->enter : watched->leave, what, 0);
+}
+
+static struct watched *find(const struct systrace *systrace, pid_t tid)
+{
+	for (size_t i = 0; i < systrace->threads.count; i++)
+		if (systrace->threads.items[i].tid == tid)
+			return &systrace->threads.items[i];
+	return NULL;
+}
+
+bool systrace_add(struct systrace *systrace, pid_t tid)
+{
+	struct watched watched = { .tid = tid }, *place;
+
+	if (find(systrace, tid))
+		return true;
+	if (!watch(systrace, &watched)) {
+		int error = errno;
+
+		unwatch(&watched);
+		if (error != ESRCH) { /* it has ended */
+			systrace->refused++;
+			snprintf(systrace->why, sizeof systrace->why, "after %zu threads: %s", systrace->threads.count, strerror(error));
+		}
+		return false;
+	}
+	place = list_add(&systrace->threads, THREADS_MAX);
+	if (!place) {
+		unwatch(&watched);
+		systrace->refused++;
+		snprintf(systrace->why, sizeof systrace->why, "after %zu threads: too many", systrace->threads.count);
+		return false;
+	}
+	*place = watched;
+	if (!systrace->off)
+		turn(place, true);
+	return true;
+}
+
+void systrace_remove(struct systrace *systrace, pid_t tid)
+{
+	struct watched *watched = find(systrace, tid);
+
+	if (!watched)
+		return;
+	unwatch(watched);
+	*watched = systrace->threads.items[--systrace->threads.count];
+}
+
+/* ---- the budget ---- */
+
+static void turn_all(struct systrace *systrace, bool on, uint64_t now_ns)
+{
+	for (size_t i = 0; i < systrace->threads.count; i++) {
+		systrace->threads.items[i].open.open = false; /* how it went on was not seen */
+		turn(&systrace->threads.items[i], on);
+	}
+	if (on)
+		systrace->off_ns += now_ns - systrace->off_since_ns;
+	else
+		systrace->off_since_ns = now_ns;
+	systrace->off = !on;
+}
+
+/* What was spent may be a share of all CPU time so far, and of a process that mostly sleeps a thousandth of the time of the day: it is off as long as it was more. */
+static void hold_budget(struct systrace *systrace, uint64_t cpu_ns, uint64_t now_ns)
+{
+	uint64_t spent_ns = systrace->counts.calls * systrace->cost_ns, least_ns = (now_ns - systrace->opened_ns + FIRST_NS) / 1000, most_ns = cpu_ns / 1000000 * systrace->max_overhead_ppm;
+	bool over = systrace->max_overhead_ppm && spent_ns > (most_ns > least_ns ? most_ns : least_ns);
+
+	if (over != systrace->off)
+		turn_all(systrace, !over, now_ns);
+}
+
+/* ---- what a call costs ---- */
+
+static uint64_t calls_time(void)
+{
+	uint64_t begin_ns = clock_monotonic_ns();
+
+	for (int i = 0; i < COST_CALLS; i++)
+		syscall(SYS_getppid);
+	return clock_monotonic_ns() - begin_ns;
+}
+
+static void ignore(void *context, const struct systrace_call *call)
+{
+}
+
+static void read_thread(struct systrace *systrace, struct watched *watched, systrace_each *each, void *context)
+{
+	uint64_t head = __atomic_load_n(&watched->page->data_head, __ATOMIC_ACQUIRE), tail = watched->page->data_tail;
+
+	if (head == tail)
+		return;
+	tail = systrace_parse((const unsigned char *)watched->page + PAGE, watched->ring_size, tail, head, systrace->ids, &watched->open, each, context, &systrace->counts);
+	__atomic_store_n(&watched->page->data_tail, tail, __ATOMIC_RELEASE);
+}
+
+/* On ourselves, the quickest of some rounds, with and without: on a busy machine most rounds are disturbed. */
+static uint64_t measure_cost(struct systrace *systrace)
+{
+	uint64_t with_ns = UINT64_MAX, without_ns = UINT64_MAX;
+
+	for (int i = 0; i < COST_ROUNDS; i++) {
+		uint64_t took_ns = calls_time();
+
+		without_ns = took_ns < without_ns ? took_ns : without_ns;
+	}
+	if (!systrace_add(systrace, gettid()))
+		return 0;
+	for (int i = 0; i < COST_ROUNDS; i++) {
+		uint64_t took_ns = calls_time();
+
+		with_ns = took_ns < with_ns ? took_ns : with_ns;
+		read_thread(systrace, &systrace->threads.items[0], ignore, NULL);
+	}
+	systrace_remove(systrace, gettid());
+	systrace->counts = (struct systrace_counts){ 0 };
+	return with_ns > without_ns ? (with_ns - without_ns) / COST_CALLS : 0;
+}
+
+/* ---- */
+
+int systrace_open(const char *tracefs, uint32_t max_overhead_ppm, struct systrace **out, struct error *err)
+{
+	struct systrace_ids ids;
+	struct systrace *systrace;
+	int fd;
+
+	if (!ids_find(tracefs, &ids)) {
+		fail(err, ERR_PERMISSION, "the kernel's tracepoints cannot be read: %s", tracefs ? tracefs : "/sys/kernel/tracing is not mounted, or only root may look into it");
+		return fail_hint(err, "mount -t tracefs tracefs /sys/kernel/tracing");
+	}
+	fd = event_open(ids.enter, gettid());
+	if (fd < 0) {
+		fail(err, ERR_PERMISSION, "tracepoints are not permitted: %s", strerror(errno));
+		return fail_hint(err, "be root, or give inferscope CAP_PERFMON");
+	}
+	close(fd);
+	systrace = calloc(1, sizeof *systrace);
+	if (!systrace)
+		return fail(err, ERR_MEMORY, "tracing system calls");
+	systrace->ids = ids;
+	systrace->max_overhead_ppm = max_overhead_ppm;
+	systrace->cost_ns = measure_cost(systrace);
+	systrace->opened_ns = clock_monotonic_ns();
+	*out = systrace;
+	return 0;
+}
+
+void systrace_close(struct systrace *systrace)
+{
+	if (!systrace)
+		return;
+	for (size_t i = 0; i < systrace->threads.count; i++)
+		unwatch(&systrace->threads.items[i]);
+	list_done(&systrace->threads);
+	free(systrace);
+}
+
+void systrace_read(struct systrace *systrace, uint64_t cpu_ns, systrace_each *each, void *context)
+{
+	for (size_t i = 0; i < systrace->threads.count; i++)
+		read_thread(systrace, &systrace->threads.items[i], each, context);
+	hold_budget(systrace, cpu_ns, clock_monotonic_ns());
+}
+
+struct systrace_totals systrace_totals(const struct systrace *systrace)
+{
+	uint64_t now_ns = clock_monotonic_ns(), off_ns = systrace->off_ns + (systrace->off ? now_ns - systrace->off_since_ns : 0);
+	struct systrace_totals totals = {
+		.calls = systrace->counts.calls, .lost = systrace->counts.lost, .open_ns = now_ns - systrace->opened_ns, .covered_ns = now_ns - systrace->opened_ns - off_ns,
+		.cost_ns = systrace->cost_ns, .threads = (uint32_t)systrace->threads.count, .refused = systrace->refused,
+	};
+
+	memcpy(totals.why, systrace->why, sizeof totals.why);
+	return totals;
+}
