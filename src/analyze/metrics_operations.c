@@ -88,44 +88,6 @@ double metric_python_tokenizer(const struct analysis_private *p, const char **wh
 	return p->load.wanted_ns > 0 ? 100 * inclusive_time(p, function_is_tokenizer, false).ns / p->load.wanted_ns : 0;
 }
 
-/* ---- what the attacher read beside the process ---- */
-
-static const struct counter *counter_named(const struct analysis_private *p, const char *name)
-{
-	for (size_t i = 0; i < p->timeline->counter_count; i++)
-		if (strcmp(p->timeline->counters[i].name, name) == 0)
-			return &p->timeline->counters[i];
-	return NULL;
-}
-
-static double growth(const struct counter *counter)
-{
-	return (double)counter->last - (double)counter->first;
-}
-
-double metric_cpu_cgroup_throttled(const struct analysis_private *p, const char **why)
-{
-	const struct counter *periods = counter_named(p, "cgroup_periods"), *throttled = counter_named(p, "cgroup_throttled_periods");
-
-	if (!periods || !throttled)
-		return metric_unknown(why, "the cgroup sets no CPU quota, or its counters could not be read");
-	return growth(periods) > 0 ? 100 * growth(throttled) / growth(periods) : 0;
-}
-
-double metric_cpu_cgroup_throttled_ns(const struct analysis_private *p, const char **why)
-{
-	const struct counter *counter = counter_named(p, "cgroup_throttled_ns");
-
-	return counter ? growth(counter) : metric_unknown(why, "the cgroup sets no CPU quota, or its counters could not be read");
-}
-
-double metric_memory_numa_remote(const struct analysis_private *p, const char **why)
-{
-	const struct counter *remote = counter_named(p, "numa_remote_pages"), *all = counter_named(p, "numa_pages");
-
-	return remote && all && all->last > 0 ? 100 * (double)remote->last / (double)all->last : metric_unknown(why, "one memory node, or the pages' nodes could not be read");
-}
-
 /* ---- devices ---- */
 
 static bool is_host_copy(const struct operation *operation)

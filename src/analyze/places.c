@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "analyze/rule.h"
+#include "analyze/syscalls.h"
 
 typedef double (*function_value)(const struct rule_state *state, size_t index);
 
@@ -147,6 +148,35 @@ static void find_syncs(struct rule_state *state, size_t limit)
 	point_at_most(state, tallied, limit);
 }
 
+/* ---- system calls ---- */
+
+typedef bool (*site_test)(const struct timeline *timeline, const struct syscall_site *site);
+
+static bool site_works(const struct timeline *timeline, const struct syscall_site *site)
+{
+	return !timeline->syscalls[site->syscall].waits;
+}
+
+static bool site_syncs(const struct timeline *timeline, const struct syscall_site *site)
+{
+	return strstr(timeline->syscalls[site->syscall].name, "sync") != NULL;
+}
+
+static void point_at_sites(struct rule_state *state, size_t limit, site_test test)
+{
+	const struct timeline *timeline = state->p->timeline;
+
+	memset(state->tally, 0, timeline->function_count * sizeof *state->tally);
+	for (size_t i = 0; i < timeline->syscall_site_count; i++)
+		if (timeline->syscall_sites[i].function != UINT32_MAX && test(timeline, &timeline->syscall_sites[i]))
+			state->tally[timeline->syscall_sites[i].function] += (double)timeline->syscall_sites[i].time_ns;
+	point_at_most(state, tallied, limit);
+}
+
+static void find_syscalls(struct rule_state *state, size_t limit) { point_at_sites(state, limit, site_works); }
+static void find_disk_syncs(struct rule_state *state, size_t limit) { point_at_sites(state, limit, site_syncs); }
+static void find_loop_blockers(struct rule_state *state, size_t limit) { point_at_sites(state, limit, syscall_blocks_loop); }
+
 static void find_callback(struct rule_state *state, size_t limit)
 {
 	uint32_t function, thread;
@@ -161,15 +191,18 @@ static const struct place places[] = {
 	{ "collectors", "the function that called gc.collect most", find_collectors },
 	{ "copy_sites", "functions whose calls that copy took longest", find_copies },
 	{ "cpu", "functions with most CPU time, those that wait left out", find_cpu },
+	{ "disk_syncs", "functions that wrote files through to the disk for longest", find_disk_syncs },
 	{ "exceptions", "functions that most exceptions left", find_exceptions },
 	{ "host_late", "functions that ran while the device waited for the host", find_host_late },
 	{ "imports", "the function that imported most while it was called, and what it imported", find_imports },
 	{ "launch_sites", "functions whose calls that launch kernels took longest", find_launches },
 	{ "locks", "functions that waited longest for locks", find_locks },
 	{ "logging", "the function that logged most, and what it called", find_logging },
+	{ "loop_blockers", "functions whose system calls held up an event loop for longest", find_loop_blockers },
 	{ "matched", "functions that the rule's filters took, most time first", find_matched },
 	{ "sync_caused", "functions that ran while the device was idle after a wait", find_sync_caused },
 	{ "sync_sites", "functions that waited longest for devices", find_syncs },
+	{ "syscalls", "functions whose system calls took longest, those that only wait left out", find_syscalls },
 	{ "tokenizers", "the function that called tokenizers most, and what it called", find_tokenizers },
 };
 

@@ -117,6 +117,8 @@ static void on_run(void *context, const struct replay *replay, uint64_t from_ns,
 	double weight = lane->segments.items[replay->segment].weight;
 
 	take_samples(calls, thread, node, from_ns, to_ns);
+	if (thread->syscall_end)
+		syscalls_run(calls->p, lane, node, from_ns, to_ns);
 	if (thread->drives_gpu) {
 		gpu_calls_run(calls->p, lane, node, from_ns, to_ns);
 		rests_run(calls->p, replay, from_ns, to_ns);

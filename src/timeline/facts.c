@@ -293,9 +293,12 @@ static void take_fact(struct timeline_private *p, struct lane *lane, const struc
 		operations_add(p, c);
 		gpu_add(p, c, at_ns);
 		break;
+	case EVENT_CPU_SYSCALL:
+		syscalls_add(p, lane, c, at_ns);
+		operations_add(p, c);
+		break;
 	case EVENT_GPU_SYNC:
 	case EVENT_GPU_OVERHEAD:
-	case EVENT_CPU_SYSCALL:
 	case EVENT_MEMORY_ALLOC:
 		operations_add(p, c);
 		break;

@@ -135,6 +135,11 @@ static void give_single(struct intervals *all, const struct lane_intervals *lane
 	case EVENT_CPU_SYSCALL:
 		interval.end_ns += event_u64(c, 0);
 		name = copy_string(c, 3);
+		caller = c->event.ref ? map_get(&all->p->thread_index, c->event.ref) : MAP_ABSENT;
+		if (caller != MAP_ABSENT)
+			interval.thread = all->p->export_thread[caller];
+		if (c->event.flags & EVENT_FLAG_SAMPLED)
+			interval.metadata = "estimated from samples";
 		break;
 	case EVENT_MEMORY_ALLOC:
 		interval.bytes = event_u64(c, 1);

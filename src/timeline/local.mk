@@ -25,6 +25,7 @@ libtimeline_a_SOURCES = \
 	src/timeline/samples.c \
 	src/timeline/scopes.c \
 	src/timeline/segments.c \
+	src/timeline/syscalls.c \
 	src/timeline/ticks.h \
 	src/timeline/timeline.c src/timeline/timeline.h \
 	src/timeline/totals.c \

@@ -73,6 +73,7 @@ struct lane {
 	uint32_t number, process, thread, kind;
 	uint64_t sequence, lost;
 	uint64_t first_ns, last_ns; /* of its events, absolute */
+	uint32_t syscall;           /* of its thread's part of syscall_order: the next one */
 	uint64_t events;
 	uint64_t last_call_ns;      /* of its calls, not of stacks that were only found; absolute, 0 = none */
 	bool seeded;                /* begins in the middle of a stack */
@@ -112,6 +113,7 @@ struct thread_build {
 	uint32_t gil_holder;  /* as told last: tid */
 	uint64_t gil_told_ns; /* and when, absolute */
 	uint32_t first_sample, sample_end; /* its part of sample_order */
+	uint32_t first_syscall, syscall_end; /* its part of syscall_order */
 	uint32_t root, other; /* nodes */
 	double leaf_ns[THREAD_STATES]; /* time by the kind of its innermost call */
 	double cpu_python, cpu_c; /* CPU time of Python functions and of C functions, where the latter were traced */
@@ -158,6 +160,9 @@ struct gpu_gap { uint64_t start_ns, end_ns; uint32_t device, call, thread, node;
 struct scope_build { uint64_t start_ns, end_ns; uint32_t name, function; /* one of them is NONE */ };
 struct open_scope_build { uint64_t id, start_ns; uint32_t lane, name; };
 
+struct syscall_build { uint32_t name; struct syscall_summary out; };
+struct syscall_call { uint64_t start_ns, end_ns; /* absolute */ uint32_t thread, name; /* indices */ uint32_t node; /* NONE: not known */ };
+
 struct timeline_private {
 	struct timeline timeline;
 	struct arena arena;
@@ -184,6 +189,10 @@ struct timeline_private {
 	struct map launches; /* correlation → index in gpu_calls */
 	struct map call_classes; /* of calls of the runtime: name → enum gpu_call_class */
 	uint32_t *gpu_order; /* indices into gpu_calls by thread and time */
+	LIST(struct syscall_build) syscalls; /* by name */
+	struct map syscall_index;
+	LIST(struct syscall_call) syscall_calls;
+	uint32_t *syscall_order; /* indices into syscall_calls by thread and time; NULL: none */
 	LIST(struct gpu_gap) gpu_gaps; /* by thread and time */
 	struct gpu_idle_gap *idle_gaps; /* timeline.gpu's */
 	LIST(struct scope_build) scopes;
@@ -334,6 +343,14 @@ void scopes_mark(struct timeline_private *p); /* names that the patterns make sc
 void scopes_call(struct timeline_private *p, uint32_t function, uint64_t start_ns, uint64_t end_ns); /* relative */
 void scopes_melt(struct timeline_private *p); /* what is open at the end is closed there; fills scopes_open */
 void scopes_build(struct timeline_private *p); /* after functions are exported */
+
+/* syscalls.c */
+void syscalls_add(struct timeline_private *p, const struct lane *lane, const struct event_cursor *event, uint64_t at_ns);
+void syscalls_prepare(struct timeline_private *p); /* before the calls */
+/* The stack of LANE was NODE from FROM to TO, relative. */
+void syscalls_run(struct timeline_private *p, struct lane *lane, uint32_t node, uint64_t from_ns, uint64_t to_ns);
+void syscalls_join(struct timeline_private *p);  /* after the samples have nodes */
+void syscalls_build(struct timeline_private *p); /* after functions, nodes and operations are exported */
 
 /* wall.c */
 void wall_add(struct timeline_private *p, const struct event_cursor *event, uint64_t at_ns);

@@ -19,6 +19,11 @@ static void done_building(struct timeline_private *p)
 	list_done(&p->nodes);
 	list_done(&p->gpu_calls);
 	list_done(&p->gpu_gaps);
+	list_done(&p->syscalls);
+	list_done(&p->syscall_calls);
+	map_done(&p->syscall_index);
+	free(p->syscall_order);
+	p->syscall_order = NULL;
 	list_done(&p->scopes);
 	list_done(&p->open_scopes);
 	list_done(&p->scopes_open);
@@ -91,6 +96,7 @@ int timeline_build_scoped(struct trace *trace, const struct scope_patterns *patt
 	segments_build(p);
 	scopes_mark(p);
 	gpu_prepare(p);
+	syscalls_prepare(p);
 	samples_weigh(p);
 	samples_sort(p);
 	if (p->failed) {
@@ -102,12 +108,14 @@ int timeline_build_scoped(struct trace *trace, const struct scope_patterns *patt
 	scopes_melt(p);
 	rests_build(p);
 	samples_resolve(p);
+	syscalls_join(p);
 	natives_match(p);
 	counted_share(p);
 	natives_split(p);
 	operations_build(p);
 	totals_build(p);
 	moments_build(p);
+	syscalls_build(p);
 	if (p->failed) {
 		fail(err, ERR_MEMORY, "building the timeline: out of memory");
 		goto out;

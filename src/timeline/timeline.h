@@ -161,6 +161,19 @@ struct gpu_facts {
 };
 enum { GPU_IDLE_STACKS_MAX = 200 };
 
+/* System calls of one name: "read(socket)". SAMPLED: those that threads were seen blocked in, at looks; each block counts once, its length and the percentiles are estimates. */
+struct syscall_summary {
+	const char *name;
+	uint64_t count, time_ns, p50_ns, p95_ns, longest_ns;
+	uint64_t bytes;   /* moved, as the calls returned */
+	uint64_t failed;  /* returned an error, EAGAIN among them */
+	bool sampled;
+	bool waits;       /* it is there to wait for others, or for time */
+	uint32_t index;   /* in the order of their first calls */
+};
+/* Those of one name from one stack, as far as it is known: of the calls that were open at that moment, or of a sample that was taken meanwhile. */
+struct syscall_site { uint32_t syscall; /* index into syscalls */ uint32_t node; uint32_t function; /* the innermost Python function, UINT32_MAX = none */ uint64_t count, time_ns; };
+
 /* A name of with scope(...), or a function that was made one. */
 struct scope_latency {
 	const char *name;
@@ -225,6 +238,9 @@ struct timeline {
 	uint64_t scopes_open_ns;          /* at least one of any name was open */
 	const struct gil_wait *gil_waits; /* longest first */
 	const struct throttle_change *throttles; /* as they came */
+	size_t syscall_count, syscall_site_count;
+	const struct syscall_summary *syscalls;   /* those that only wait last, then most time first */
+	const struct syscall_site *syscall_sites; /* most time first */
 	const struct moment *moments;     /* by thread, then time; they do not overlap; none without samples */
 	bool native_split;                /* CPU time is split into Python and native; else all of a Python thread's is called Python */
 	struct wall_clock wall;

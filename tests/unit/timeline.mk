@@ -10,6 +10,7 @@ tests_unit_test_timeline_SOURCES = \
 	tests/unit/timeline_limits.c \
 	tests/unit/timeline_natives.c \
 	tests/unit/timeline_percentile.c \
+	tests/unit/timeline_syscalls.c \
 	tests/unit/timeline_threads.c \
 	tests/unit/timeline_wall.c \
 	tests/unit/timeline_windows.c
