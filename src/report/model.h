@@ -75,6 +75,17 @@ enum { SOURCE_FINDINGS = 50, SOURCE_PLACES = 5 };
 
 enum quality_state { QUALITY_FINE = 0, QUALITY_NOTE, QUALITY_BAD };
 
+/* System calls of one name. */
+struct syscall_row {
+	const struct syscall_summary *summary;
+	const struct function *caller; /* the Python function that spent most time in them, as far as stacks are known; NULL = none is */
+	uint64_t caller_ns;
+	double caller_pct;             /* of the time of those whose stack is known */
+};
+
+/* A fact about what surrounds the process. */
+struct around_row { const char *label, *value; };
+
 struct quality_row { enum quality_state state; const char *key, *label, *value, *meaning; };
 
 struct report {
@@ -97,7 +108,7 @@ struct report {
 	double parts[PART_COUNT]; /* the verdict's breakdown, per cent */
 	bool parts_known;
 
-	size_t function_count, thread_count, quality_count, warning_count;
+	size_t function_count, thread_count, quality_count, warning_count, around_count;
 	struct function_row *functions; /* as many as any format may show: FUNCTIONS_MAX at most */
 	size_t functions_omitted;
 	struct function_row **ranked;   /* the same rows as people want them: by CPU time when the verdict is about the CPU, else by self time */
@@ -109,6 +120,9 @@ struct report {
 	struct tree_rows tree;          /* all threads merged */
 	struct tree_rows thread_trees;  /* busiest thread first */
 	struct quality_row *quality;    /* bad ones first */
+	struct around_row *around;
+	struct syscall_row *syscalls;   /* as the timeline has them: those that only wait last */
+	size_t syscall_count;
 	const char **warnings;
 	const struct source *(*sources)[SOURCE_PLACES]; /* of the first findings' first places; see report_source() */
 	size_t source_count;
@@ -121,7 +135,7 @@ struct report {
 	double coverage_pct;
 };
 
-enum { GIL_ROWS_MAX = 12 };
+enum { GIL_ROWS_MAX = 12, SYSCALL_ROWS_MAX = 200 };
 enum { FUNCTIONS_MAX = 20000, TREE_ROWS_MAX = 1200, TREE_DEPTH_MAX = 60 };
 
 /* Copies FORMAT's text into the arena; "" when out of memory. */
@@ -129,6 +143,8 @@ const char *report_note(struct report *report, const char *format, ...) __attrib
 
 int quality_build(struct report *report, struct error *err); /* quality.c */
 int tree_build(struct report *report, struct error *err);    /* tree.c */
+int around_build(struct report *report, struct error *err);  /* around.c */
+int syscall_rows_build(struct report *report, struct error *err); /* syscall_rows.c */
 
 /* The program's lines at a place of a finding; NULL when they are not known. */
 const struct source *report_source(const struct report *report, size_t finding, size_t place);
@@ -137,6 +153,7 @@ struct quantity row_calls(const struct function_row *row, unsigned flags);
 struct quantity row_share(const struct function_row *row, bool cpu);
 struct quantity row_ns(const struct function_row *row, uint64_t ns, unsigned flags);
 struct quantity row_self(const struct function_row *row, unsigned flags); /* its self time */
+struct quantity syscall_calls(const struct syscall_row *row, unsigned flags); /* how often; – where samples cannot tell */
 /* "MainThread (4121)", "(not known)": clears OUT first. */
 void gil_thread(const struct thread *thread, struct text *out);
 /* The file and line of FUNCTION as one string, into OUT: raw, for name_add(); "" when unknown. */

@@ -224,6 +224,19 @@ static void add_quality(struct text *out, const struct report *report)
 	text_add_string(out, "</ul></section>\n");
 }
 
+static void add_around(struct text *out, const struct report *report)
+{
+	if (!report->around_count)
+		return;
+	text_add_string(out, "<section id=\"around\"><h2>Around the process</h2><ul class=\"facts\">");
+	for (size_t i = 0; i < report->around_count; i++) {
+		text_printf(out, "<li><span></span><div><strong>%s</strong>: ", report->around[i].label);
+		html_add(out, report->around[i].value, 600, NAME_HEAD);
+		text_add_string(out, "</div></li>");
+	}
+	text_add_string(out, "</ul></section>\n");
+}
+
 /* Filled by the script; without one they do not show. */
 static void add_views(struct text *out)
 {
@@ -245,6 +258,8 @@ static void add_body(struct text *out, const struct report *report, const struct
 	html_add_gil(out, report);
 	html_add_sites(out, report);
 	html_add_kernels(out, report, kernels);
+	html_add_syscalls(out, report);
+	add_around(out, report);
 	html_add_stacks(out, report);
 	html_add_environment(out, report);
 	html_add_glossary(out);

@@ -328,6 +328,34 @@ static void put_process(struct json *json, cJSON *processes, const struct proces
 	put_u64(json, object, "threads_max_count", process->threads_max);
 }
 
+static void put_syscalls(struct json *json, cJSON *root, const struct report *report)
+{
+	cJSON *syscalls = put_array(json, root, "syscalls");
+
+	for (size_t i = 0; i < report->syscall_count && !json->failed; i++) {
+		const struct syscall_row *row = &report->syscalls[i];
+		const struct syscall_summary *summary = row->summary;
+		cJSON *object = append_object(json, syscalls);
+
+		put_string(json, object, "name", summary->name);
+		put_bool(json, object, "sampled", summary->sampled);
+		put_bool(json, object, "waits", summary->waits);
+		if (summary->sampled)
+			put(json, object, "calls_count", cJSON_CreateNull());
+		else
+			put_u64(json, object, "calls_count", summary->count);
+		put_u64(json, object, "failed_count", summary->failed);
+		put_u64(json, object, "total_ns", summary->time_ns);
+		put_u64(json, object, "p50_ns", summary->p50_ns);
+		put_u64(json, object, "p95_ns", summary->p95_ns);
+		put_u64(json, object, "longest_ns", summary->longest_ns);
+		put_u64(json, object, "moved_bytes", summary->bytes);
+		put_known(json, object, "function", row->caller ? row->caller->name : NULL);
+		put_line(json, object, row->caller ? row->caller->file : NULL, row->caller ? row->caller->line : 0);
+		put_u64(json, object, "function_ns", row->caller_ns);
+	}
+}
+
 static void put_scopes(struct json *json, cJSON *root, const struct timeline *timeline)
 {
 	cJSON *scopes = put_array(json, root, "scopes");
@@ -465,6 +493,7 @@ static void put_root(struct json *json, cJSON *root, const struct report *report
 		put_process(json, array, &timeline->processes[i]);
 	put_gpu_lists(json, root, timeline);
 	put_kernels(json, root, kernels);
+	put_syscalls(json, root, report);
 	put_scopes(json, root, timeline);
 	put_budget(json, root, report);
 	put_quality(json, root, report);

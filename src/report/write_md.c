@@ -8,7 +8,7 @@
 #include "report/model.h"
 #include "report/name.h"
 
-enum { MD_FUNCTIONS = 10, MD_FUNCTIONS_MAX = 100, MD_THREADS = 8, MD_FINDINGS = 5, MD_NAME = 60, MD_SOURCE = 5, MD_SOURCE_COLUMNS = 100, MD_BYTES_MAX = 65000 };
+enum { MD_FUNCTIONS = 10, MD_FUNCTIONS_MAX = 100, MD_THREADS = 8, MD_SYSCALLS = 10, MD_FINDINGS = 5, MD_NAME = 60, MD_SOURCE = 5, MD_SOURCE_COLUMNS = 100, MD_BYTES_MAX = 65000 };
 
 static size_t longest_backticks(const char *text, size_t length)
 {
@@ -258,6 +258,47 @@ static void add_gil(struct text *out, const struct report *report)
 	text_done(&name);
 }
 
+static void add_syscall(struct text *out, const struct syscall_row *row)
+{
+	const struct syscall_summary *summary = row->summary;
+	unsigned about = summary->sampled ? QUANTITY_ABOUT : 0;
+
+	text_add_string(out, "| ");
+	add_code(out, summary->name, 40, 0);
+	text_printf(out, " | %s", syscall_calls(row, 0).text);
+	if (summary->bytes)
+		text_printf(out, ", %s", quantity_bytes(summary->bytes, 0).text);
+	text_printf(out, " | %s", quantity_ns(summary->time_ns, about).text);
+	text_printf(out, " | %s / ", quantity_ns(summary->p50_ns, about).text);
+	text_printf(out, "%s / ", quantity_ns(summary->p95_ns, about).text);
+	text_printf(out, "%s | ", quantity_ns(summary->longest_ns, about).text);
+	if (row->caller)
+		add_code(out, row->caller->name, MD_NAME, 0);
+	text_add_string(out, " |\n");
+}
+
+static void add_syscalls(struct text *out, const struct report *report)
+{
+	if (!report->syscall_count)
+		return;
+	text_add_string(out, "\n## System calls\n\n| Call | Calls, moved | Total | p50 / p95 / longest | Most from |\n|---|---:|---:|---:|---|\n");
+	for (size_t i = 0; i < report->syscall_count && i < MD_SYSCALLS; i++)
+		add_syscall(out, &report->syscalls[i]);
+	if (report->syscalls[0].summary->sampled)
+		text_add_string(out, "\nEstimated from samples: those that threads were seen blocked in. --syscalls trace sees every one.\n");
+}
+
+static void add_around(struct text *out, const struct report *report)
+{
+	if (report->around_count)
+		text_add_string(out, "\n## Around the process\n\n");
+	for (size_t i = 0; i < report->around_count; i++) {
+		text_printf(out, "- %s: ", report->around[i].label);
+		add_prose(out, report->around[i].value, 300);
+		text_add_string(out, "\n");
+	}
+}
+
 static void add_quality(struct text *out, const struct report *report)
 {
 	static const char *const words[] = { [QUALITY_FINE] = "", [QUALITY_NOTE] = "note: ", [QUALITY_BAD] = "**bad**: " };
@@ -305,6 +346,8 @@ int write_md(const struct report *report, struct sink *sink, struct error *err)
 	add_functions(&out, report);
 	add_threads(&out, report);
 	add_gil(&out, report);
+	add_syscalls(&out, report);
+	add_around(&out, report);
 	add_quality(&out, report);
 	/* An indented block: nothing in the command can end it. */
 	text_add_string(&again, "\n## Again\n\n    ");

@@ -5,7 +5,7 @@
 
 #include "report/terminal.h"
 
-enum { TEXT_FUNCTIONS = 20, TEXT_THREADS = 20, TEXT_FINDINGS = 10, TEXT_SOURCE = 4, TEXT_TREE_ROWS = 40 };
+enum { TEXT_FUNCTIONS = 20, TEXT_THREADS = 20, TEXT_FINDINGS = 10, TEXT_SOURCE = 4, TEXT_TREE_ROWS = 40, TEXT_SYSCALLS = 12 };
 
 static void heading(struct terminal *t, const char *title)
 {
@@ -268,6 +268,47 @@ static void add_gil(struct terminal *t, const struct report *report)
 	text_done(&name);
 }
 
+static void add_syscall(struct terminal *t, const struct syscall_row *row)
+{
+	const struct syscall_summary *summary = row->summary;
+	unsigned about = t->quantity | (summary->sampled ? QUANTITY_ABOUT : 0);
+
+	text_add_string(&t->text, "  ");
+	terminal_name(t, 0, summary->name, 20, 0, true);
+	terminal_right(t, 0, syscall_calls(row, t->quantity).text, 8);
+	terminal_right(t, SGR_BOLD, quantity_ns(summary->time_ns, about).text, 10);
+	terminal_right(t, 0, quantity_ns(summary->p50_ns, about).text, 10);
+	terminal_right(t, 0, quantity_ns(summary->longest_ns, about).text, 10);
+	text_add_string(&t->text, "  ");
+	terminal_name(t, 0, row->caller ? row->caller->name : "", t->width - 63, 0, false);
+	newline(t);
+}
+
+static void add_syscalls(struct terminal *t, const struct report *report)
+{
+	if (!report->syscall_count)
+		return;
+	heading(t, report->syscalls[0].summary->sampled ? "System calls that threads were seen blocked in, estimated from samples" : "System calls");
+	terminal_paint(t, SGR_DIM, "  Call                   Calls     Total       p50   Longest  Most from");
+	newline(t);
+	for (size_t i = 0; i < report->syscall_count && i < TEXT_SYSCALLS; i++)
+		add_syscall(t, &report->syscalls[i]);
+	if (report->syscall_count > TEXT_SYSCALLS)
+		text_printf(&t->text, "  and %zu more\n", report->syscall_count - TEXT_SYSCALLS);
+}
+
+static void add_around(struct terminal *t, const struct report *report)
+{
+	if (report->around_count)
+		heading(t, "Around the process");
+	for (size_t i = 0; i < report->around_count; i++) {
+		text_add_string(&t->text, "  ");
+		terminal_left(t, 0, report->around[i].label, 21);
+		text_add_string(&t->text, " ");
+		terminal_wrap(t, 0, report->around[i].value, 24, 4);
+	}
+}
+
 static void add_tree(struct terminal *t, const struct report *report)
 {
 	size_t shown = 0;
@@ -337,6 +378,8 @@ int write_text(const struct report *report, struct sink *sink, struct error *err
 	add_functions(&t, report);
 	add_threads(&t, report);
 	add_gil(&t, report);
+	add_syscalls(&t, report);
+	add_around(&t, report);
 	add_tree(&t, report);
 	add_quality(&t, report);
 	add_glossary(&t);
