@@ -251,7 +251,7 @@ void join_stacks(const struct pystack *python, const struct native_stack *native
 
 const char *join_result_name(enum join_result result)
 {
-	static const char *const names[] = { "whole", "partial", "failed", "native only", "python only", "later" };
+	static const char *const names[] = { "whole", "partial", "failed", "native only", "python only", "later", "recalled" };
 
 	return (size_t)result < sizeof names / sizeof *names ? names[result] : "unknown";
 }

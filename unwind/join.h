@@ -22,6 +22,7 @@ enum join_result {
 	JOIN_NATIVE,   /* a thread without Python frames */
 	JOIN_PYTHON,   /* no native stack */
 	JOIN_LATER,    /* the Python frames were read a moment later, and the native frames inside of them may be those of another call */
+	JOIN_RECALLED, /* whole; the Python frames were read a moment later, but the copy itself tells which functions ran (pymoment.h) */
 	JOIN_RESULTS,
 };
 
@@ -49,6 +50,6 @@ struct join_rules {
 
 /* PYTHON or NATIVE may be NULL: not there. */
 void join_stacks(const struct pystack *python, const struct native_stack *native, const struct join_rules *rules, struct joined_stack *out);
-const char *join_result_name(enum join_result result); /* "whole", "partial", "failed", "native only", "python only", "later" */
+const char *join_result_name(enum join_result result); /* "whole", "partial", "failed", "native only", "python only", "later", "recalled" */
 
 #endif

@@ -22,12 +22,14 @@ libunwinding_a_SOURCES = \
 	unwind/perf_cost.c \
 	unwind/perf_record.c unwind/perf_record.h \
 	unwind/plt.c \
+	unwind/pybytecode.c unwind/pybytecode.h \
 	unwind/pycode.c \
 	unwind/pydict.c unwind/pydict.h \
 	unwind/pyframes.c unwind/pyframes.h \
 	unwind/pyglance.c unwind/pyglance.h \
 	unwind/pyline.c \
 	unwind/pylocals.c \
+	unwind/pymoment.c unwind/pymoment.h \
 	unwind/pynames.c \
 	unwind/pyreader.h \
 	unwind/pystack.c unwind/pystack.h \

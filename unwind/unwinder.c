@@ -170,6 +170,16 @@ void unwinder_forget(struct unwinder *unwinder)
 	unwinder->entries = (struct table_entries){ 0 };
 }
 
+static void fill_preserved(unw_cursor_t *cursor, struct native_frame *frame)
+{
+	static const unw_regnum_t registers[PRESERVED_COUNT] = { UNW_X86_64_RBX, UNW_X86_64_RBP, UNW_X86_64_R12, UNW_X86_64_R13, UNW_X86_64_R14, UNW_X86_64_R15 };
+	unw_word_t value;
+
+	for (int i = 0; i < PRESERVED_COUNT; i++)
+		if (unw_get_reg(cursor, registers[i], &value) == 0)
+			frame->preserved[i] = value;
+}
+
 static void fill_frame(const struct unwinder *unwinder, unw_cursor_t *cursor, bool exact, struct native_frame *frame)
 {
 	const struct module *module;
@@ -179,6 +189,7 @@ static void fill_frame(const struct unwinder *unwinder, unw_cursor_t *cursor, bo
 	unw_get_reg(cursor, UNW_REG_SP, &sp);
 	module = modules_find(unwinder->modules, exact ? ip : ip - 1);
 	*frame = (struct native_frame){ .ip = ip, .sp = sp, .cfa = sp, .module = module ? module->id : 0 };
+	fill_preserved(cursor, frame);
 }
 
 bool unwinder_walk(struct unwinder *unwinder, const struct thread_copy *copy, struct native_stack *out)

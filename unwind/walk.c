@@ -279,6 +279,15 @@ static bool goes_up(struct walk *walk, uint64_t before, uint64_t cfa)
 	return false;
 }
 
+static void fill_preserved(const struct walk *walk, struct native_frame *frame)
+{
+	static const uint8_t registers[PRESERVED_COUNT] = { DWARF_RBX, DWARF_RBP, 12, 13, 14, DWARF_R15 };
+
+	for (int i = 0; i < PRESERVED_COUNT; i++)
+		if (walk->known >> registers[i] & 1)
+			frame->preserved[i] = walk->regs[registers[i]];
+}
+
 /* Fills FRAME, and goes to its caller: false at the last one. */
 static bool walk_frame(struct walk *walk, struct native_frame *frame)
 {
@@ -287,6 +296,7 @@ static bool walk_frame(struct walk *walk, struct native_frame *frame)
 	const struct cfi_row *row = module ? tables_row(walk->walker->tables, module, lookup) : NULL;
 
 	*frame = (struct native_frame){ .ip = ip, .sp = sp, .cfa = sp, .module = module ? module->id : 0 };
+	fill_preserved(walk, frame);
 	if (row ? !step(walk, row, &frame->cfa) : !step_without_row(walk, module, &frame->cfa))
 		return false;
 	if (!goes_up(walk, sp, frame->cfa))

@@ -23,9 +23,12 @@ struct thread_copy {
 	unsigned char stack[THREAD_COPY_STACK_MAX];
 };
 
+enum { PRESERVED_COUNT = 6 };
+
 struct native_frame {
 	uint64_t ip;             /* innermost: where it was; else the return address: look up ip - 1 */
 	uint64_t sp, cfa;        /* of the frame: sp <= its locals < cfa */
+	uint64_t preserved[PRESERVED_COUNT]; /* its rbx, rbp, r12 to r15, which what it called has kept for it; 0 = not known */
 	uint32_t module;         /* id, 0 = in none */
 };
 

@@ -25,6 +25,7 @@ struct digest {
 	struct pyreader *reader;
 	struct stacks *stacks;
 	struct blocked_calls *calls; /* NULL: not wanted */
+	struct pymoment *moment;
 	struct map told_of;      /* thread to the place in told */
 	LIST(struct told) told;
 	struct map run_of;       /* address and module to the place of its run */
@@ -32,7 +33,7 @@ struct digest {
 	struct digest_totals totals;
 	struct thread_copy copy; /* of the sight at hand */
 	struct native_stack native;
-	struct pystack python;
+	struct pystack python, recalled;
 	struct joined_stack joined;
 };
 
@@ -60,7 +61,7 @@ int digest_open(const struct digest_settings *settings, struct digest **out, str
 	digest->settings = *settings;
 	digest->memory = (struct remote_memory){ memory_read, (void *)(uintptr_t)settings->target };
 	if (pyreader_open(&digest->memory, settings->runtime, facts->python_hex, facts->tid_offset, &digest->reader, err) < 0
-	    || stacks_open(digest->reader, settings->builder, &digest->stacks, err) < 0)
+	    || stacks_open(digest->reader, settings->builder, &digest->stacks, err) < 0 || pymoment_open(digest->reader, &digest->moment, err) < 0)
 		goto out;
 	if (settings->syscalls)
 		digest->calls = blocked_calls_open(settings->procfs, facts->pid);
@@ -81,6 +82,7 @@ void digest_close(struct digest *digest)
 		return;
 	blocked_calls_close(digest->calls);
 	stacks_close(digest->stacks);
+	pymoment_close(digest->moment);
 	pyreader_close(digest->reader);
 	map_done(&digest->told_of);
 	list_done(&digest->told);
@@ -176,30 +178,51 @@ static uint32_t stack_make(struct digest *digest, const struct pystack *python)
 	return stack;
 }
 
+/* Joins the walked copy with PYTHON (may be NULL). Returns the Python frames that stand in the join: those of the copy's own moment, where they were read after it and the copy tells. */
+static const struct pystack *join(struct digest *digest, const struct pystack *python, uint64_t still_above)
+{
+	struct joiner *joiner = digest->settings.joiner;
+
+	if (python && still_above) {
+		joiner_meet(joiner, &digest->copy, python, &digest->native);
+		if (joiner_recall(joiner, digest->moment, &digest->copy, &digest->native, still_above, python, &digest->recalled)) {
+			joiner_join(joiner, &digest->recalled, &digest->native, 0, &digest->joined);
+			if (digest->joined.result == JOIN_WHOLE)
+				digest->joined.result = JOIN_RECALLED;
+			if (digest->joined.result != JOIN_FAILED)
+				return &digest->recalled;
+		}
+	}
+	joiner_join(joiner, python, &digest->native, still_above, &digest->joined);
+	return python;
+}
+
 /* False when nothing could be made of it. */
 static bool see(struct digest *digest, const struct sight *sight, struct told *told)
 {
 	static const struct join_rules no_rules = { 0 };
-	bool python = sight->glimpse_size && pyglance_stack(digest->reader, sight->bytes, sight->glimpse_size, &digest->python) == 0, native = sight->known && digest->settings.joiner;
+	bool native = sight->known && digest->settings.joiner;
+	const struct pystack *python = NULL;
 
+	if (sight->glimpse_size && pyglance_stack(digest->reader, sight->bytes, sight->glimpse_size, &digest->python) == 0)
+		python = &digest->python;
 	digest->native.count = 0;
 	digest->native.end = WALK_COMPLETE;
 	if (sight->glimpse_size && !python)
 		return false; /* torn, and counted */
+	if (python && digest->settings.joiner)
+		pymoment_learn(digest->moment, python);
 	if (native) {
 		copy_take(digest, sight);
 		joiner_walk(digest->settings.joiner, &digest->copy, &digest->native);
 		digest->totals.ends[digest->native.end]++;
+		python = join(digest, python, sight->still_above);
+	} else {
+		join_stacks(python, NULL, &no_rules, &digest->joined);
 	}
-	if (native && python && sight->still_above)
-		joiner_meet(digest->settings.joiner, &digest->copy, &digest->python, &digest->native);
-	if (native)
-		joiner_join(digest->settings.joiner, python ? &digest->python : NULL, &digest->native, sight->still_above, &digest->joined);
-	else
-		join_stacks(python ? &digest->python : NULL, NULL, &no_rules, &digest->joined);
 	digest->totals.joins[digest->joined.result] += native;
-	told->stack = stack_make(digest, python ? &digest->python : NULL);
-	told->python = python;
+	told->stack = stack_make(digest, python);
+	told->python = python != NULL;
 	return told->stack != 0;
 }
 

@@ -180,14 +180,26 @@ void joiner_meet(struct joiner *joiner, const struct thread_copy *copy, const st
 	learn(joiner);
 }
 
+static struct join_rules rules_of(struct joiner *joiner, uint64_t still_above)
+{
+	return (struct join_rules){ joiner->python_minor, still_above, rule_evaluator, rule_hidden, rule_runs, joiner };
+}
+
 void joiner_join(struct joiner *joiner, const struct pystack *python, const struct native_stack *native, uint64_t still_above, struct joined_stack *out)
 {
-	const struct join_rules rules = { joiner->python_minor, still_above, rule_evaluator, rule_hidden, rule_runs, joiner };
+	const struct join_rules rules = rules_of(joiner, still_above);
 
 	joiner->met_count = 0;
 	join_stacks(python, native, &rules, out);
 	if (out->result == JOIN_WHOLE && !still_above)
 		learn(joiner);
+}
+
+bool joiner_recall(struct joiner *joiner, struct pymoment *moment, const struct thread_copy *copy, const struct native_stack *native, uint64_t still_above, const struct pystack *later, struct pystack *out)
+{
+	const struct join_rules rules = rules_of(joiner, still_above);
+
+	return pymoment_stack(moment, copy, native, &rules, later, out);
 }
 
 size_t joiner_names(struct joiner *joiner, const struct native_stack *native, uint32_t which, struct symbol out[SYMBOL_INLINES_MAX], const struct module **module)

@@ -107,10 +107,10 @@ int main(int argc, char **argv)
 	sleep_ms(2000); /* names are loaded */
 	measure(sampler, (size_t)atoi(argv[4]));
 	totals = sampler_totals(sampler);
-	printf("%s, %.0f looks/s, %llu samples by perf_event (%llu lost), %llu holds, one sample costs %llu ns; joins: %llu whole, %llu later, %llu partial, %llu failed\n",
+	printf("%s, %.0f looks/s, %llu samples by perf_event (%llu lost), %llu holds, one sample costs %llu ns; joins: %llu whole, %llu recalled, %llu later, %llu partial, %llu failed\n",
 	       totals.ways.perf ? "perf_event" : totals.ways.holds ? "held" : "Python frames only", 1e9 / (double)totals.every_ns, (unsigned long long)totals.perf.samples,
 	       (unsigned long long)totals.perf.lost, (unsigned long long)totals.holds.count, (unsigned long long)totals.perf_cost_ns, (unsigned long long)totals.digest.joins[JOIN_WHOLE],
-	       (unsigned long long)totals.digest.joins[JOIN_LATER], (unsigned long long)totals.digest.joins[JOIN_PARTIAL], (unsigned long long)totals.digest.joins[JOIN_FAILED]);
+	       (unsigned long long)totals.digest.joins[JOIN_RECALLED],	       (unsigned long long)totals.digest.joins[JOIN_LATER], (unsigned long long)totals.digest.joins[JOIN_PARTIAL], (unsigned long long)totals.digest.joins[JOIN_FAILED]);
 	sampler_close(sampler);
 	target_close(target);
 	return 0;

@@ -466,6 +466,7 @@ static const struct probe {
 	PROBE(code_name, AT(PyCodeObject, co_name));
 	PROBE(code_qualname, code_qualname());
 	PROBE(code_linetable, code_linetable());
+	PROBE(code_code, OLD(PyCodeObject, co_code));
 	PROBE(code_bytes, NEW(PyCodeObject, co_code_adaptive));
 	PROBE(code_localnames, LOCALS_NAMES);
 	PROBE(code_cellvars, OLD(PyCodeObject, co_cellvars));

@@ -8,6 +8,7 @@ tests_unit_test_unwind_SOURCES = tests/unit/test_unwind.c \
 	tests/unit/unwind_join.c \
 	tests/unit/unwind_jitnames.c \
 	tests/unit/unwind_modules.c \
+	tests/unit/unwind_moment.c \
 	tests/unit/unwind_names.c \
 	tests/unit/unwind_symfile.c \
 	tests/unit/unwind_symtab.c \

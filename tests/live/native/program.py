@@ -1,11 +1,17 @@
-"""Knows where its time goes. shares: three kinds of work, and their parts of the thread's CPU time. gil: who keeps the GIL from whom.
-matrix: the same with a log of how long each waited for it."""
+"""Knows where its time goes. shares: three kinds of work (a fourth where numpy is installed), and their parts of the thread's CPU time. gil: who keeps the GIL from whom.
+matrix: the same with a log of how long each waited for it. short: calls of some microseconds, each by a function of its own."""
 import ctypes
 import os
 import sys
 import threading
 import time
 import zlib
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+try:
+    import numpy
+except ImportError:
+    numpy = None
 
 mode, folder = sys.argv[1], os.path.dirname(os.path.abspath(__file__))
 # CDLL gives the GIL back around a call, PyDLL keeps it.
@@ -14,6 +20,8 @@ keeping = ctypes.PyDLL(os.path.join(folder, "libburn.so"))
 for library in (free, keeping):
     library.burn.argtypes, library.burn.restype = [ctypes.c_ulong], ctypes.c_ulong
 data = bytes(range(256)) * 1200
+matrix_a = numpy.ones((400, 400)) if numpy else None
+little = data[:4096]  # up to 5 kB, zlib keeps the GIL
 
 
 def part_python(rounds):
@@ -31,8 +39,14 @@ def part_library(rounds):
     return free.burn(rounds)
 
 
+def part_numpy():
+    return matrix_a @ matrix_a
+
+
 def shares():
     spent = {"python": 0, "zlib": 0, "library": 0}
+    if numpy:
+        spent["numpy"] = 0
 
     def timed(name, function, *args):
         begin = time.thread_time_ns()
@@ -44,9 +58,35 @@ def shares():
         timed("python", part_python, 60000)
         timed("zlib", part_zlib)
         timed("library", part_library, 150000)
+        if numpy:
+            timed("numpy", part_numpy)
         if time.monotonic() - told > 0.1:
-            print("SPENT", spent["python"], spent["zlib"], spent["library"], flush=True)
+            print("SPENT", *spent.values(), flush=True)
             told = time.monotonic()
+
+
+def leaf_crc():
+    return zlib.crc32(little)
+
+
+def leaf_adler():
+    checked = zlib.adler32(little)  # other instructions than leaf_crc's: 3.10 keeps equal ones once, and nothing tells whose they are
+    return checked
+
+
+def middle_crc():
+    return leaf_crc()
+
+
+def middle_adler():
+    checked = leaf_adler()
+    return checked
+
+
+def short():
+    while True:
+        middle_crc()
+        middle_adler()
 
 
 def keeper():
@@ -110,6 +150,9 @@ if mode == "gil":
     time.sleep(600)
 elif mode == "matrix":
     matrix()
+elif mode == "short":
+    print("READY", os.getpid(), flush=True)
+    short()
 else:
     native_threads(int(sys.argv[2]))
     print("READY", os.getpid(), flush=True)
