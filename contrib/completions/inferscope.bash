@@ -18,7 +18,7 @@ _inferscope()
 	--log-level) COMPREPLY=($(compgen -W "debug info warn error" -- "$word")); return ;;
 	--error-format) COMPREPLY=($(compgen -W "text json" -- "$word")); return ;;
 	--color) COMPREPLY=($(compgen -W "auto always never" -- "$word")); return ;;
-	-f|--format) COMPREPLY=($(compgen -W "text md html json events perfetto chrome speedscope collapsed pprof otlp profile csv " -- "$word")); return ;;
+	-f|--format) COMPREPLY=($(compgen -W "text md html json events perfetto chrome speedscope collapsed pprof otlp profile stacks csv " -- "$word")); return ;;
 	esac
 	case "$command" in
 	attach) COMPREPLY=($(compgen -W "$(pgrep python 2>/dev/null) --pid --children --match --cgroup --container --duration --at --every --keep --keep-mb --ship --ship-as --ship-mb --on --window --keep-files --output --format --trace --force --max-overhead --alternate --hook --c-calls --gpu --gpu-memory --gpu-graphs --skip --rate --native --debuginfod --syscalls --trace-size-mb --gil-timeout --sync-error-margin-us --scope --top --max-report-mb --source --parameter --rules-file --fail-on --strict --argv --unverified --ready-fd --dry-run --log-level --error-format --color --help " -- "$word")) ;;

@@ -26,6 +26,7 @@ static const struct mark {
 	MARK(0, "{\"exporter\":\"inferscope@"),             /* speedscope */
 	MARK(0, "\x1f\x8b\x08\x10\0\0\0\0\0\x03InferScope"), /* pprof, otlp: the gzip comment */
 	MARK(0, "Time (%),Total Time (ns),Self Time (ns),CPU Time (ns),"), /* csv */
+	MARK(0, "Samples,Calls,Self Time (ns),CPU Time (ns),Instructions,"), /* stacks */
 #undef MARK
 };
 

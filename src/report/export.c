@@ -54,6 +54,23 @@ void export_string(const char *string, struct text *out)
 		text_add_string(out, "(no name)");
 }
 
+/* A spreadsheet would run a cell that begins as a formula does: an apostrophe keeps it text. */
+void export_cell(struct text *line, const char *cell)
+{
+	bool quote = strpbrk(cell, ",\"") || *cell == ' ';
+
+	text_add_string(line, quote ? ",\"" : ",");
+	if (*cell && strchr("=+-@", *cell))
+		text_add(line, "'", 1);
+	for (; *cell; cell++) {
+		if (*cell == '"')
+			text_add(line, "\"", 1);
+		text_add(line, cell, 1);
+	}
+	if (quote)
+		text_add(line, "\"", 1);
+}
+
 void export_name(const struct timeline *timeline, uint32_t function, struct text *out)
 {
 	export_string(function < timeline->function_count ? timeline->functions[function].name : "(unknown)", out);

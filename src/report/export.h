@@ -10,6 +10,8 @@ void export_file(const struct timeline *timeline, uint32_t function, struct text
 void export_thread(const struct timeline *timeline, uint32_t thread, struct text *out); /* "MainThread (4121)" */
 void export_process(const struct report *report, struct text *out);                     /* "python server.py (4121)" */
 void export_string(const char *string, struct text *out);                               /* any other name */
+/* Adds a comma and a cell of CSV to LINE; it stays text in a spreadsheet. */
+void export_cell(struct text *line, const char *cell);
 /* "calls were seen 91 % of the time, 12 events lost, …": what a reader of the numbers must know. */
 void export_quality(const struct report *report, struct text *out);
 

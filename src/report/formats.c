@@ -17,6 +17,7 @@ static const struct report_format FORMATS[] = {
 	{ "pprof", "pb.gz", "for google/pprof and what reads its profiles", write_pprof },
 	{ "otlp", "otlp.pb.gz", "profiles for OpenTelemetry's collectors (v1development)", write_otlp },
 	{ "profile", "profile.json", "stacks with how often samples saw them, innermost frame first, as JSON", write_profile },
+	{ "stacks", "stacks.csv", "stacks with their time, calls and samples, each once, as a table", write_stacks },
 	{ "csv", "csv", "a table with the column names of nsys stats", write_csv },
 };
 

@@ -7,7 +7,7 @@ libreport_a_SOURCES = src/report/around.c src/report/syscall_rows.c src/report/r
 	src/report/job.h src/report/job.c src/report/diff.h src/report/diff.c src/report/document.h src/report/document.c src/report/write_json_gpu.c \
 	src/report/write_events.c src/report/export.h src/report/export.c src/report/rows.h src/report/rows.c src/report/proto.h \
 	src/report/write_perfetto.c src/report/write_chrome.c src/report/write_speedscope.c src/report/write_collapsed.c \
-	src/report/gzip.h src/report/gzip.c src/report/write_otlp.c src/report/write_pprof.c src/report/write_profile.c src/report/write_csv.c
+	src/report/gzip.h src/report/gzip.c src/report/write_otlp.c src/report/write_pprof.c src/report/stack_paths.h src/report/stack_paths.c src/report/write_profile.c src/report/write_stacks.c src/report/write_csv.c
 # Programs that read the reports find their schemas beside the tool.
 schemadir = $(pkgdatadir)/schema
 dist_schema_DATA = docs/schema/inferscope-diff-1.schema.json docs/schema/inferscope-dump-1.schema.json docs/schema/inferscope-error-1.schema.json docs/schema/inferscope-events-1.schema.json \

@@ -171,6 +171,7 @@ int write_collapsed(const struct report *report, struct sink *sink, struct error
 int write_otlp(const struct report *report, struct sink *sink, struct error *err);
 int write_pprof(const struct report *report, struct sink *sink, struct error *err);
 int write_profile(const struct report *report, struct sink *sink, struct error *err);
+int write_stacks(const struct report *report, struct sink *sink, struct error *err);
 int write_csv(const struct report *report, struct sink *sink, struct error *err);
 
 #endif

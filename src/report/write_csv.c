@@ -91,23 +91,6 @@ static bool take(void *context, const struct interval *interval)
 	return !all->failed;
 }
 
-/* A spreadsheet would run a cell that begins as a formula does: an apostrophe keeps it text. */
-static void add_cell(struct text *line, const char *cell)
-{
-	bool quote = strpbrk(cell, ",\"") || *cell == ' ';
-
-	text_add_string(line, quote ? ",\"" : ",");
-	if (*cell && strchr("=+-@", *cell))
-		text_add(line, "'", 1);
-	for (; *cell; cell++) {
-		if (*cell == '"')
-			text_add(line, "\"", 1);
-		text_add(line, cell, 1);
-	}
-	if (quote)
-		text_add(line, "\"", 1);
-}
-
 static void add_number(struct text *line, uint64_t number)
 {
 	text_printf(line, ",%llu", (unsigned long long)number);
@@ -149,13 +132,13 @@ static void write_function(struct csv *all, uint32_t index)
 	else
 		add_number(&all->line, function->calls);
 	add_spread(&all->line, &all->functions[index]);
-	add_cell(&all->line, categories[function->kind]);
-	add_cell(&all->line, precision_name(function->precision));
+	export_cell(&all->line, categories[function->kind]);
+	export_cell(&all->line, precision_name(function->precision));
 	text_printf(&all->line, ",%.2f,", 100 * function->coverage);
 	export_name(all->timeline, index, &all->text);
-	add_cell(&all->line, all->text.data ? all->text.data : "");
+	export_cell(&all->line, all->text.data ? all->text.data : "");
 	export_file(all->timeline, index, &all->text);
-	add_cell(&all->line, all->text.data ? all->text.data : "");
+	export_cell(&all->line, all->text.data ? all->text.data : "");
 	text_add(&all->line, ",", 1);
 	if (function->line)
 		text_printf(&all->line, "%u", function->line);
@@ -187,12 +170,12 @@ static void write_other(struct csv *all, const struct other *other)
 	text_add_string(&all->line, ",,");
 	add_number(&all->line, other->spread.count);
 	add_spread(&all->line, &other->spread);
-	add_cell(&all->line, EXPORT_KINDS[export_kind(other->kind)].category);
+	export_cell(&all->line, EXPORT_KINDS[export_kind(other->kind)].category);
 	text_add_string(&all->line, ",exact,,");
 	if (other->bytes)
 		text_printf(&all->line, "%llu", (unsigned long long)other->bytes);
 	export_string(strings_get(all->names, other->name) + 1, &all->text);
-	add_cell(&all->line, all->text.data ? all->text.data : "");
+	export_cell(&all->line, all->text.data ? all->text.data : "");
 	text_add_string(&all->line, ",,");
 	line_out(all);
 }

@@ -5,35 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/export.h"
-
-enum { PROFILE_FRAMES = 128 };
-
-#define NO_INSTRUCTIONS "samples are taken from outside, without hardware counters"
-#define NO_MEMORY "allocations are not sampled"
+#include "report/stack_paths.h"
 
 /* One stack of one thread. */
 struct seen { uint32_t stack, thread; uint64_t samples; };
+struct sum { uint64_t samples, self_ns; };
 
 struct profile {
 	const struct timeline *timeline;
 	struct sink *sink;
-	struct strings *stacks; /* of each its depth, then its functions, innermost first; id 0 is none */
+	struct strings *stacks;
 	struct seen *seen;      /* by stack, most samples first */
-	uint64_t *samples;      /* of each stack */
+	struct sum *sums;       /* of each stack */
 	size_t seen_count;
 	struct text line, scratch;
 };
-
-static uint32_t stack_of(struct profile *profile, const struct tree_node *node)
-{
-	const struct tree_node *nodes = profile->timeline->nodes;
-	uint32_t path[1 + PROFILE_FRAMES] = { 0 };
-
-	for (; node->parent != UINT32_MAX && *path < PROFILE_FRAMES; node = &nodes[node->parent])
-		path[++*path] = node->function;
-	return strings_add(profile->stacks, (const char *)path, (1 + *path) * sizeof *path);
-}
 
 static int collect(struct profile *profile, struct error *err)
 {
@@ -45,10 +31,11 @@ static int collect(struct profile *profile, struct error *err)
 
 		if (!node->samples || node->thread >= timeline->thread_count)
 			continue;
-		stack = stack_of(profile, node);
+		stack = stack_path_add(profile->stacks, timeline, node);
 		if (stack == UINT32_MAX)
 			return fail(err, ERR_MEMORY, "writing samples");
-		profile->samples[stack] += node->samples;
+		profile->sums[stack].samples += node->samples;
+		profile->sums[stack].self_ns += node->estimated_self_ns;
 		profile->seen[profile->seen_count++] = (struct seen){ stack, node->thread, node->samples };
 	}
 	return 0;
@@ -57,10 +44,10 @@ static int collect(struct profile *profile, struct error *err)
 static int most_first(const void *left, const void *right, void *context)
 {
 	const struct seen *a = left, *b = right;
-	const uint64_t *samples = context;
+	const struct sum *sums = context;
 
-	if (samples[a->stack] != samples[b->stack])
-		return samples[a->stack] < samples[b->stack] ? 1 : -1;
+	if (sums[a->stack].samples != sums[b->stack].samples)
+		return sums[a->stack].samples < sums[b->stack].samples ? 1 : -1;
 	if (a->stack != b->stack)
 		return a->stack < b->stack ? -1 : 1;
 	return a->thread < b->thread ? -1 : a->thread > b->thread;
@@ -95,18 +82,18 @@ static void add_frame(struct profile *profile, uint32_t function)
 static size_t add_stack(struct profile *profile, size_t at)
 {
 	struct text *line = &profile->line;
-	uint32_t stack = profile->seen[at].stack, path[1 + PROFILE_FRAMES];
-	const char *kept = strings_get(profile->stacks, stack);
+	uint32_t stack = profile->seen[at].stack;
+	struct stack_path path;
 
+	stack_path_get(profile->stacks, stack, &path);
 	text_clear(line);
 	text_add_string(line, at ? ",\n{\"frames\":[" : "\n{\"frames\":[");
-	memcpy(path, kept, sizeof *path);
-	memcpy(path + 1, kept + sizeof *path, *path * sizeof *path);
-	for (uint32_t i = 1; i <= *path; i++) {
-		text_add_string(line, i > 1 ? "," : "");
-		add_frame(profile, path[i]);
+	for (uint32_t i = 0; i < path.count; i++) {
+		text_add_string(line, i ? "," : "");
+		add_frame(profile, path.functions[i]);
 	}
-	text_printf(line, "],\"count\":%llu,\"instructions\":null,\"memory_delta\":null,\"threads\":{", (unsigned long long)profile->samples[stack]);
+	text_printf(line, "],\"cut\":%s,\"count\":%llu,\"time_ns\":%llu,\"instructions\":null,\"memory_delta\":null,\"threads\":{", path.cut ? "true" : "false",
+	            (unsigned long long)profile->sums[stack].samples, (unsigned long long)profile->sums[stack].self_ns);
 	for (size_t first = at; at < profile->seen_count && profile->seen[at].stack == stack;) {
 		uint32_t thread = profile->seen[at].thread;
 		uint64_t samples = 0;
@@ -128,12 +115,12 @@ static int write_rows(struct profile *profile, struct error *err)
 
 	if (collect(profile, err) < 0)
 		return -1;
-	qsort_r(profile->seen, profile->seen_count, sizeof *profile->seen, most_first, profile->samples);
+	qsort_r(profile->seen, profile->seen_count, sizeof *profile->seen, most_first, profile->sums);
 	for (size_t i = 0; i < profile->seen_count; i++)
 		total += profile->seen[i].samples;
 	sink_printf(profile->sink, "{\"schema\":\"inferscope.profile/1\",\"elapsed_ns\":%llu,\"samples\":%llu,\"stacks_count\":%zu,\n", (unsigned long long)profile->timeline->duration_ns,
 	            (unsigned long long)total, strings_count(profile->stacks) - 1);
-	sink_puts(profile->sink, "\"instructions_why\":\"" NO_INSTRUCTIONS "\",\"memory_why\":\"" NO_MEMORY "\",\"stacks\":[");
+	sink_puts(profile->sink, "\"instructions_why\":\"" STACKS_NO_INSTRUCTIONS "\",\"memory_why\":\"" STACKS_NO_MEMORY "\",\"stacks\":[");
 	for (size_t at = 0; at < profile->seen_count && !sink_failed(profile->sink) && !profile->line.failed && !profile->scratch.failed;)
 		at = add_stack(profile, at);
 	sink_puts(profile->sink, "\n]}\n");
@@ -143,18 +130,18 @@ static int write_rows(struct profile *profile, struct error *err)
 int write_profile(const struct report *report, struct sink *sink, struct error *err)
 {
 	size_t room = report->timeline->node_count + 1;
-	struct profile profile = { .timeline = report->timeline, .sink = sink, .stacks = strings_new(), .seen = calloc(room, sizeof *profile.seen), .samples = calloc(room + 1, sizeof *profile.samples) };
+	struct profile profile = { .timeline = report->timeline, .sink = sink, .stacks = strings_new(), .seen = calloc(room, sizeof *profile.seen), .sums = calloc(room + 1, sizeof *profile.sums) };
 	int result = -1;
 
 	text_init(&profile.line);
 	text_init(&profile.scratch);
-	if (!profile.stacks || !profile.seen || !profile.samples)
+	if (!profile.stacks || !profile.seen || !profile.sums)
 		fail(err, ERR_MEMORY, "writing samples");
 	else
 		result = write_rows(&profile, err);
 	strings_free(profile.stacks);
 	free(profile.seen);
-	free(profile.samples);
+	free(profile.sums);
 	text_done(&profile.line);
 	text_done(&profile.scratch);
 	return result;

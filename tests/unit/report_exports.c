@@ -151,7 +151,7 @@ Test(exports, times_are_exact_to_the_ns)
 
 Test(exports, say_when_they_need_the_trace)
 {
-	static const char *const needy[] = { "perfetto", "chrome" }, *const modest[] = { "speedscope", "collapsed", "pprof", "otlp", "profile", "csv" };
+	static const char *const needy[] = { "perfetto", "chrome" }, *const modest[] = { "speedscope", "collapsed", "pprof", "otlp", "profile", "stacks", "csv" };
 
 	for (size_t i = 0; i < 2; i++) {
 		struct error err = { 0 };
@@ -186,7 +186,7 @@ Test(exports, of_nothing_are_valid)
 
 Test(exports, begin_with_a_mark_of_ours)
 {
-	static const char *const names[] = { "perfetto", "chrome", "speedscope", "collapsed", "pprof", "otlp", "profile", "csv" };
+	static const char *const names[] = { "perfetto", "chrome", "speedscope", "collapsed", "pprof", "otlp", "profile", "stacks", "csv" };
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		char path[] = "/tmp/inferscope-export-XXXXXX";
@@ -206,17 +206,20 @@ Test(exports, begin_with_a_mark_of_ours)
 	}
 }
 
+#define TWO_STACKS \
+	"0 stack ref=1 parent=0 frame=1 kind=0\n0 stack ref=2 parent=1 frame=2 kind=0\n" ON(0) OFF(1000) SESSION \
+	"10 sample ref=2 tid=7 state=1 weight_ns=10\n20 sample ref=2 tid=7 state=1 weight_ns=10\n30 sample ref=2 tid=8 state=1 weight_ns=10\n40 sample ref=1 tid=7 state=1 weight_ns=10\n"
+
 /* Two threads with one stack, sampled twice and once; another stack, once. */
 Test(exports, a_profile_has_each_stack_once_innermost_frame_first)
 {
 	static const char *const expected = "{\"schema\":\"inferscope.profile/1\",\"elapsed_ns\":1000,\"samples\":4,\"stacks_count\":2,\n";
 	static const char *const first = "\n{\"frames\":[{\"symbol\":\"work\",\"file\":\"/srv/app.py\",\"line\":10},{\"symbol\":\"main\",\"file\":\"/srv/app.py\",\"line\":1}],"
-	                                 "\"count\":3,\"instructions\":null,\"memory_delta\":null,\"threads\":{\"7\":2,\"8\":1}},\n{\"frames\":[{\"symbol\":\"main\"";
+	                                 "\"cut\":false,\"count\":3,\"time_ns\":30,\"instructions\":null,\"memory_delta\":null,\"threads\":{\"7\":2,\"8\":1}},\n{\"frames\":[{\"symbol\":\"main\"";
 	struct error err = { 0 };
 	struct text out;
 
-	cr_assert_eq(written(META NAMES "0 stack ref=1 parent=0 frame=1 kind=0\n0 stack ref=2 parent=1 frame=2 kind=0\n" ON(0) OFF(1000) SESSION
-	                     "10 sample ref=2 tid=7 state=1 weight_ns=10\n20 sample ref=2 tid=7 state=1 weight_ns=10\n30 sample ref=2 tid=8 state=1 weight_ns=10\n40 sample ref=1 tid=7 state=1 weight_ns=10\n",
+	cr_assert_eq(written(META NAMES TWO_STACKS,
 	                     "profile", true, &out, &err), 0, "%s", err.text);
 	cr_assert(strncmp(out.data, expected, strlen(expected)) == 0, "%s", out.data);
 	cr_assert(strstr(out.data, first), "%s", out.data);
@@ -224,8 +227,41 @@ Test(exports, a_profile_has_each_stack_once_innermost_frame_first)
 	text_done(&out);
 }
 
+Test(exports, a_table_has_each_stack_once_with_what_was_counted)
+{
+	static const char *const expected = "Samples,Calls,Self Time (ns),CPU Time (ns),Instructions,Memory Delta (bytes),Threads,Frames,Cut,Stack\n"
+	                                    "3,0,30,30,,,2,2,no,main (/srv/app.py:1);work (/srv/app.py:10)\n1,0,10,10,,,1,1,no,main (/srv/app.py:1)\n,,,,,,,,,# Instructions: ";
+	struct error err = { 0 };
+	struct text out;
+
+	cr_assert_eq(written(META NAMES TWO_STACKS, "stacks", true, &out, &err), 0, "%s", err.text);
+	cr_assert(strncmp(out.data, expected, strlen(expected)) == 0, "%s", out.data);
+	text_done(&out);
+}
+
+/* A stack of 130 calls: in both tables it is cut, and said to be. */
+Test(exports, deep_stacks_are_cut_with_a_mark)
+{
+	struct error err = { 0 };
+	struct text trace, out;
+
+	text_init(&trace);
+	text_add_string(&trace, META NAMES);
+	for (int i = 1; i <= 130; i++)
+		text_printf(&trace, "0 stack ref=%d parent=%d frame=%d kind=0\n", i, i - 1, i == 1 ? 1 : 2);
+	text_add_string(&trace, ON(0) OFF(1000) SESSION "10 sample ref=130 tid=7 state=1 weight_ns=10\n");
+	cr_assert_eq(written(trace.data, "stacks", true, &out, &err), 0, "%s", err.text);
+	cr_assert(strstr(out.data, "\n1,0,10,10,,,1,128,yes,(outer frames cut);work (/srv/app.py:10);"), "%s", out.data);
+	text_done(&out);
+	cr_assert_eq(written(trace.data, "profile", true, &out, &err), 0, "%s", err.text);
+	cr_assert(strstr(out.data, "\"cut\":true,\"count\":1,"), "%s", out.data);
+	text_done(&out);
+	text_done(&trace);
+}
+
 Test(exports, are_found_by_name_and_extension)
 {
+	cr_assert_str_eq(report_format_of_path("b.stacks.csv")->name, "stacks");
 	cr_assert_str_eq(report_format_of_path("b.profile.json")->name, "profile");
 	cr_assert_str_eq(report_format_of_path("a/b.pftrace")->name, "perfetto");
 	cr_assert_str_eq(report_format_of_path("b.chrome.json")->name, "chrome");

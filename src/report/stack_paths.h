@@ -1,0 +1,23 @@
+/* Distinct stacks of the call tree, whichever threads had them; of very deep ones the outer frames are cut off. */
+#ifndef INFERSCOPE_REPORT_STACK_PATHS_H
+#define INFERSCOPE_REPORT_STACK_PATHS_H
+
+#include "report/export.h"
+
+enum { STACK_PATH_MAX = 128 };
+
+struct stack_path {
+	uint32_t cut;   /* 1: there are frames further out, of any kind */
+	uint32_t count;
+	uint32_t functions[STACK_PATH_MAX]; /* innermost first */
+};
+
+/* Why no stack has a number of them. */
+#define STACKS_NO_INSTRUCTIONS "samples are taken from outside, without hardware counters"
+#define STACKS_NO_MEMORY "allocations are not sampled"
+
+/* The number of NODE's stack in PATHS, from 1 on; UINT32_MAX: no memory. */
+uint32_t stack_path_add(struct strings *paths, const struct timeline *timeline, const struct tree_node *node);
+void stack_path_get(const struct strings *paths, uint32_t number, struct stack_path *out);
+
+#endif
