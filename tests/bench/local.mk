@@ -4,7 +4,7 @@ tests_bench_bench_timeline_SOURCES = tests/bench/bench_timeline.c
 tests_bench_bench_timeline_LDADD = libanalyze.a libtimeline.a libtrace.a libbase.a $(ZSTD_LIBS) $(ZLIB_LIBS) -lm
 tests_bench_bench_sampling_SOURCES = tests/bench/bench_sampling.c
 tests_bench_bench_sampling_LDADD = libsession.a libinject.a libunwinding.a libtrace.a libbase.a $(ZSTD_LIBS) $(ZLIB_LIBS) $(NATIVE_LIBS) -lpthread -lm
-dist_noinst_SCRIPTS += tests/bench/chrome tests/bench/sampling.py
+dist_noinst_SCRIPTS += tests/bench/chrome tests/bench/sampling.py tests/bench/symbols
 
 EXTRA_DIST += tests/bench/overhead tests/bench/scopes tests/bench/worker.py tests/bench/holds tests/bench/gaps.c
 

@@ -8,7 +8,7 @@
 #include "session/snapshot_native.h"
 #include "unwind/pystack.h"
 
-enum { THREADS_MAX = 256, TOLD_MAX = 3 };
+enum { THREADS_MAX = 256, HOLDS_MAX = 4096, TOLD_MAX = 3 };
 
 static int read_memory(void *context, uint64_t addr, void *buffer, size_t size)
 {
@@ -33,8 +33,16 @@ static void tell(struct pyreader *reader, struct snapshot_native *native, const 
 	}
 }
 
+static int smaller_first(const void *left, const void *right)
+{
+	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+
+	return a < b ? -1 : a > b;
+}
+
 int main(int argc, char **argv)
 {
+	static uint64_t holds[HOLDS_MAX];
 	const struct inject_options options = { .look_only = true };
 	struct remote_memory memory = { .read = read_memory };
 	unsigned results[JOIN_RESULTS] = { 0 }, ends[WALK_CUT_TABLES + 1] = { 0 }, held = 0, torn = 0, told = 0;
@@ -43,7 +51,7 @@ int main(int argc, char **argv)
 	struct snapshot_native *native;
 	struct target *target = NULL;
 	struct pyreader *reader;
-	uint64_t longest = 0, total = 0;
+	uint64_t total = 0;
 	struct error err = { 0 };
 	char why[256] = "";
 
@@ -60,15 +68,14 @@ int main(int argc, char **argv)
 	for (int round = atoi(argv[2]); round > 0; round--) {
 		ssize_t count = procfs_threads(&procfs_real, pid, tids, THREADS_MAX);
 
-		for (ssize_t i = 0; i < count && i < THREADS_MAX; i++) {
+		for (ssize_t i = 0; i < count && i < THREADS_MAX && held < HOLDS_MAX; i++) {
 			uint64_t before = pyreader_torn(reader);
 			const struct snapshot_sight *sight = snapshot_native_at(native, tids[i], false, NULL);
 
 			if (!sight->held)
 				continue;
-			held++;
+			holds[held++] = sight->hold_ns;
 			total += sight->hold_ns;
-			longest = sight->hold_ns > longest ? sight->hold_ns : longest;
 			if (pyreader_torn(reader) != before) {
 				torn++;
 				continue;
@@ -81,8 +88,9 @@ int main(int argc, char **argv)
 		}
 		nanosleep(&(struct timespec){ 0, 200000 + rand() % 800000 }, NULL);
 	}
-	printf("{\"held\":%u,\"torn\":%u,\"whole\":%u,\"partial\":%u,\"failed\":%u,\"native_only\":%u,\"complete\":%u,\"mean_us\":%.1f,\"longest_us\":%.1f}\n", held, torn, results[JOIN_WHOLE],
-	       results[JOIN_PARTIAL], results[JOIN_FAILED], results[JOIN_NATIVE], ends[WALK_COMPLETE], held ? (double)total / held / 1e3 : 0, (double)longest / 1e3);
+	qsort(holds, held, sizeof *holds, smaller_first);
+	printf("{\"held\":%u,\"torn\":%u,\"whole\":%u,\"partial\":%u,\"failed\":%u,\"native_only\":%u,\"complete\":%u,\"mean_us\":%.1f,\"median_us\":%.1f,\"longest_us\":%.1f}\n", held, torn, results[JOIN_WHOLE],
+	       results[JOIN_PARTIAL], results[JOIN_FAILED], results[JOIN_NATIVE], ends[WALK_COMPLETE], held ? (double)total / held / 1e3 : 0, (double)holds[held / 2] / 1e3, held ? (double)holds[held - 1] / 1e3 : 0);
 	snapshot_native_close(native);
 	pyreader_close(reader);
 	target_close(target);
