@@ -16,6 +16,11 @@
 #include <unistd.h>
 #include <zlib.h>
 
+/* Newer than glibc 2.31 knows (Linux 5.6). */
+#ifndef SYS_openat2
+#define SYS_openat2 437
+#endif
+
 enum { CHECKED_MAX = 1 << 30 /* bytes summed up for a check sum */, CHUNK_BYTES = 1 << 16, UNPACKED_MAX = 128 << 20, UNPACK_MEMORY_MAX = 128 << 20, PACKED_MAX = 64 << 20 };
 
 int debugfile_open_in(int root, const char *path)

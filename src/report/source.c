@@ -9,6 +9,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Newer than glibc 2.31 knows (Linux 5.6). */
+#ifndef SYS_openat2
+#define SYS_openat2 437
+#endif
+
 enum { TAB_COLUMNS = 4, DECORATORS_MAX = 16, LINE_BYTES_MAX = 1024 };
 
 struct lines { const char *at, *end; };
