@@ -6,5 +6,5 @@ e2e-demo: all
 	$(srcdir)/contrib/demo/e2e $(abs_top_builddir)/inferscope $(abs_top_builddir)/e2e-demo
 .PHONY: e2e-demo
 include contrib/python/local.mk
-dist_noinst_SCRIPTS += contrib/slurm/profile
+dist_noinst_SCRIPTS += contrib/slurm/profile contrib/ray/profile
 EXTRA_DIST += contrib/k8s/daemonset.yaml contrib/k8s/ephemeral.yaml

@@ -16,8 +16,20 @@ struct rank_clock {
 	int64_t shift;        /* its collective i is the first rank's i + shift; INT64_MIN: not known */
 };
 
+/* A request that several processes worked on; request_path.h. */
+enum { REQUEST_ID_BYTES = 64, REQUEST_SCOPE_BYTES = 48, PATH_STEPS = 16 };
+struct path_step { size_t rank; char scope[REQUEST_SCOPE_BYTES]; uint64_t start_ns /* after the request's beginning */, duration_ns, self_ns /* while none that began later was open */; };
+struct request_path {
+	size_t requests;          /* that more than one process worked on; 0: there is no slowest */
+	char id[REQUEST_ID_BYTES];
+	uint64_t duration_ns, between_ns /* no scope of it was open */, bound_ns /* of the clocks */;
+	size_t step_count, left_out;
+	struct path_step steps[PATH_STEPS]; /* by start */
+};
+
 /* What is kept of one trace; all devices of it together. */
 struct rank {
+	size_t source;    /* which of the traces, as they were given */
 	int64_t number;   /* -1: not known */
 	char name[RANK_NAME_BYTES]; /* "rank 3", else the file's name */
 	uint32_t pid, parent;       /* 0: not known */
@@ -48,6 +60,7 @@ struct job {
 	const struct absent *absent; /* the caller's */
 	size_t absent_count;
 	bool aligned;             /* the ranks' clocks were laid side by side */
+	struct request_path slowest;
 	size_t launcher;          /* index: uses less than LAUNCHER_CPUS while processes that it started use more than BUSY_CPUS together; SIZE_MAX: none does */
 	double cpus;              /* CPUs that all used together; NAN: not known */
 	double imbalance_pct;     /* most computation less the least, of the most; NAN: no devices */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyze/align.h"
+#include "analyze/request_path.h"
 #include "report/job.h"
 
 static const struct job_format *format_choose(const struct options *options, struct error *err)
@@ -38,8 +39,16 @@ static int job_write(const struct options *options, const struct job_format *for
 	return sink_commit(sink, err);
 }
 
-/* SOURCE NULL: clocks are of no interest. */
-static int rank_read(const char *path, const struct options *options, struct rank *out, struct clock_source *source, struct present_result *result, struct error *err)
+/* What is read of traces beside their ranks, to lay them side by side. */
+struct side { struct clock_source clock; struct spans spans; };
+
+static int side_read(const struct capture *capture, struct side *out, struct error *err)
+{
+	return clock_source_read(capture->timeline, capture->trace, &out->clock, err) < 0 ? -1 : spans_read(capture->timeline, capture->trace, &out->spans, err);
+}
+
+/* SIDE NULL: clocks are of no interest. */
+static int rank_read(const char *path, const struct options *options, struct rank *out, struct side *side, struct present_result *result, struct error *err)
 {
 	struct capture capture = { 0 };
 	int status = capture_open(path, options, &capture, err);
@@ -47,40 +56,68 @@ static int rank_read(const char *path, const struct options *options, struct ran
 	if (status == 0) {
 		rank_fill(capture.timeline, capture.analysis, path, out);
 		present_judge(&capture, options, result);
-		status = source ? clock_source_read(capture.timeline, capture.trace, source, err) : 0;
+		status = side ? side_read(&capture, side, err) : 0;
 	}
 	capture_close(&capture);
 	return status;
+}
+
+/* Lays the ranks side by side: clocks, then requests. */
+static int job_align(struct rank *ranks, size_t count, const struct side *sides, struct job *out, struct error *err)
+{
+	struct clock_source *clocks = calloc(count, sizeof *clocks);
+	struct spans *spans = calloc(count, sizeof *spans);
+	int result = -1;
+
+	if (!clocks || !spans)
+		fail(err, ERR_MEMORY, "laying %zu traces side by side", count);
+	else {
+		for (size_t i = 0; i < count; i++) {
+			clocks[i] = sides[i].clock;
+			spans[i] = sides[i].spans;
+		}
+		align_ranks(ranks, clocks, count);
+		job_build(ranks, count, out);
+		out->aligned = true;
+		result = request_path_build(out, spans, err);
+	}
+	free(clocks);
+	free(spans);
+	return result;
 }
 
 int job_present(char *const *paths, size_t count, bool align, const struct options *options, struct present_result *result, struct error *err)
 {
 	const struct job_format *format = format_choose(options, err);
 	struct rank *ranks = format ? calloc(count, sizeof *ranks) : NULL;
-	struct clock_source *sources = ranks && align ? calloc(count, sizeof *sources) : NULL;
+	struct side *sides = ranks && align ? calloc(count, sizeof *sides) : NULL;
 	struct job job;
 	int status = -1;
 
 	memset(result, 0, sizeof *result);
 	if (!format)
 		return -1;
-	if (!ranks || count > RANKS_MAX || (align && !sources)) {
+	if (!ranks || count > RANKS_MAX || (align && !sides)) {
 		free(ranks);
-		free(sources);
+		free(sides);
 		return fail(err, ERR_MEMORY, "analyzing %zu traces: more than there can be", count);
 	}
-	for (size_t i = 0; i < count; i++)
-		if (rank_read(paths[i], options, &ranks[i], sources ? &sources[i] : NULL, result, err) < 0)
+	for (size_t i = 0; i < count; i++) {
+		if (rank_read(paths[i], options, &ranks[i], sides ? &sides[i] : NULL, result, err) < 0)
 			goto out;
-	if (sources)
-		align_ranks(ranks, sources, count);
-	job_build(ranks, count, &job);
-	job.aligned = align;
+		ranks[i].source = i;
+	}
+	if (!sides)
+		job_build(ranks, count, &job);
+	else if (job_align(ranks, count, sides, &job, err) < 0)
+		goto out;
 	status = job_write(options, format, &job, err);
 out:
-	for (size_t i = 0; sources && i < count; i++)
-		list_done(&sources[i].collectives);
-	free(sources);
+	for (size_t i = 0; sides && i < count; i++) {
+		list_done(&sides[i].clock.collectives);
+		list_done(&sides[i].spans);
+	}
+	free(sides);
 	free(ranks);
 	return status;
 }

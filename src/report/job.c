@@ -205,6 +205,29 @@ static void add_clocks(struct text *out, const struct job *job, bool markdown)
 	}
 }
 
+static void add_request(struct text *out, const struct job *job, bool markdown)
+{
+	const struct request_path *path = &job->slowest;
+
+	if (!path->requests)
+		return;
+	text_add_string(out, markdown ? "\n## Slowest request over processes\n\n" : "\nSlowest request over processes\n  ");
+	(markdown ? text_add_markdown : text_add_visible)(out, path->id, strlen(path->id));
+	text_printf(out, " took %s, the longest of %zu that more than one process worked on; clocks ± %s\n%s", quantity_ns(path->duration_ns, 0).text, path->requests, quantity_ns(path->bound_ns, 0).text, markdown ? "\n" : "");
+	for (size_t i = 0; i < path->step_count; i++) {
+		const struct path_step *step = &path->steps[i];
+
+		text_printf(out, "%s+%s ", markdown ? "- " : "    ", quantity_ns(step->start_ns, 0).text);
+		(markdown ? text_add_markdown : text_add_visible)(out, step->scope, strlen(step->scope));
+		text_add_string(out, " in ");
+		add_name(out, &job->ranks[step->rank], markdown);
+		text_printf(out, ": %s, of it %s its own\n", quantity_ns(step->duration_ns, 0).text, quantity_ns(step->self_ns, 0).text);
+	}
+	if (path->left_out)
+		text_printf(out, "%s… and %zu more\n", markdown ? "- " : "    ", path->left_out);
+	text_printf(out, "%sbetween processes: %s\n", markdown ? "- " : "    ", quantity_ns(path->between_ns, 0).text);
+}
+
 static int write_words(const struct job *job, bool markdown, struct sink *sink, struct error *err)
 {
 	struct text out;
@@ -216,6 +239,7 @@ static int write_words(const struct job *job, bool markdown, struct sink *sink, 
 	add_rows(&out, job, markdown, SIZE_MAX);
 	add_absent(&out, job, markdown);
 	add_clocks(&out, job, markdown);
+	add_request(&out, job, markdown);
 	for (size_t i = 0; i < job->count; i++)
 		for (size_t j = 0; j < job->ranks[i].finding_count; j++) {
 			text_printf(&out, "%s%s%s: %s: ", j || i ? "" : "\n", markdown ? "- " : "  ", job->ranks[i].name, severity_name(job->ranks[i].findings[j].severity));
@@ -292,6 +316,34 @@ static void put_absent(struct json *json, cJSON *root, const struct job *job)
 	}
 }
 
+static void put_request(struct json *json, cJSON *root, const struct job *job)
+{
+	const struct request_path *path = &job->slowest;
+	cJSON *object, *steps;
+
+	if (!path->requests) {
+		put(json, root, "slowest_request", cJSON_CreateNull());
+		return;
+	}
+	object = put_object(json, root, "slowest_request");
+	put_string(json, object, "id", path->id);
+	put_u64(json, object, "requests", path->requests);
+	put_us(json, object, "duration_us", path->duration_ns);
+	put_us(json, object, "between_us", path->between_ns);
+	put_us(json, object, "bound_us", path->bound_ns);
+	put_u64(json, object, "steps_left_out", path->left_out);
+	steps = put_array(json, object, "steps");
+	for (size_t i = 0; i < path->step_count; i++) {
+		cJSON *step = append_object(json, steps);
+
+		put_string(json, step, "process", job->ranks[path->steps[i].rank].name);
+		put_string(json, step, "scope", path->steps[i].scope);
+		put_us(json, step, "start_us", path->steps[i].start_ns);
+		put_us(json, step, "duration_us", path->steps[i].duration_ns);
+		put_us(json, step, "self_us", path->steps[i].self_ns);
+	}
+}
+
 static void put_rank(struct json *json, cJSON *ranks, const struct rank *rank, bool aligned)
 {
 	cJSON *object = append_object(json, ranks), *findings;
@@ -338,6 +390,7 @@ static int write_json_job(const struct job *job, struct sink *sink, struct error
 	put_number(&json, root, "cpus", job->cpus, 3);
 	put_string(&json, root, "launcher", job->launcher == SIZE_MAX ? NULL : job->ranks[job->launcher].name);
 	put_absent(&json, root, job);
+	put_request(&json, root, job);
 	ranks = put_array(&json, root, "ranks");
 	for (size_t i = 0; i < job->count && !json.failed; i++)
 		put_rank(&json, ranks, &job->ranks[i], job->aligned);

@@ -101,7 +101,7 @@ void spool_turn(struct spool *spool)
 	}
 	spool->segments[spool->count - 1].keep_mark = trace_writer_bytes(spool->keep.writer);
 	if (spool->count == SEGMENTS) {
-		spool->dropped_events += spool->segments[0].events;
+		spool->dropped_events += spool->window_ns ? 0 : spool->segments[0].events; /* of a window nobody misses what is older */
 		spool->dropped_mark = spool->segments[0].keep_mark;
 		piece_close(&spool->segments[0]);
 		memmove(spool->segments, spool->segments + 1, (SEGMENTS - 1) * sizeof *spool->segments);

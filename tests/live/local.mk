@@ -2,7 +2,7 @@
 dist_noinst_SCRIPTS += tests/live/run tests/live/clean tests/live/collector/run tests/live/exports/run tests/live/native/run
 EXTRA_DIST += tests/live/collector/cases.py tests/live/collector/foreign.c tests/live/collector/layout.c tests/live/collector/session.py tests/live/collector/troubles.py tests/live/exports/trace_processor.js
 dist_noinst_SCRIPTS += tests/live/fleet/run
-EXTRA_DIST += tests/live/fleet/program.py
+EXTRA_DIST += tests/live/fleet/program.py tests/live/fleet/ray_cluster.py
 dist_noinst_SCRIPTS += tests/live/html/run tests/live/html/bench
 EXTRA_DIST += tests/live/html/browser.py tests/live/html/firefox.py tests/live/html/units.js
 EXTRA_DIST += tests/live/native/burn.c tests/live/native/program.py

@@ -239,6 +239,7 @@ Test(spool_window, holds_the_last_while_and_all_names)
 	trace = window(spool, 0, &begin_ns, &text);
 	cr_expect_geq(begin_ns, 150 * SECOND, "what is older went: %llu", (unsigned long long)begin_ns);
 	cr_expect_leq(begin_ns, 170 * SECOND);
+	cr_expect_eq(spool_dropped_events(spool), 0, "it is no loss");
 	trace_close(trace);
 	text_done(&text);
 	spool_close(spool);
