@@ -1,4 +1,5 @@
 /* From text to a checked tree: a recursive descent of bounded depth, kinds decided on the way. */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -230,7 +231,7 @@ static bool parse_whole(struct parser *parser, enum value_kind type, struct expr
 
 bool expression_parse(const char *text, size_t length, enum value_kind type, const struct vocabulary *vocabulary, struct arena *arena, struct expression *out, struct expression_error *error)
 {
-	struct parser *parser = calloc(1, sizeof *parser);
+	struct parser *parser = malloc(sizeof *parser);
 	bool done = false;
 
 	memset(error, 0, sizeof *error);
@@ -239,7 +240,12 @@ bool expression_parse(const char *text, size_t length, enum value_kind type, con
 		error->memory = true;
 		return false;
 	}
-	*parser = (struct parser){ .lexer = { .length = length, .error = error }, .vocabulary = vocabulary, .arena = arena };
+	/* Not the nodes: there is room for many, and rules are hundreds of expressions of few. */
+	memset(parser, 0, offsetof(struct parser, nodes));
+	parser->lexer.length = length;
+	parser->lexer.error = error;
+	parser->vocabulary = vocabulary;
+	parser->arena = arena;
 	if (length > EXPRESSION_BYTES_MAX || memchr(text, '\0', length))
 		lexer_refuse(&parser->lexer, 0, length > EXPRESSION_BYTES_MAX ? "an expression has at most %d bytes" : "a NUL byte in an expression", EXPRESSION_BYTES_MAX);
 	else if (!(parser->lexer.text = arena_strndup(arena, text, length)))

@@ -8,11 +8,11 @@ struct parser {
 	struct lexer lexer;
 	const struct vocabulary *vocabulary;
 	struct arena *arena;
-	struct expression_node nodes[EXPRESSION_NODES_MAX];
 	uint32_t count;
 	unsigned depth;
 	bool in_filter; /* rows have names */
 	const struct pattern *patterns;
+	struct expression_node nodes[EXPRESSION_NODES_MAX]; /* COUNT of them */
 };
 
 /* Every one gives NO_NODE after a failure, which the lexer knows. */

@@ -7,56 +7,65 @@
 #include <string.h>
 
 /*
- * A ring of two: one is filled while the other one is emptied.
+ * A ring of two: one is filled while the reader has the other one.
  *
- *   thread: fill [filled % 2] ─► filled++        reader: take from [emptied % 2] ─► emptied++
+ *   thread: fill [filled % 2] ─► filled++        reader: look at [emptied % 2] ─► emptied++
  */
-enum { BUFFERS = 2, BUFFER_BYTES = 1 << 18 };
+enum { BUFFERS = 2 };
 
 struct ahead {
 	size_t (*fill)(void *context, unsigned char *out, size_t size);
 	void *context;
+	bool threaded;
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	unsigned filled, emptied; /* buffers, ever */
 	bool stop;
+	bool held;               /* the reader's: it has one */
 	size_t lengths[BUFFERS]; /* 0: the end */
-	size_t taken;            /* the reader's: of the buffer at hand */
-	unsigned char bytes[BUFFERS][BUFFER_BYTES];
+	_Alignas(16) unsigned char bytes[BUFFERS][AHEAD_BYTES];
 };
+
+/* Waits for room; false when there is to be no more. */
+static bool await_room(struct ahead *ahead)
+{
+	bool stop;
+
+	pthread_mutex_lock(&ahead->lock);
+	while (ahead->filled - ahead->emptied == BUFFERS && !ahead->stop)
+		pthread_cond_wait(&ahead->changed, &ahead->lock);
+	stop = ahead->stop;
+	pthread_mutex_unlock(&ahead->lock);
+	return !stop;
+}
+
+static void advance(struct ahead *ahead, unsigned *count)
+{
+	pthread_mutex_lock(&ahead->lock);
+	++*count;
+	pthread_cond_signal(&ahead->changed);
+	pthread_mutex_unlock(&ahead->lock);
+}
 
 static void *work(void *argument)
 {
 	struct ahead *ahead = argument;
 	size_t got = 1;
 
-	while (got) {
+	while (got && await_room(ahead)) {
 		unsigned buffer = ahead->filled % BUFFERS;
-		bool stop;
 
-		pthread_mutex_lock(&ahead->lock);
-		while (ahead->filled - ahead->emptied == BUFFERS && !ahead->stop)
-			pthread_cond_wait(&ahead->changed, &ahead->lock);
-		stop = ahead->stop;
-		pthread_mutex_unlock(&ahead->lock);
-		if (stop)
-			break;
-		got = ahead->fill(ahead->context, ahead->bytes[buffer], BUFFER_BYTES);
-		pthread_mutex_lock(&ahead->lock);
-		ahead->lengths[buffer] = got;
-		ahead->filled++;
-		pthread_cond_signal(&ahead->changed);
-		pthread_mutex_unlock(&ahead->lock);
+		got = ahead->lengths[buffer] = ahead->fill(ahead->context, ahead->bytes[buffer], AHEAD_BYTES);
+		advance(ahead, &ahead->filled);
 	}
 	return NULL;
 }
 
 struct ahead *ahead_start(size_t (*fill)(void *context, unsigned char *out, size_t size), void *context)
 {
-	struct ahead *ahead = malloc(sizeof *ahead);
+	struct ahead *ahead = aligned_alloc(16, sizeof *ahead);
 	sigset_t all, before;
-	int failed;
 
 	if (!ahead)
 		return NULL;
@@ -68,39 +77,29 @@ struct ahead *ahead_start(size_t (*fill)(void *context, unsigned char *out, size
 	/* Signals are for the thread that waits for them. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	failed = pthread_create(&ahead->thread, NULL, work, ahead);
+	ahead->threaded = pthread_create(&ahead->thread, NULL, work, ahead) == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (!failed)
-		return ahead;
-	pthread_cond_destroy(&ahead->changed);
-	pthread_mutex_destroy(&ahead->lock);
-	free(ahead);
-	return NULL;
+	return ahead;
 }
 
-size_t ahead_take(struct ahead *ahead, unsigned char *out, size_t size)
+unsigned char *ahead_take(struct ahead *ahead, size_t *length)
 {
-	unsigned buffer = ahead->emptied % BUFFERS;
-	size_t left;
+	unsigned buffer;
 
-	pthread_mutex_lock(&ahead->lock);
-	while (ahead->filled == ahead->emptied)
-		pthread_cond_wait(&ahead->changed, &ahead->lock);
-	pthread_mutex_unlock(&ahead->lock);
-	left = ahead->lengths[buffer] - ahead->taken;
-	if (!left)
-		return 0; /* the end stays where it is */
-	size = size < left ? size : left;
-	memcpy(out, ahead->bytes[buffer] + ahead->taken, size);
-	ahead->taken += size;
-	if (size < left)
-		return size;
-	ahead->taken = 0;
-	pthread_mutex_lock(&ahead->lock);
-	ahead->emptied++;
-	pthread_cond_signal(&ahead->changed);
-	pthread_mutex_unlock(&ahead->lock);
-	return size;
+	if (ahead->held)
+		advance(ahead, &ahead->emptied);
+	buffer = ahead->emptied % BUFFERS;
+	if (ahead->threaded) {
+		pthread_mutex_lock(&ahead->lock);
+		while (ahead->filled == ahead->emptied)
+			pthread_cond_wait(&ahead->changed, &ahead->lock);
+		pthread_mutex_unlock(&ahead->lock);
+	} else {
+		ahead->lengths[buffer] = ahead->fill(ahead->context, ahead->bytes[buffer], AHEAD_BYTES);
+	}
+	*length = ahead->lengths[buffer];
+	ahead->held = *length > 0; /* the end stays where it is */
+	return ahead->bytes[buffer];
 }
 
 void ahead_stop(struct ahead *ahead)
@@ -111,7 +110,8 @@ void ahead_stop(struct ahead *ahead)
 	ahead->stop = true;
 	pthread_cond_signal(&ahead->changed);
 	pthread_mutex_unlock(&ahead->lock);
-	pthread_join(ahead->thread, NULL);
+	if (ahead->threaded)
+		pthread_join(ahead->thread, NULL);
 	pthread_cond_destroy(&ahead->changed);
 	pthread_mutex_destroy(&ahead->lock);
 	free(ahead);

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "import/ahead.h"
+
 enum { NAME_BYTES = 1024, WORD_BYTES = 48 };
 
 /* What an event is about, by its category: CATEGORY(enumerator, "as it stands in the file, in any case"). */
@@ -23,39 +25,59 @@ enum category {
 	CATEGORY_OTHER
 };
 
-/* One event as it stands in the file; its fields come in any order. */
+/* One event as it stands in the file; its fields come in any order. What is text stands behind it, in SIZE bytes with it. */
 struct event_fields {
+	size_t size;
 	char phase;
-	char category[WORD_BYTES], name[NAME_BYTES], kind[WORD_BYTES], given_name[NAME_BYTES];
+	char *category, *name, *kind, *given_name;
 	enum category about;
 	struct number pid, tid, start_ns, duration_ns;
 	struct number device, stream, correlation, bytes;
 	int64_t grid[3], block[3];
 };
+enum { ALIGNMENT = _Alignof(struct event_fields), EVENT_BYTES_MAX = sizeof(struct event_fields) + 2 * NAME_BYTES + 2 * WORD_BYTES + 1 + ALIGNMENT };
 
 enum value_form { FORM_WHOLE, FORM_US, FORM_TEXT, FORM_THREE, FORM_PHASE, FORM_ARGS };
-struct field { const char *key; uint8_t length, form; uint16_t offset, size; };
-#define FIELD(key, form, member) { key, sizeof key - 1, form, offsetof(struct event_fields, member), sizeof ((struct event_fields *)0)->member }
+struct field { const char *key; uint8_t length, form; uint16_t offset, size; /* of text: most bytes */ };
+#define FIELD(key, form, member) { key, sizeof key - 1, form, offsetof(struct event_fields, member), 0 }
+#define TEXT_FIELD(key, member, size) { key, sizeof key - 1, FORM_TEXT, offsetof(struct event_fields, member), size }
 
 static const struct field event_table[] = {
-	FIELD("ph", FORM_PHASE, phase), FIELD("cat", FORM_TEXT, category), FIELD("name", FORM_TEXT, name), FIELD("pid", FORM_WHOLE, pid), FIELD("tid", FORM_WHOLE, tid),
+	FIELD("ph", FORM_PHASE, phase), TEXT_FIELD("cat", category, WORD_BYTES), TEXT_FIELD("name", name, NAME_BYTES), FIELD("pid", FORM_WHOLE, pid), FIELD("tid", FORM_WHOLE, tid),
 	FIELD("ts", FORM_US, start_ns), FIELD("dur", FORM_US, duration_ns), { "args", 4, FORM_ARGS, 0, 0 },
 };
 static const struct field args_table[] = {
 	FIELD("stream", FORM_WHOLE, stream), FIELD("device", FORM_WHOLE, device), FIELD("correlation", FORM_WHOLE, correlation), FIELD("bytes", FORM_WHOLE, bytes),
-	FIELD("kind", FORM_TEXT, kind), FIELD("name", FORM_TEXT, given_name), FIELD("grid", FORM_THREE, grid), FIELD("block", FORM_THREE, block),
+	TEXT_FIELD("kind", kind, WORD_BYTES), TEXT_FIELD("name", given_name, NAME_BYTES), FIELD("grid", FORM_THREE, grid), FIELD("block", FORM_THREE, block),
 };
 enum { EVENT_FIELDS = sizeof event_table / sizeof *event_table, ARGS_FIELDS = sizeof args_table / sizeof *args_table };
 
-static const struct field *field_of(const struct field *table, size_t count, const struct json *json)
+/* From NEXT on: fields come mostly in the order of their table. */
+static const struct field *field_of(const struct field *table, size_t count, size_t *next, const struct json *json)
 {
-	for (size_t i = 0; i < count; i++)
-		if (table[i].length == json->length && table[i].key[0] == json->text[0] && memcmp(table[i].key, json->text, json->length) == 0)
-			return &table[i];
+	for (size_t i = 0; i < count; i++) {
+		const struct field *field = &table[*next + i < count ? *next + i : *next + i - count];
+
+		if (field->length == json->length && field->key[0] == json->text[0] && memcmp(field->key, json->text, json->length) == 0) {
+			*next = (size_t)(field - table) + 1;
+			return field;
+		}
+	}
 	return NULL;
 }
 
 static bool read_args(struct json *json, struct event_fields *event);
+
+/* A text that comes twice in one event may find no room: then the first one stays. */
+static void take_text(struct json *json, const struct field *field, struct event_fields *event)
+{
+	char *text = (char *)event + event->size;
+
+	if (EVENT_BYTES_MAX - ALIGNMENT - event->size < field->size)
+		return;
+	event->size += json_text(json, text, field->size) + 1;
+	*(char **)((char *)event + field->offset) = text;
+}
 
 /* The value of FIELD, that TOKEN begins. False when the document broke. */
 static bool take_field(struct json *json, enum json_token token, const struct field *field, struct event_fields *event)
@@ -72,22 +94,32 @@ static bool take_field(struct json *json, enum json_token token, const struct fi
 		else if (field->form == FORM_US)
 			*(struct number *)out = json_number(json, true);
 		else if (field->form == FORM_TEXT)
-			json_text(json, out, field->size);
+			take_text(json, field, event);
 		else if (field->form == FORM_PHASE && token == JSON_STRING)
 			event->phase = json->text[0];
 	}
 	return json_skip(json, token);
 }
 
+/* Most of what is wanted are numbers. */
+static bool take_value(struct json *json, const struct field *field, struct event_fields *event)
+{
+	struct number *number = (struct number *)(void *)((char *)event + field->offset);
+
+	if ((field->form == FORM_WHOLE || field->form == FORM_US) && json_take_number(json, field->form == FORM_US, number))
+		return true;
+	return take_field(json, json_next(json), field, event);
+}
+
 static bool read_table(struct json *json, const struct field *table, size_t count, struct event_fields *event)
 {
 	enum json_token token;
+	size_t next = 0;
 
-	while ((token = json_next(json)) == JSON_KEY) {
-		const struct field *field = field_of(table, count, json);
+	while ((token = json_key(json)) == JSON_KEY) {
+		const struct field *field = field_of(table, count, &next, json);
 
-		token = json_next(json);
-		if (!(field ? take_field(json, token, field, event) : json_skip(json, token)))
+		if (!(field ? take_value(json, field, event) : json_pass(json)))
 			return false;
 	}
 	return token == JSON_OBJECT_END;
@@ -324,17 +356,47 @@ static void take_event(struct gather *gather, struct event_fields *event)
 		gather_row(gather, thread, ROW_INSTANT, event->name, "", 0, event->start_ns.value, event->start_ns.value);
 }
 
+/* ---- all events ---- */
+
+/* Reads events in a thread of its own, while those before are gathered. */
+struct reading { struct json *json; bool ended, whole; };
+
+static size_t read_events(void *context, unsigned char *out, size_t size)
+{
+	struct reading *reading = context;
+	size_t at = 0;
+
+	while (!reading->ended && size - at >= EVENT_BYTES_MAX) {
+		struct event_fields *event = (struct event_fields *)(void *)(out + at);
+		enum json_token token = json_next(reading->json);
+
+		memset(event, 0, sizeof *event + 1);
+		event->size = sizeof *event + 1;
+		event->category = event->name = event->kind = event->given_name = (char *)(event + 1);
+		reading->whole = token == JSON_ARRAY_END;
+		reading->ended = token != JSON_OBJECT || !read_table(reading->json, event_table, EVENT_FIELDS, event);
+		if (reading->ended)
+			break;
+		event->size = (event->size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+		at += event->size;
+	}
+	return at;
+}
+
 bool chrome_events(struct json *json, struct gather *gather)
 {
-	struct event_fields event;
-	enum json_token token;
+	struct reading reading = { .json = json };
+	struct ahead *ahead = ahead_start(read_events, &reading);
+	size_t length = ahead ? 1 : 0;
 
-	while ((token = json_next(json)) == JSON_OBJECT) {
-		event.phase = event.category[0] = event.name[0] = event.kind[0] = event.given_name[0] = '\0';
-		memset(&event.pid, 0, sizeof event - offsetof(struct event_fields, pid));
-		if (!read_table(json, event_table, EVENT_FIELDS, &event))
-			return false;
-		take_event(gather, &event);
+	if (!ahead)
+		gather_fail(gather);
+	while (length) {
+		unsigned char *events = ahead_take(ahead, &length);
+
+		for (size_t at = 0; at < length; at += ((struct event_fields *)(void *)(events + at))->size)
+			take_event(gather, (struct event_fields *)(void *)(events + at));
 	}
-	return token == JSON_ARRAY_END;
+	ahead_stop(ahead);
+	return reading.whole;
 }

@@ -71,6 +71,11 @@ struct gather_totals *gather_totals(struct gather *gather)
 	return &gather->totals;
 }
 
+void gather_fail(struct gather *gather)
+{
+	gather->failed = true;
+}
+
 /* ---- who ---- */
 
 uint32_t gather_process(struct gather *gather, int64_t pid)

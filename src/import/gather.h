@@ -34,6 +34,7 @@ struct gather_totals {
 int gather_open(int fd, const char *format, struct gather **out, struct error *err);
 void gather_close(struct gather *gather);
 struct gather_totals *gather_totals(struct gather *gather);
+void gather_fail(struct gather *gather); /* out of memory: gather_finish() says so */
 
 /* What a document says of itself: the word there, and the capture's key. */
 static const struct { const char *word, *key; } about_rows[] = { { "rank", "rank" }, { "world_size", "world_size" }, { "numSms", "gpu.multiprocessors" } };

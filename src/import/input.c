@@ -24,6 +24,8 @@ struct source {
 struct input {
 	struct source source;
 	struct ahead *ahead;           /* unpacks what is large; the source is its own until its end */
+	const unsigned char *ready;    /* READY_LENGTH bytes of it */
+	size_t ready_length;
 	bool looked, end;
 	const char *failure;
 	unsigned char *window;
@@ -160,9 +162,20 @@ static bool look(struct input *input)
 	return got > 0;
 }
 
+static size_t take_ready(struct input *input, unsigned char *out, size_t size)
+{
+	if (!input->ready_length)
+		input->ready = ahead_take(input->ahead, &input->ready_length);
+	size = size < input->ready_length ? size : input->ready_length;
+	memcpy(out, input->ready, size);
+	input->ready += size;
+	input->ready_length -= size;
+	return size;
+}
+
 static size_t read_source(struct input *input, unsigned char *out, size_t size)
 {
-	return input->ahead ? ahead_take(input->ahead, out, size) : input->source.gzip ? read_gzip(&input->source, out, size) : read_raw(&input->source, out, size);
+	return input->ahead ? take_ready(input, out, size) : input->source.gzip ? read_gzip(&input->source, out, size) : read_raw(&input->source, out, size);
 }
 
 static bool make_room(struct input *input)

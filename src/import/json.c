@@ -78,7 +78,7 @@ bool json_is(const struct json *json, const char *text)
 	return strcmp(json->text, text) == 0;
 }
 
-void json_text(const struct json *json, char *out, size_t size)
+size_t json_text(const struct json *json, char *out, size_t size)
 {
 	size_t length = json->length < size - 1 ? json->length : size - 1;
 
@@ -86,6 +86,7 @@ void json_text(const struct json *json, char *out, size_t size)
 		length--;
 	memcpy(out, json->text, length);
 	out[length] = '\0';
+	return length;
 }
 
 /* The next byte that is no white space, not yet consumed; -1 at the end. */
@@ -218,7 +219,7 @@ static bool escape(struct json *json, struct out *out)
 }
 
 /* The first byte from AT on that is no plain part of a string, or END: sixteen at a time. */
-static unsigned char *plain_end(unsigned char *at, const unsigned char *end)
+static inline unsigned char *plain_end(unsigned char *at, const unsigned char *end)
 {
 	const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\'), control = _mm_set1_epi8(0x1f);
 
@@ -284,7 +285,12 @@ static bool is_word(unsigned char c)
 	return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '+' || c == '-' || c == '.' || c == '_';
 }
 
-static const unsigned char *digits(const unsigned char *text, const unsigned char *end)
+static inline bool ends_word(unsigned char c)
+{
+	return c == ',' || c == '}' || c == ']' || !is_word(c);
+}
+
+static inline const unsigned char *digits(const unsigned char *text, const unsigned char *end)
 {
 	while (text < end && *text >= '0' && *text <= '9')
 		text++;
@@ -292,7 +298,7 @@ static const unsigned char *digits(const unsigned char *text, const unsigned cha
 }
 
 /* Where a number by RFC 8259's grammar ends, NULL when there is none. */
-static const unsigned char *number_end(const unsigned char *text, const unsigned char *end)
+static inline const unsigned char *number_end(const unsigned char *text, const unsigned char *end)
 {
 	const unsigned char *from;
 
@@ -341,7 +347,7 @@ static enum json_token read_word(struct json *json)
 	enum json_token token;
 
 	/* Most are numbers, whole in the window. */
-	if (to && to < json->end && !is_word(*to)) {
+	if (to && to < json->end && ends_word(*to)) {
 		json->text = (char *)json->at;
 		json->length = (size_t)(to - json->at);
 		json->at += json->length;
@@ -398,6 +404,8 @@ enum json_token json_next(struct json *json)
 
 	json->text = "";
 	json->length = 0;
+	if (json->state == VALUE && json->at < json->end && *json->at > ' ')
+		return read_value(json, *json->at);
 	if (json->state == BROKEN)
 		return JSON_BAD;
 	c = peek(json);
@@ -417,6 +425,58 @@ enum json_token json_next(struct json *json)
 	if ((json->state == FIRST_KEY && c == '}') || (json->state == FIRST_VALUE && c == ']'))
 		return close_container(json);
 	return json->state == FIRST_KEY || json->state == KEY ? read_key(json, c) : read_value(json, c);
+}
+
+/* Most keys lie whole in the window, with at most one space before them. Anything else is left to json_next(). */
+enum json_token json_key(struct json *json)
+{
+	enum { NEAR = 8 };
+	unsigned char *at = json->at, *to;
+
+	if (json->end - at < NEAR || !(json->state == FIRST_KEY || (json->state == AFTER && *at == ',' && in_object(json))))
+		return json_next(json);
+	at += json->state == AFTER;
+	at += *at == ' ' || *at == '\n';
+	if (*at != '"')
+		return json_next(json);
+	to = plain_end(at + 1, json->end);
+	if (json->end - to < 2 || *to != '"' || to[1] != ':' || to - at > JSON_STRING_MAX)
+		return json_next(json);
+	*to = '\0';
+	json->text = (char *)at + 1;
+	json->length = (size_t)(to - at - 1);
+	json->at = to + 2;
+	json->at += json->at < json->end && *json->at == ' ';
+	json->state = VALUE;
+	return JSON_KEY;
+}
+
+bool json_pass(struct json *json)
+{
+	unsigned char *to = NULL;
+
+	if (json_at_value(json) && *json->at == '"') {
+		to = plain_end(json->at + 1, json->end);
+		to = to < json->end && *to == '"' ? to + 1 : NULL;
+	} else if (json_at_value(json)) {
+		to = (unsigned char *)number_end(json->at, json->end);
+		to = to && to < json->end && ends_word(*to) ? to : NULL;
+	}
+	if (!to)
+		return json_skip(json, json_next(json));
+	json_pass_to(json, (char *)to);
+	return true;
+}
+
+bool json_at_value(const struct json *json)
+{
+	return json->state == VALUE && json->at < json->end;
+}
+
+void json_pass_to(struct json *json, const char *to)
+{
+	json->at += to - (const char *)json->at;
+	json->state = json->depth ? AFTER : DONE;
 }
 
 bool json_skip(struct json *json, enum json_token token)

@@ -34,6 +34,10 @@ struct json {
 int json_open(struct json *json, struct input *input);
 void json_close(struct json *json);
 enum json_token json_next(struct json *json);
+/* The same in an object, where a key or the object's end is next: quicker. */
+enum json_token json_key(struct json *json);
+/* Passes over the value that is next. False when it broke. */
+bool json_pass(struct json *json);
 /* Reads on to the end of the value that TOKEN began: nothing for scalars. False when it broke. */
 bool json_skip(struct json *json, enum json_token token);
 /* What was wrong, static; NULL when nothing. */
@@ -42,8 +46,8 @@ uint64_t json_offset(const struct json *json); /* where it stands, in unpacked b
 /* More of what follows, without reading on: LENGTH bytes, valid until the next token. */
 const char *json_ahead(struct json *json, size_t *length);
 bool json_is(const struct json *json, const char *text);
-/* Copies the token's text, cut at SIZE but not within a character. */
-void json_text(const struct json *json, char *out, size_t size);
+/* Copies the token's text, cut at SIZE but not within a character. Returns its length. */
+size_t json_text(const struct json *json, char *out, size_t size);
 
 /* The token's text (number, or string that holds one) as a decimal number times 1000, rounded half away from zero: microseconds → ns.
  * False when it is none or does not fit. */
@@ -53,6 +57,11 @@ bool json_whole(const struct json *json, int64_t *out);
 /* Either of the two: a number that was there, or not. */
 struct number { int64_t value; bool known; };
 struct number json_number(const struct json *json, bool thousandths);
+/* Passes over the value that is next if it is a plain number, whole in the window. False when it is not, or cannot be told so quickly: then json_next() gives it. */
+bool json_take_number(struct json *json, bool thousandths, struct number *out);
+/* For the readers of values alone: whether a value is next and begins in the window; and that it ended before TO, which lies there. */
+bool json_at_value(const struct json *json);
+void json_pass_to(struct json *json, const char *to);
 /* The value that TOKEN begins: [x, y, z]; anything else is passed over. False when it broke. */
 bool json_three(struct json *json, enum json_token token, int64_t out[3]);
 

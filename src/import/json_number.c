@@ -19,6 +19,40 @@ static bool scale(uint64_t *value, long exponent)
 	return *value <= INT64_MAX;
 }
 
+static inline bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* The same of what most numbers in JSON are: few digits, not more of them behind the point than SHIFT. Returns its end, NULL when it is not such a one. */
+static inline const char *plain_number(const char *text, const char *end, int shift, int64_t *out)
+{
+	enum { DIGITS_MAX = 18 };
+	static const int64_t powers[] = { 1, 10, 100, 1000 };
+	const char *from, *point;
+	bool negative = text < end && *text == '-';
+	int64_t value = 0;
+
+	text += negative;
+	from = text;
+	end = end - text > DIGITS_MAX ? text + DIGITS_MAX : end;
+	for (; text < end && is_digit(*text); text++)
+		value = value * 10 + (*text - '0');
+	if (text == from || (*from == '0' && text - from > 1))
+		return NULL;
+	if (text < end && *text == '.') {
+		for (point = text++; text < end && is_digit(*text); text++)
+			value = value * 10 + (*text - '0');
+		shift -= (int)(text - point - 1);
+		if (text - point == 1)
+			return NULL;
+	}
+	if (shift < 0 || __builtin_mul_overflow(value, powers[shift], &value))
+		return NULL;
+	*out = negative ? -value : value;
+	return text;
+}
+
 /* Its digits as an integer times 10^SHIFT, rounded. */
 static bool decimal(const struct json *json, int shift, int64_t *out)
 {
@@ -79,6 +113,18 @@ struct number json_number(const struct json *json, bool thousandths)
 
 	number.known = thousandths ? json_thousandths(json, &number.value) : json_whole(json, &number.value);
 	return number;
+}
+
+bool json_take_number(struct json *json, bool thousandths, struct number *out)
+{
+	const char *end = (const char *)json->end, *to = json_at_value(json) ? plain_number((const char *)json->at, end, thousandths ? 3 : 0, &out->value) : NULL;
+
+	/* What follows a number that ends here and in the window. */
+	if (!to || to == end || !(*to == ',' || *to == '}' || *to == ']'))
+		return false;
+	out->known = true;
+	json_pass_to(json, to);
+	return true;
 }
 
 bool json_three(struct json *json, enum json_token token, int64_t out[3])

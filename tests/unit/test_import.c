@@ -101,6 +101,76 @@ Test(json, nothing_is_rounded_that_fits)
 	}
 }
 
+/* The object's keys, each with a space behind it; '!' at the end when the document broke. */
+static void keys_of(const char *document, size_t length, bool quick, char *out)
+{
+	struct input *input = input_open_memory(document, length);
+	struct json json;
+	enum json_token token;
+
+	cr_assert_eq(json_open(&json, input), 0);
+	token = json_next(&json);
+	while (token == JSON_OBJECT || token == JSON_KEY) {
+		token = quick ? json_key(&json) : json_next(&json);
+		if (token != JSON_KEY)
+			break;
+		out = stpcpy(stpcpy(out, json.text), " ");
+		if (!(quick ? json_pass(&json) : json_skip(&json, json_next(&json))))
+			token = JSON_BAD;
+	}
+	strcpy(out, token == JSON_OBJECT_END && json_next(&json) == JSON_END ? "" : "!");
+	json_close(&json);
+	input_close(input);
+}
+
+Test(json, the_quick_way_through_an_object_is_the_same_way)
+{
+	static const char *const documents[] = {
+		"{}", "{\"a\":1,\"b\":[1,{\"c\":2}],\"d\":\"x\\\"y\" , \"e\" : -2.5e+3,\n\"f\":true,\"\\u0041\":null}", "{\"a\":01}", "{\"a\":1.}", "{\"a\":-}", "{\"a\":1x,\"b\":2}", "{\"a\":1,}", "{\"a\" 1}", "{\"a\":}",
+		"{\"a\":1\"b\":2}", "{,\"a\":1}", "{\"a\":1,,\"b\":2}", "{\"a\":1]", "{\"a\":nul}", "{\"a\":\"\n\"}", "{\"a\":123456789012345678901234567890,\"b\":1}",
+	};
+	char quick[400], slow[400];
+
+	for (size_t i = 0; i < sizeof documents / sizeof *documents; i++)
+		for (size_t length = 1; length <= strlen(documents[i]); length++) {
+			keys_of(documents[i], length, true, quick);
+			keys_of(documents[i], length, false, slow);
+			cr_expect_str_eq(quick, slow, "%.*s", (int)length, documents[i]);
+		}
+}
+
+Test(json, a_number_taken_quickly_is_the_same_number)
+{
+	static const char *const numbers[] = { "0", "-0", "7", "-12", "12.5", "12.345", "1695835542514261", "4458676584392.51", "12.3456", "-0.001", "999999999999999999", "9999999999999999999", "1e3", "00", "1.", ".5", "-", "0x1", "1 ", "12.0" };
+	char document[64];
+
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+		for (int thousandths = 0; thousandths < 2; thousandths++) {
+			struct number taken = { 0, false }, slow = { 0, false };
+			struct input *input;
+			struct json json;
+			bool quick;
+
+			snprintf(document, sizeof document, "{\"a\":%s,\"b\":0}", numbers[i]);
+			input = input_open_memory(document, strlen(document));
+			cr_assert_eq(json_open(&json, input), 0);
+			cr_assert(json_next(&json) == JSON_OBJECT && json_key(&json) == JSON_KEY);
+			quick = json_take_number(&json, thousandths, &taken);
+			cr_expect(!quick || (json_key(&json) == JSON_KEY && json_is(&json, "b")), "%s", numbers[i]);
+			json_close(&json);
+			input_close(input);
+			input = input_open_memory(document, strlen(document));
+			cr_assert_eq(json_open(&json, input), 0);
+			cr_assert(json_next(&json) == JSON_OBJECT && json_key(&json) == JSON_KEY);
+			if (json_next(&json) == JSON_NUMBER)
+				slow = json_number(&json, thousandths);
+			cr_expect(!quick || (slow.known && slow.value == taken.value), "%s: %lld, not %lld", numbers[i], (long long)taken.value, (long long)slow.value);
+			cr_expect(quick || i > 3, "%s is not taken quickly", numbers[i]);
+			json_close(&json);
+			input_close(input);
+		}
+}
+
 Test(json, depth_and_length_have_bounds)
 {
 	char deep[2 * JSON_DEPTH_MAX + 3], *longer = malloc(JSON_STRING_MAX * 2 + 3), *text;
