@@ -36,6 +36,7 @@ complete -c inferscope -n '__fish_seen_subcommand_from attach run' -l trace -r -
 complete -c inferscope -n '__fish_seen_subcommand_from attach run analyze merge diff dump-trace assemble' -l force -d 'replace output files that InferScope did not write'
 complete -c inferscope -n '__fish_seen_subcommand_from attach run' -l max-overhead -r -d 'budget of CPU time that the hooks may cost the target; none traces everything'
 complete -c inferscope -n '__fish_seen_subcommand_from attach' -l alternate -r -d 'switch hooks on and off by turns of this length inside one attach (100ms), so that work done in both can be compared; 0 = always on'
+complete -c inferscope -n '__fish_seen_subcommand_from attach' -l measure-overhead -d 'measure what collection costs this program: work done in turns with it and without, 100 ms each or as --alternate says, beside what it counts itself; the program\'s scopes are the work, or its CPU time where it waits for work'
 complete -c inferscope -n '__fish_seen_subcommand_from attach run' -l hook -r -f -a 'auto none monitoring evaluator setprofile settrace' -d 'how calls are seen; none samples only'
 complete -c inferscope -n '__fish_seen_subcommand_from attach run' -l c-calls -r -f -a 'auto all none' -d 'which calls of C functions are seen'
 complete -c inferscope -n '__fish_seen_subcommand_from attach run' -l gpu -r -f -a 'auto none' -d 'what devices did, where the process uses CUDA; none leaves CUPTI alone'

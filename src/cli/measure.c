@@ -16,7 +16,7 @@
 #include "cli/retell.h"
 #include "config.h"
 
-enum { SKIP_PRESET_DUNDER = 1, SKIP_PRESET_INTERNALS = 2, TRACE_BOUND = 10 };
+enum { SKIP_PRESET_DUNDER = 1, SKIP_PRESET_INTERNALS = 2, TRACE_BOUND = 10, OVERHEAD_TURN_MS = 100 };
 
 /* dunder, internals, none, or a pattern. */
 static int skips_read(struct measure *measure, struct error *err)
@@ -73,6 +73,8 @@ int measure_init(struct measure *measure, const struct invocation *invocation, p
 	session->gpu_memory = options_flag(options, OPT_GPU_MEMORY);
 	session->gpu_graphs = (enum gpu_graphs)options_choice(options, OPT_GPU_GRAPHS);
 	session->alternate_ms = (uint32_t)(options_duration_ns(options, OPT_ALTERNATE) / 1000000);
+	if (options_flag(options, OPT_MEASURE_OVERHEAD) && !session->alternate_ms)
+		session->alternate_ms = OVERHEAD_TURN_MS;
 	session->trace_size_mb = (uint32_t)options_count(options, OPT_TRACE_SIZE_MB);
 	session->rate_hz = (uint32_t)options_count(options, OPT_RATE);
 	session->native = native_ways[options_choice(options, OPT_NATIVE)];

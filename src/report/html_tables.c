@@ -45,6 +45,8 @@ static void add_function(struct text *out, const struct function_row *row, bool 
 	text_printf(out, "<td><span class=\"pr pr-%s\">%s</span>", precision, precision);
 	if (function->precision == PRECISION_ESTIMATED)
 		text_printf(out, "<br><span class=\"soft small nb\">seen %s</span>", quantity_pct(100 * function->coverage, 0).text);
+	if (isfinite(row->self_error_pct))
+		text_printf(out, "<br><span class=\"soft small nb\">self ±%s</span>", quantity_pct(row->self_error_pct, 0).text);
 	text_add_string(out, "</td></tr>\n");
 }
 

@@ -213,10 +213,9 @@ static void rank_functions(struct report *report, uint64_t cpu_sum_ns)
 		qsort(report->ranked, report->function_count, sizeof *report->ranked, by_cpu_self);
 }
 
-/* Two standard deviations of a binomial share: HITS of ALL samples. */
-static double sample_error_pct(uint64_t hits, uint64_t all)
+static double error_pct(const struct function *function)
 {
-	return hits && hits <= all ? 196 * sqrt((1 - (double)hits / (double)all) / (double)hits) : NAN;
+	return function->self_high_ns && function->self_ns ? 50 * (double)(function->self_high_ns - function->self_low_ns) / (double)function->self_ns : NAN;
 }
 
 static int build_functions(struct report *report, struct error *err)
@@ -249,7 +248,7 @@ static int build_functions(struct report *report, struct error *err)
 		row->calls_about = function->precision == PRECISION_ESTIMATED || function->precision == PRECISION_SAMPLED;
 		row->times_about = function->precision != PRECISION_EXACT;
 		row->self_about = row->times_about || function->self_split;
-		row->self_error_pct = row->times_about ? sample_error_pct(function->samples_self, timeline->quality.samples) : NAN;
+		row->self_error_pct = error_pct(function);
 	}
 	report->function_count = count;
 	report->functions_omitted = timeline->function_count - count;

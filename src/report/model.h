@@ -36,7 +36,7 @@ struct function_row {
 	double self_pct, total_pct; /* of the self time of all functions, all threads */
 	double cpu_pct;             /* of its self time: how much was on a CPU */
 	double cpu_share_pct;       /* of the CPU time of all functions */
-	double self_error_pct;      /* half of the 95 % confidence interval of its self time, of that, by the number of samples; NAN: exact, or no samples */
+	double self_error_pct;      /* half of the 95 % confidence interval of its self time, of that, NAN: exact, or not known */
 	double bar_pct;             /* self time of the largest one is 100 */
 	bool calls_known;           /* samples know no calls */
 	bool calls_about, times_about, self_about; /* estimates: shown with ~ */
@@ -132,6 +132,7 @@ struct report {
 	double overhead_pct;  /* NAN = unknown */
 	double target_pct;    /* what it may be; NAN = no limit, or unknown */
 	double hold_max_ns;   /* NAN = unknown */
+	const char *measured; /* what turns with and without collection say of it, in a few words; NULL = there were none */
 	double coverage_pct;
 };
 

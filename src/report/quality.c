@@ -82,6 +82,47 @@ static void add_overhead(struct report *report)
 		add(report, report->hold_max_ns > 10e6 ? QUALITY_NOTE : QUALITY_FINE, "hold", "Longest hold", report_note(report, "%s of one thread", quantity_of(report->hold_max_ns, "ns", 0).text), "");
 }
 
+static double per_item(double cpu_ns, double items)
+{
+	return items > 0 ? cpu_ns / items : 0;
+}
+
+/* "3,512 scopes predict in 280 pairs of turns, 431 µs of CPU each with collection, 422 µs without" */
+static const char *turns_base(struct report *report, const struct turns *turns)
+{
+	struct text text;
+	const char *note;
+
+	if (turns->work == WORK_SECONDS)
+		return report_note(report, "in %s pairs of turns, by CPU time per second, as the program waits for work: %s of a CPU with collection, %s without", counted(report, turns->pairs),
+			quantity_pct(100 * turns->cpu_on_ns / turns->work_on, 0).text, quantity_pct(100 * turns->cpu_off_ns / turns->work_off, 0).text);
+	text_init(&text);
+	text_printf(&text, "in %s pairs of turns, by %s scopes ", quantity_count(turns->pairs, 0).text, quantity_count((uint64_t)(turns->work_on + turns->work_off), 0).text);
+	name_add(&text, turns->item, 60, NAME_HEAD);
+	text_printf(&text, " that ended: %s of CPU for each with collection, ", quantity_of(per_item(turns->cpu_on_ns, turns->work_on), "ns", 0).text);
+	text_printf(&text, "%s without", quantity_of(per_item(turns->cpu_off_ns, turns->work_off), "ns", 0).text);
+	note = report_note(report, "%s", text.data ? text.data : "");
+	text_done(&text);
+	return note;
+}
+
+/* What --measure-overhead found, beside what was counted for the same turns. */
+static void add_turns(struct report *report)
+{
+	const struct turns *turns = &report->timeline->turns;
+	const char *ledger = turns->ledger_pct < 0 ? "" : report_note(report, ", counted %s", quantity_pct(turns->ledger_pct, 0).text);
+
+	if (turns->work == WORK_UNKNOWN && !turns->why)
+		return;
+	if (turns->work == WORK_UNKNOWN) {
+		report->measured = report_note(report, "not measured%s", ledger);
+		add(report, QUALITY_NOTE, "measured", "Overhead measured", report->measured, turns->why);
+		return;
+	}
+	report->measured = report_note(report, "work with / without collection %.3f [%.3f to %.3f]%s", turns->ratio, turns->ratio_low, turns->ratio_high, ledger);
+	add(report, turns->ratio_high * 100 < 100 - report->target_pct ? QUALITY_NOTE : QUALITY_FINE, "measured", "Overhead measured", report->measured, turns_base(report, turns));
+}
+
 static void add_threads(struct report *report)
 {
 	const struct timeline *timeline = report->timeline;
@@ -179,6 +220,7 @@ int quality_build(struct report *report, struct error *err)
 	add_coverage(report);
 	add_loss(report);
 	add_overhead(report);
+	add_turns(report);
 	add_throttle(report);
 	add_threads(report);
 	add_counters(report);

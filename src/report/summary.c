@@ -103,7 +103,7 @@ static void add_findings(struct terminal *t, const struct report *report)
 		text_printf(&t->text, "        and %zu more in the report\n", analysis->finding_count - SUMMARY_FINDINGS);
 }
 
-/* 3 lines. */
+/* 4 lines. */
 static void add_quality(struct terminal *t, const struct report *report)
 {
 	const struct timeline_quality *quality = &report->timeline->quality;
@@ -123,6 +123,10 @@ static void add_quality(struct terminal *t, const struct report *report)
 	terminal_left(t, SGR_DIM, "Data", 8);
 	terminal_wrap(t, 0, line.data ? line.data : "", 8, 2);
 	text_done(&line);
+	if (report->measured) {
+		terminal_left(t, SGR_DIM, "Cost", 8);
+		terminal_wrap(t, 0, report->measured, 8, 1);
+	}
 	/* The worst of the rest, if it is bad; loss was said above. */
 	for (size_t i = 0; i < report->quality_count && report->quality[i].state == QUALITY_BAD; i++) {
 		const struct quality_row *row = &report->quality[i];

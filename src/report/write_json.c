@@ -189,6 +189,8 @@ static void put_functions(struct json *json, cJSON *root, const struct report *r
 		put_string(json, object, "precision", precision_name(function->precision));
 		put_number(json, object, "coverage", function->coverage, 6);
 		put_number(json, object, "self_error_pct", row->self_error_pct, 2);
+		put_number(json, object, "self_low_ns", function->self_high_ns ? (double)function->self_low_ns : NAN, 0);
+		put_number(json, object, "self_high_ns", function->self_high_ns ? (double)function->self_high_ns : NAN, 0);
 		put_u64(json, object, "cpu_self_ns", function->cpu_self_ns);
 		put_u64(json, object, "lock_wait_ns", function->lock_wait_ns);
 		put_u64(json, object, "longest_ns", function->longest_ns);
@@ -391,6 +393,38 @@ static const char *window_name(uint32_t reason)
 	return reason < sizeof names / sizeof *names && names[reason] ? names[reason] : "unknown";
 }
 
+static const char *work_name(enum work_unit work)
+{
+	static const char *const names[] = { [WORK_ITEMS] = "scopes", [WORK_SECONDS] = "seconds" };
+
+	return (unsigned)work < sizeof names / sizeof *names ? names[work] : NULL;
+}
+
+/* What turns with and without collection say; null where there were none. */
+static void put_turns(struct json *json, cJSON *budget, const struct turns *turns)
+{
+	bool known = turns->work != WORK_UNKNOWN, items = turns->work == WORK_ITEMS;
+	cJSON *object;
+
+	if (!known && !turns->why) {
+		put(json, budget, "measured", cJSON_CreateNull());
+		return;
+	}
+	object = put_object(json, budget, "measured");
+	put_string(json, object, "work", work_name(turns->work));
+	put_known(json, object, "scope", turns->item);
+	put_known(json, object, "why", turns->why);
+	put_u64(json, object, "pairs_count", turns->pairs);
+	put_number(json, object, "work_ratio", known ? turns->ratio : NAN, 4);
+	put_number(json, object, "work_ratio_low", known ? turns->ratio_low : NAN, 4);
+	put_number(json, object, "work_ratio_high", known ? turns->ratio_high : NAN, 4);
+	put_number(json, object, "items_on_count", items ? turns->work_on : NAN, 0);
+	put_number(json, object, "items_off_count", items ? turns->work_off : NAN, 0);
+	put_number(json, object, "cpu_per_item_on_ns", items ? turns->cpu_on_ns / turns->work_on : NAN, 0);
+	put_number(json, object, "cpu_per_item_off_ns", items ? turns->cpu_off_ns / turns->work_off : NAN, 0);
+	put_number(json, object, "counted_pct", turns->ledger_pct < 0 ? NAN : turns->ledger_pct, 3);
+}
+
 /* What was asked for, what came of it, and what was done for it. */
 static void put_budget(struct json *json, cJSON *root, const struct report *report)
 {
@@ -399,6 +433,7 @@ static void put_budget(struct json *json, cJSON *root, const struct report *repo
 
 	put_number(json, object, "target_pct", report->target_pct, 3);
 	put_number(json, object, "achieved_pct", report->overhead_pct, 3);
+	put_turns(json, object, &timeline->turns);
 	put_u64(json, object, "windows_count", timeline->window_count);
 	put_u64(json, object, "windows_start_monotonic_ns", timeline->start_ns);
 	rows = put_array(json, object, "history");

@@ -104,6 +104,8 @@ static void add_head(struct text *out, const struct report *report)
 	text_add_string(out, isnan(report->overhead_pct) ? "overhead not measured" : "overhead ");
 	if (!isnan(report->overhead_pct))
 		text_add_string(out, quantity_pct(report->overhead_pct, 0).text);
+	if (report->measured)
+		text_printf(out, " (%s)", report->measured);
 	if (!isnan(report->hold_max_ns))
 		text_printf(out, ", longest hold %s", quantity_of(report->hold_max_ns, "ns", 0).text);
 	text_add_string(out, " |\n");
@@ -201,6 +203,8 @@ static void add_functions(struct text *out, const struct report *report)
 			add_place(out, row->function->file, row->function->line);
 		}
 		text_printf(out, " | %s | %s", row_share(row, report->ranked_by_cpu).text, row_self(row, 0).text);
+		if (isfinite(row->self_error_pct))
+			text_printf(out, " ±%s", quantity_pct(row->self_error_pct, 0).text);
 		text_printf(out, " / %s", row_ns(row, row->function->total_ns, 0).text);
 		text_printf(out, " | %s | %s |\n", row_calls(row, 0).text, precision_name(row->function->precision));
 	}

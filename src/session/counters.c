@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 uint64_t session_ticks(const struct session *session)
 {
@@ -78,6 +79,15 @@ uint64_t session_startstack(const struct session *session)
 static void counter(struct session *session, uint64_t ticks, const char *name, uint64_t value)
 {
 	event_add(&session->events, ticks, EVENT_COUNTER, 0, 0, name, (int64_t)(value > INT64_MAX ? INT64_MAX : value));
+}
+
+void session_cpu_reading(struct session *session)
+{
+	struct timespec now;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(session->facts->pid, &clock) == 0 && clock_gettime(clock, &now) == 0)
+		counter(session, session_ticks(session), "process_cpu_ns", (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
 }
 
 /* What was counted since it was told last. The rows are the target's: a number that went back tells nothing. */

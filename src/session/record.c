@@ -47,12 +47,15 @@ static uint32_t grow_step(uint32_t count)
 	return count / 2 < GROW_LEAST ? GROW_LEAST : count / 2 > GROW_MOST ? GROW_MOST : count / 2;
 }
 
-/* --alternate switches all collection: a turn without hooks has no samples either. */
-static void alternate_samples(struct session *session)
+/* --alternate switches all collection: a turn without hooks has no samples either. The process's clock is read as often, so that turns can be compared. */
+static void alternate_step(struct session *session)
 {
 	bool off = __atomic_load_n(&session->pool.page->alternate_off, __ATOMIC_ACQUIRE) != 0;
 
-	if (!session->sampler || !session->options->alternate_ms || off == session->samples_off)
+	if (!session->options->alternate_ms)
+		return;
+	session_cpu_reading(session);
+	if (!session->sampler || off == session->samples_off)
 		return;
 	session->samples_off = off;
 	sampler_pause(session->sampler, off);
@@ -68,7 +71,7 @@ static void drain_step(struct session *session, struct loop *loop, uint64_t now_
 	}
 	session->pushed_ns = now_ns;
 	session_push_deadline(session, AHEAD_NS);
-	alternate_samples(session);
+	alternate_step(session);
 	drain_round(session->drain, partial);
 	if (partial)
 		loop->partial_ns = now_ns + PARTIAL_NS;

@@ -75,6 +75,7 @@ static void run_node(struct calls *calls, struct thread_build *thread, uint32_t 
 	if (!passed || node->function == NONE)
 		return;
 	node->self_ns += passed;
+	spread_run(calls->p, node->function, from_ns, to_ns);
 	node->estimated_self += estimated;
 	thread->leaf_ns[wait_of_leaf(calls->p, &calls->p->names.list.items[node->function])] += estimated;
 	if (calls->cpu_share == 0)
@@ -247,6 +248,7 @@ int calls_read(struct timeline_private *p, struct trace *trace, struct error *er
 	struct chunk chunk;
 	int status = 0;
 
+	spread_begin(p);
 	while (!p->failed && (status = trace_next(trace, &chunk, err)) > 0) {
 		struct lane *lane = facts_lane(p, &chunk);
 

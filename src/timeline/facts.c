@@ -136,7 +136,7 @@ static void add_throttle(struct timeline_private *p, uint32_t process, const str
 		note_throttled(&p->names.list.items[function], event_u32(c, 0), at_ns);
 }
 
-static void add_counter(struct timeline_private *p, const struct event_cursor *c)
+static void add_counter(struct timeline_private *p, const struct event_cursor *c, uint64_t at_ns)
 {
 	uint32_t name = facts_string(p, c, 0), index = map_get(&p->counter_index, name);
 	int64_t value = event_i64(c, 1);
@@ -157,6 +157,8 @@ static void add_counter(struct timeline_private *p, const struct event_cursor *c
 	if (value > counter->out.max)
 		counter->out.max = value;
 	counter->out.count++;
+	if (strcmp(strings_get(p->strings, name), "process_cpu_ns") == 0)
+		turns_reading(p, at_ns, value);
 }
 
 static void add_capture(struct timeline_private *p, const struct event_cursor *c)
@@ -268,7 +270,7 @@ static void take_fact(struct timeline_private *p, struct lane *lane, const struc
 		readings_sample(p, lane->process, c, at_ns);
 		break;
 	case EVENT_COUNTER:
-		add_counter(p, c);
+		add_counter(p, c, at_ns);
 		break;
 	case EVENT_WALL_CLOCK:
 		wall_add(p, c, at_ns);

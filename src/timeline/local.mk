@@ -20,15 +20,18 @@ libtimeline_a_SOURCES = \
 	src/timeline/pieces.c src/timeline/pieces.h \
 	src/timeline/private.h \
 	src/timeline/replay.c src/timeline/replay.h \
+	src/timeline/ratio.c src/timeline/ratio.h \
 	src/timeline/readings.c \
 	src/timeline/rests.c \
 	src/timeline/samples.c \
 	src/timeline/scopes.c \
 	src/timeline/segments.c \
 	src/timeline/syscalls.c \
+	src/timeline/spread.c src/timeline/spread.h \
 	src/timeline/ticks.h \
 	src/timeline/timeline.c src/timeline/timeline.h \
 	src/timeline/totals.c \
 	src/timeline/tree.c \
+	src/timeline/turns.c \
 	src/timeline/waits.c \
 	src/timeline/wall.c

@@ -6,6 +6,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "timeline/pieces.h"
+#include "timeline/spread.h"
 #include "timeline/timeline.h"
 
 /* Limits against hostile files; a healthy trace is far from all of them. */
@@ -109,6 +110,7 @@ struct thread_build {
 	bool python_sampled, native_known; /* a sampled stack had Python frames; native ones as well: so that it is known where it had none */
 	uint64_t samples, gap_samples;
 	double gap_running_ns, gap_blocked_ns; /* as in nodes, all together */
+	double gap_squares, gap_ns; /* of those samples' times; time that they tell of */
 	double cpu_seen;      /* CPU time within the segments */
 	uint32_t gil_holder;  /* as told last: tid */
 	uint64_t gil_told_ns; /* and when, absolute */
@@ -138,6 +140,7 @@ struct gil_build { uint32_t holder, waiter; /* tid, index of the thread */ uint6
 struct counter_build { uint32_t name; struct counter out; };
 struct throttle_build { uint32_t function; struct throttle_change out; };
 struct capture_build { uint32_t key, value; };
+struct cpu_reading { uint64_t at_ns, cpu_ns; }; /* absolute; of the process */
 struct wall_build { uint64_t readings, bound_ns, sync_ns; int64_t first_ns, least_ns, most_ns; /* wall less ours */ };
 
 struct node {
@@ -183,6 +186,7 @@ struct timeline_private {
 	LIST(struct capture_build) captures;
 	struct map counter_index, capture_index;
 	LIST(struct throttle_build) throttles;
+	LIST(struct cpu_reading) cpu_readings;
 	struct wall_build wall;
 	LIST(struct device_build) devices;
 	LIST(struct gpu_call) gpu_calls;
@@ -201,6 +205,10 @@ struct timeline_private {
 	const struct scope_patterns *patterns;
 	struct operations_build *operations;
 	LIST(struct node) nodes;
+	struct { float self_ns[SPREAD_BATCHES]; } *batches; /* by name: time seen in each part of the capture; NULL = all of it was seen */
+	size_t batch_names;
+	uint64_t batch_ns;
+	double batch_seen_ns[SPREAD_BATCHES]; /* with hooks on */
 	uint32_t *node_table; /* hash of (parent, function) to node + 1 */
 	size_t node_table_size;
 	uint64_t first_window, last_disarm, last_window, first_reading, last_reading, first_event, last_event; /* absolute */
@@ -351,6 +359,10 @@ void syscalls_prepare(struct timeline_private *p); /* before the calls */
 void syscalls_run(struct timeline_private *p, struct lane *lane, uint32_t node, uint64_t from_ns, uint64_t to_ns);
 void syscalls_join(struct timeline_private *p);  /* after the samples have nodes */
 void syscalls_build(struct timeline_private *p); /* after functions, nodes and operations are exported */
+
+/* turns.c */
+void turns_reading(struct timeline_private *p, uint64_t at_ns, int64_t cpu_ns);
+void turns_build(struct timeline_private *p); /* after totals */
 
 /* wall.c */
 void wall_add(struct timeline_private *p, const struct event_cursor *event, uint64_t at_ns);

@@ -197,6 +197,7 @@ static void add_to_node(struct timeline_private *p, const struct sample *sample,
 	}
 	node->gap_samples++;
 	thread->gap_samples++;
+	thread->gap_squares += (double)sample->weight_ns * sample->weight_ns;
 	*(sample->running ? &node->gap_running_ns : &node->gap_blocked_ns) += sample->weight_ns;
 	*(sample->running ? &thread->gap_running_ns : &thread->gap_blocked_ns) += sample->weight_ns;
 }

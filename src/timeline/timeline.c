@@ -34,10 +34,13 @@ static void done_building(struct timeline_private *p)
 	list_done(&p->devices);
 	list_done(&p->counters);
 	list_done(&p->throttles);
+	list_done(&p->cpu_readings);
 	list_done(&p->captures);
 	map_done(&p->stack_index);
 	map_done(&p->counter_index);
 	map_done(&p->capture_index);
+	free(p->batches);
+	p->batches = NULL;
 	free(p->node_table);
 	p->node_table = NULL;
 }
@@ -116,6 +119,7 @@ int timeline_build_scoped(struct trace *trace, const struct scope_patterns *patt
 	totals_build(p);
 	moments_build(p);
 	syscalls_build(p);
+	turns_build(p);
 	if (p->failed) {
 		fail(err, ERR_MEMORY, "building the timeline: out of memory");
 		goto out;

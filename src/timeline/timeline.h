@@ -29,6 +29,7 @@ struct function {
 	uint64_t seen_self_ns, seen_total_ns; /* inside the windows; total counts recursion once */
 	uint64_t calls;         /* what the report says: seen, or scaled by coverage when ESTIMATED */
 	uint64_t self_ns, total_ns;
+	uint64_t self_low_ns, self_high_ns; /* 95 % confidence interval of self_ns, where that is an estimate; both 0: exact, or not known */
 	uint64_t cpu_self_ns;   /* self time × share of CPU of its threads in those moments; estimate */
 	uint64_t cpu_work_ns;   /* the same with that of the native frames right below: what a Python programmer can change. Of native functions only where no other is above */
 	uint64_t longest_ns;    /* one call, from enter to leave */
@@ -204,6 +205,21 @@ struct capture_value { const char *key, *value; };
 /* What the budget did about one function. FUNCTION: index, or UINT32_MAX; LOAD: what hooks would have cost, to what they may. */
 struct throttle_change { uint64_t at_ns; uint32_t what; /* enum throttle */ uint32_t function; double load; };
 
+/* What the program got done in turns with collection and in turns without it, which came in pairs. */
+enum work_unit {
+	WORK_UNKNOWN = 0, /* why says why */
+	WORK_ITEMS,       /* scopes of one name that ended */
+	WORK_SECONDS,     /* ns of wall time: the program waits for work, and is asked for as much in both */
+};
+struct turns {
+	enum work_unit work;
+	const char *item, *why;
+	size_t pairs;              /* 0, and work unknown, and why NULL: there were no turns */
+	double work_on, work_off, cpu_on_ns, cpu_off_ns; /* sums over the pairs */
+	double ratio, ratio_low, ratio_high; /* work per CPU time with collection to that without, and its 95 % confidence interval */
+	double ledger_pct;         /* of the CPU time of turns with collection: what measuring cost as it counted itself; below 0 = not known */
+};
+
 /* The wall clock of the machine that recorded, as read while it was. */
 struct wall_clock {
 	uint64_t readings;     /* 0: none, and all else is 0 */
@@ -244,6 +260,7 @@ struct timeline {
 	const struct moment *moments;     /* by thread, then time; they do not overlap; none without samples */
 	bool native_split;                /* CPU time is split into Python and native; else all of a Python thread's is called Python */
 	struct wall_clock wall;
+	struct turns turns;
 	double coverage;                  /* hooks on / duration */
 	struct timeline_quality quality;
 	struct timeline_private *private_; /* arena, strings */

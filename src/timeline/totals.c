@@ -11,6 +11,7 @@ struct function_build {
 	uint64_t wall_ns, covered_ns;
 	uint32_t last_thread; /* + 1, while nodes are walked thread by thread */
 	bool used, estimated, sampled;
+	struct spread spread;
 };
 
 struct node_totals {
@@ -39,6 +40,9 @@ static void choose_sampled(struct timeline_private *p)
 	for (size_t i = 0; i < p->threads.count; i++) {
 		struct thread_build *thread = &p->threads.items[i];
 
+		thread->gap_ns = (double)thread->out.wall_ns - (double)thread->out.covered_ns;
+		if (thread->gap_blocked_ns <= 0 && thread->out.wall_ns) /* a sampler that sees running threads only */
+			thread->gap_ns *= (double)(thread->out.python_ns + thread->out.native_ns + thread->out.runnable_ns + thread->out.unknown_ns) / (double)thread->out.wall_ns;
 		thread->gaps_sampled = thread->gap_samples && !is_covered(thread) && (thread->gap_samples >= SAMPLES_ENOUGH || !thread->out.covered_ns);
 	}
 }
@@ -48,16 +52,13 @@ static void use_samples(struct timeline_private *p)
 	for (size_t i = 0; i < p->nodes.count; i++) {
 		struct node *node = &p->nodes.items[i];
 		const struct thread_build *thread;
-		double gap, all, running;
+		double all, running;
 
 		if (node->thread == NONE || !(thread = &p->threads.items[node->thread])->gaps_sampled)
 			continue;
-		gap = (double)thread->out.wall_ns - (double)thread->out.covered_ns;
 		running = (double)(thread->out.python_ns + thread->out.native_ns) - thread->cpu_seen;
 		all = thread->gap_running_ns + thread->gap_blocked_ns;
-		if (thread->gap_blocked_ns <= 0 && thread->out.wall_ns) /* a sampler that sees running threads only */
-			gap *= (double)(thread->out.python_ns + thread->out.native_ns + thread->out.runnable_ns + thread->out.unknown_ns) / (double)thread->out.wall_ns;
-		node->estimated_self = (double)node->self_ns + gap * (node->gap_running_ns + node->gap_blocked_ns) / all;
+		node->estimated_self = (double)node->self_ns + thread->gap_ns * (node->gap_running_ns + node->gap_blocked_ns) / all;
 		node->cpu_self = node->cpu_seen;
 		if (thread->gap_running_ns > 0 && running > 0)
 			node->cpu_self += running * node->gap_running_ns / thread->gap_running_ns;
@@ -210,6 +211,7 @@ static void add_node(struct totals *totals, uint32_t index)
 	function->calls += node->estimated_calls;
 	function->self += node->estimated_self;
 	function->cpu_self += node->cpu_self;
+	spread_add(totals->p, &function->spread, node);
 	if (node->longest_ns > function->out.longest_ns)
 		function->out.longest_ns = node->longest_ns;
 	if (!sums->recursive) {
@@ -240,8 +242,9 @@ static double counted_calls(const struct function *out, const struct name *name)
 	return out->precision == PRECISION_COUNTED || out->coverage <= 0 ? (double)name->counted : (double)name->counted / out->coverage;
 }
 
-static void finish_function(struct timeline_private *p, struct function_build *function, struct name *name)
+static void finish_function(struct timeline_private *p, struct function_build *function, uint32_t index)
 {
+	struct name *name = &p->names.list.items[index];
 	struct function *out = &function->out;
 
 	out->kind = name->kind;
@@ -253,6 +256,7 @@ static void finish_function(struct timeline_private *p, struct function_build *f
 		out->coverage = 1;
 	out->self_ns = rounded(function->self);
 	out->total_ns = rounded(function->total);
+	spread_finish(p, &function->spread, index, out);
 	out->cpu_self_ns = rounded(function->cpu_self);
 	if (out->cpu_self_ns > out->self_ns)
 		out->cpu_self_ns = out->self_ns;
@@ -313,7 +317,7 @@ static void export_functions(struct totals *totals)
 		p->export_function[i] = NONE;
 		if (!totals->functions[i].used)
 			continue;
-		finish_function(p, &totals->functions[i], &p->names.list.items[i]);
+		finish_function(p, &totals->functions[i], (uint32_t)i);
 		totals->functions[i].out.id = (uint32_t)i; /* for a moment its index in names */
 		functions[count++] = totals->functions[i].out;
 	}
@@ -404,6 +408,7 @@ void totals_build(struct timeline_private *p)
 	for (size_t i = 0; i + 1 < p->nodes.count; i++)
 		add_node(&totals, totals.order[i]);
 	lists_windows(p);
+	spread_windows(p);
 	export_functions(&totals);
 	lists_throttles(p);
 	lists_threads(p);

@@ -2,6 +2,7 @@
 units of work done since the row before, CLOCK_MONOTONIC now, CPU time of this thread so far, ns. Prints READY; ends on SIGTERM. A second thread
 sleeps, so that a switch thread is allowed on 3.12 and later."""
 import json
+import os
 import re
 import signal
 import struct
@@ -70,6 +71,13 @@ def boundary(n):
         return 0
 
 
+def make_decode():
+    """The small transformer of the live tests: with numpy where that is installed."""
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "live", "programs"))
+    import work
+    return (work.Model(128, 4) if work.np is not None else work.Model(16, 2)).decode
+
+
 def make_flat():
     names = {}
     exec("\n".join("def flat_%d(x): return x" % i for i in range(300)), names)
@@ -78,17 +86,18 @@ def make_flat():
 
 
 KINDS = {
-    "fib": lambda: fib(15),
-    "deltablue": lambda: Plan(12).execute(40),
-    "json": lambda: [json.loads(json.dumps(parse("GET /v1/models/%d HTTP/1.1" % i))) for i in range(40)],
-    "generators": lambda: sum(sum(countdown(20)) for _ in range(60)),
-    "exceptions": lambda: [boundary(i) for i in range(600)],
-    "flat": make_flat(),
+    "fib": lambda: lambda: fib(15),
+    "deltablue": lambda: lambda: Plan(12).execute(40),
+    "json": lambda: lambda: [json.loads(json.dumps(parse("GET /v1/models/%d HTTP/1.1" % i))) for i in range(40)],
+    "generators": lambda: lambda: sum(sum(countdown(20)) for _ in range(60)),
+    "exceptions": lambda: lambda: [boundary(i) for i in range(600)],
+    "flat": make_flat,
+    "decode": make_decode,
 }
 
 
 def main():
-    work, log = KINDS[sys.argv[1]], open(sys.argv[2], "wb", buffering=0)
+    work, log = KINDS[sys.argv[1]](), open(sys.argv[2], "wb", buffering=0)
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     threading.Thread(target=stop.wait, daemon=True).start()

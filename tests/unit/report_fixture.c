@@ -11,9 +11,9 @@ static const struct function FUNCTIONS[FIXTURE_FUNCTIONS] = {
 	{ .id = 0, .kind = FUNCTION_PYTHON, .name = "Attention.forward", .file = "/srv/app/model/attention.py", .line = 41, .precision = PRECISION_EXACT, .coverage = 1, .seen_calls = 12000, .seen_self_ns = 9400 * MS, .seen_total_ns = 15200 * MS, .calls = 12000, .self_ns = 9400 * MS, .total_ns = 15200 * MS, .cpu_self_ns = 9100 * MS, .longest_ns = 4200000, .threads = 1 },
 	{ .id = 1, .kind = FUNCTION_PYTHON, .name = "EventLoop.select", .file = "/usr/lib/python3.11/selectors.py", .line = 451, .precision = PRECISION_COUNTED, .coverage = 1, .seen_calls = 3100, .seen_self_ns = 7200 * MS, .seen_total_ns = 7200 * MS, .calls = 3100, .self_ns = 7200 * MS, .total_ns = 7200 * MS, .cpu_self_ns = 90 * MS, .longest_ns = 80000000, .threads = 1 },
 	{ .id = 2, .kind = FUNCTION_C, .name = "numpy.matmul", .file = "numpy.core._multiarray_umath", .line = 0, .precision = PRECISION_EXACT, .coverage = 1, .seen_calls = 24000, .seen_self_ns = 5800 * MS, .seen_total_ns = 5800 * MS, .calls = 24000, .self_ns = 5800 * MS, .total_ns = 5800 * MS, .cpu_self_ns = 5790 * MS, .longest_ns = 900000, .threads = 1, .self_split = true, .native = "array_matmul", .native_file = "/srv/venv/_multiarray_umath.so" },
-	{ .id = 3, .kind = FUNCTION_PYTHON, .name = "tokenize", .file = "/srv/app/text/tokenizer.py", .line = 12, .precision = PRECISION_ESTIMATED, .coverage = 0.37, .seen_calls = 444000, .seen_self_ns = 1110 * MS, .seen_total_ns = 1480 * MS, .calls = 1200000, .self_ns = 3000 * MS, .total_ns = 4000 * MS, .cpu_self_ns = 2950 * MS, .longest_ns = 250000, .exceptions = 3, .threads = 2 },
+	{ .id = 3, .kind = FUNCTION_PYTHON, .name = "tokenize", .file = "/srv/app/text/tokenizer.py", .line = 12, .precision = PRECISION_ESTIMATED, .coverage = 0.37, .seen_calls = 444000, .seen_self_ns = 1110 * MS, .seen_total_ns = 1480 * MS, .calls = 1200000, .self_ns = 3000 * MS, .self_low_ns = 2840 * MS, .self_high_ns = 3170 * MS, .total_ns = 4000 * MS, .cpu_self_ns = 2950 * MS, .longest_ns = 250000, .exceptions = 3, .threads = 2 },
 	{ .id = 4, .kind = FUNCTION_PYTHON, .name = "Worker.run.<locals>.<lambda>", .file = "/usr/lib/python3.11/concurrent/futures/thread.py", .line = 58, .precision = PRECISION_EXACT, .coverage = 1, .seen_calls = 400, .seen_self_ns = 2000 * MS, .seen_total_ns = 6400 * MS, .calls = 400, .self_ns = 2000 * MS, .total_ns = 6400 * MS, .cpu_self_ns = 100 * MS, .longest_ns = 60000000, .threads = 1 },
-	{ .id = 5, .kind = FUNCTION_NATIVE, .name = "sgemm_kernel", .file = "libopenblas.so.0", .line = 0, .precision = PRECISION_SAMPLED, .coverage = 1, .self_ns = 1200 * MS, .total_ns = 1200 * MS, .cpu_self_ns = 1200 * MS, .samples_self = 120, .samples_total = 120, .threads = 1 },
+	{ .id = 5, .kind = FUNCTION_NATIVE, .name = "sgemm_kernel", .file = "libopenblas.so.0", .line = 0, .precision = PRECISION_SAMPLED, .coverage = 1, .self_ns = 1200 * MS, .self_low_ns = 1010 * MS, .self_high_ns = 1400 * MS, .total_ns = 1200 * MS, .cpu_self_ns = 1200 * MS, .samples_self = 120, .samples_total = 120, .threads = 1 },
 	{ .id = 6, .kind = FUNCTION_PYTHON, .name = "load_plugin", .file = "/srv/app/plugins/__init__.py", .line = 9, .precision = PRECISION_EXACT, .coverage = 1, .seen_calls = 40, .seen_self_ns = 600 * MS, .seen_total_ns = 1400 * MS, .calls = 40, .self_ns = 600 * MS, .total_ns = 1400 * MS, .cpu_self_ns = 500 * MS, .longest_ns = 90000000, .threads = 1 },
 	{ .id = 7, .kind = FUNCTION_PYTHON, .name = "handle", .file = "/srv/app/server.py", .line = 88, .precision = PRECISION_EXACT, .coverage = 1, .seen_calls = 3100, .seen_self_ns = 300 * MS, .seen_total_ns = 22000 * MS, .calls = 3100, .self_ns = 300 * MS, .total_ns = 22000 * MS, .cpu_self_ns = 280 * MS, .longest_ns = 99000000, .threads = 1 },
 	{ .id = 8, .kind = FUNCTION_UNKNOWN, .name = "", .file = "", .precision = PRECISION_EXACT, .coverage = 1, .seen_calls = 1, .calls = 1, .self_ns = 999, .total_ns = 30000 * MS, .threads = 1 },
@@ -105,7 +105,7 @@ void fixture_init(struct fixture *fixture)
 		.thread_count = FIXTURE_THREADS, .threads = fixture->threads, .process_count = 1, .processes = &fixture->process, .window_count = sizeof WINDOWS / sizeof *WINDOWS, .windows = WINDOWS,
 		.throttle_count = sizeof THROTTLES / sizeof *THROTTLES, .throttles = THROTTLES,
 		.counter_count = sizeof COUNTERS / sizeof *COUNTERS, .counters = COUNTERS, .capture_count = sizeof CAPTURES / sizeof *CAPTURES, .captures = CAPTURES,
-		.gil_wait_count = sizeof GIL_WAITS / sizeof *GIL_WAITS, .gil_waits = GIL_WAITS, .coverage = 0.91, .native_split = true, .quality = { .events = 1001000, .lost_events = 12, .unmatched = 2, .skipped_calls = 5400, .samples = 120 },
+		.gil_wait_count = sizeof GIL_WAITS / sizeof *GIL_WAITS, .gil_waits = GIL_WAITS, .coverage = 0.91, .turns = { .work = WORK_ITEMS, .item = "predict", .pairs = 148, .work_on = 3380, .work_off = 3480, .cpu_on_ns = 11830e6, .cpu_off_ns = 11832e6, .ratio = 0.971, .ratio_low = 0.958, .ratio_high = 0.984, .ledger_pct = 2.75 }, .native_split = true, .quality = { .events = 1001000, .lost_events = 12, .unmatched = 2, .skipped_calls = 5400, .samples = 120 },
 	};
 	fixture->analysis = (struct analysis){
 		.verdict = { .class_ = VERDICT_CPU_BOUND, .reason = "one_core_saturated", .confidence = 0.6, .gpu = "no CUDA library is loaded",
@@ -134,6 +134,7 @@ void fixture_make_hostile(struct fixture *fixture)
 		fixture->threads[i].name = HOSTILE_NAMES[(i + 3) % HOSTILE_COUNT];
 	fixture->threads[2].unhooked = HOSTILE_NAMES[12];
 	fixture->process.command = HOSTILE_NAMES[13];
+	fixture->timeline.turns.item = HOSTILE_NAMES[0];
 	fixture->process.executable = HOSTILE_NAMES[0];
 	fixture->findings[0].title = HOSTILE_NAMES[0];
 	fixture->findings[0].suggestion = HOSTILE_NAMES[19];

@@ -11,7 +11,9 @@ tests_unit_test_timeline_SOURCES = \
 	tests/unit/timeline_natives.c \
 	tests/unit/timeline_percentile.c \
 	tests/unit/timeline_syscalls.c \
+	tests/unit/timeline_spread.c \
 	tests/unit/timeline_threads.c \
+	tests/unit/timeline_turns.c \
 	tests/unit/timeline_wall.c \
 	tests/unit/timeline_windows.c
 tests_unit_test_timeline_CFLAGS = $(UNIT_CFLAGS)

@@ -7,7 +7,7 @@
 
 #include "trace/dump.h"
 
-static struct kept { void *object; void (*free)(void *object); } kept[256];
+static struct kept { void *object; void (*free)(void *object); } kept[1024];
 static size_t kept_count;
 
 static void free_kept(void)

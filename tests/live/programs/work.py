@@ -1,4 +1,4 @@
-"""Work that can be counted from outside: python work.py fib|decode COUNTER_FILE [--seconds N].
+"""Work that can be counted from outside: python work.py fib|decode COUNTER_FILE [--seconds N] [--threads N].
 
 One item is one unit of work; the number done so far and the CPU time used lie in COUNTER_FILE as two 64-bit integers (items,
 nanoseconds), rewritten after each item. decode is a small transformer that makes one token per item: with numpy where that is installed,
@@ -10,6 +10,7 @@ import os
 import random
 import signal
 import sys
+import threading
 import time
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -122,6 +123,7 @@ def main():
     parser.add_argument("kind", choices=["fib", "decode"])
     parser.add_argument("counter")
     parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--threads", type=int, default=1, help="so many do the work; the items of one are counted")
     options = parser.parse_args()
     stop = []
     signal.signal(signal.SIGTERM, lambda *_: stop.append(1))
@@ -133,6 +135,12 @@ def main():
     with open(options.counter, "r+b") as f:
         page = memoryview(mmap.mmap(f.fileno(), 16)).cast("Q")  # whole words, so that a reader never sees half of one
     end, items = time.monotonic() + options.seconds, 0
+
+    def others():
+        while not stop and time.monotonic() < end:
+            item()
+    for _ in range(options.threads - 1):
+        threading.Thread(target=others, daemon=True).start()
     print("READY", os.getpid(), flush=True)
     while not stop and time.monotonic() < end:
         item()
@@ -141,4 +149,5 @@ def main():
     print("items", items, flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()
