@@ -32,12 +32,12 @@ cJSON *append_object(struct json *json, cJSON *array);
 /* Writes ROOT and frees it. */
 int document_write(struct json *json, cJSON *root, struct sink *sink, struct error *err);
 
-struct kernels;
+struct gpu_tables;
 /* write_json_gpu.c: the sets of numbers about devices among METRICS, and what stands beside them in ROOT. */
 void put_gpu_metrics(struct json *json, cJSON *metrics, const struct timeline *timeline);
 void put_gpu_lists(struct json *json, cJSON *root, const struct timeline *timeline);
 /* What a device did not do, by cause, in microseconds. */
 void put_idle_causes(struct json *json, cJSON *object, const uint64_t idle_ns[GPU_IDLE_CAUSES]);
-void put_kernels(struct json *json, cJSON *root, const struct kernels *kernels);
+void put_gpu_tables(struct json *json, cJSON *root, const struct gpu_tables *tables);
 
 #endif

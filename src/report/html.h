@@ -3,7 +3,7 @@
 #define INFERSCOPE_REPORT_HTML_H
 
 #include "report/html_pack.h"
-#include "report/kernels.h"
+#include "report/gpu_tables.h"
 #include "report/name.h"
 
 /* The page's style and script: src/report/html/, embedded when the program is built. */
@@ -35,7 +35,7 @@ void html_add_threads(struct text *out, const struct report *report);
 void html_add_gil(struct text *out, const struct report *report);
 void html_add_idle(struct text *out, const struct report *report);
 void html_add_sites(struct text *out, const struct report *report);
-void html_add_kernels(struct text *out, const struct report *report, const struct kernels *kernels);
+void html_add_gpu_tables(struct text *out, const struct report *report, const struct gpu_tables *tables); /* kernels, copies, CUDA calls, launches, streams */
 void html_add_syscalls(struct text *out, const struct report *report);
 void html_add_requests(struct text *out, const struct report *report);
 void html_add_stacks(struct text *out, const struct report *report); /* flame graphs of the busiest threads and the call tree */

@@ -32,4 +32,8 @@ void terminal_parts(struct terminal *terminal, const double parts[PART_COUNT], s
 /* One bar of one value. */
 void terminal_bar(struct terminal *terminal, int sgr, double pct, size_t columns);
 
+struct gpu_tables;
+/* text_gpu.c: the section of devices; nothing where none was seen. */
+void text_add_gpu(struct terminal *terminal, const struct report *report, const struct gpu_tables *tables);
+
 #endif

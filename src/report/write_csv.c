@@ -2,17 +2,15 @@
  * One table with Nsight Systems' column names, so that scripts written for its statistics read it: functions from the timeline; kernels, copies, CUDA and
  * system calls and scopes from one pass over the trace, which also tells how calls spread. Memory grows with names, not with events.
  */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "report/export.h"
+#include "report/spread.h"
 
 enum { KINDS_NAMES_LIMIT = 65536 };
 
-/* How long the intervals of one name took; Welford's sums. */
-struct spread { uint64_t count, total_ns, min_ns, max_ns; double mean, squares; };
 struct other { uint32_t kind, name; struct spread spread; uint64_t bytes; };
 
 struct csv {
@@ -26,20 +24,6 @@ struct csv {
 	struct text line, text;
 	bool failed;
 };
-
-static void spread_add(struct spread *spread, uint64_t took_ns)
-{
-	double before = spread->mean;
-
-	if (!spread->count || took_ns < spread->min_ns)
-		spread->min_ns = took_ns;
-	if (took_ns > spread->max_ns)
-		spread->max_ns = took_ns;
-	spread->count++;
-	spread->total_ns += took_ns;
-	spread->mean += ((double)took_ns - before) / (double)spread->count;
-	spread->squares += ((double)took_ns - before) * ((double)took_ns - spread->mean);
-}
 
 static struct other *other_of(struct csv *all, const struct interval *interval)
 {
@@ -78,14 +62,14 @@ static bool take(void *context, const struct interval *interval)
 	case EVENT_PY_ENTER:
 	case EVENT_C_ENTER:
 		if (interval->function < all->timeline->function_count && !interval->open_start && !interval->open_end)
-			spread_add(&all->functions[interval->function], took_ns);
+			all->failed |= !spread_add(&all->functions[interval->function], took_ns);
 		break;
 	case EVENT_SCOPE_EXIT:
 		break;
 	default:
 		if (interval->open_start || interval->open_end || !(other = other_of(all, interval)))
 			break;
-		spread_add(&other->spread, took_ns);
+		all->failed |= !spread_add(&other->spread, took_ns);
 		other->bytes += interval->bytes;
 	}
 	return !all->failed;
@@ -96,16 +80,16 @@ static void add_number(struct text *line, uint64_t number)
 	text_printf(line, ",%llu", (unsigned long long)number);
 }
 
-static void add_spread(struct text *line, const struct spread *spread)
+static void add_spread(struct text *line, struct spread *spread)
 {
 	if (!spread->count) {
-		text_add_string(line, ",,,,");
+		text_add_string(line, ",,,,,");
 		return;
 	}
-	text_printf(line, ",%.1f", spread->mean);
-	add_number(line, spread->min_ns);
-	add_number(line, spread->max_ns);
-	text_printf(line, ",%.1f", spread->count > 1 ? sqrt(spread->squares / (double)(spread->count - 1)) : 0.0);
+	text_printf(line, ",%.1f,%.1f", spread->mean, spread_median(spread));
+	add_number(line, spread->min);
+	add_number(line, spread->max);
+	text_printf(line, ",%.1f", spread_deviation(spread));
 }
 
 static void line_out(struct csv *all)
@@ -152,21 +136,21 @@ static int by_time(const void *a, const void *b)
 
 	if (x->kind != y->kind)
 		return x->kind < y->kind ? -1 : 1;
-	if (x->spread.total_ns != y->spread.total_ns)
-		return x->spread.total_ns > y->spread.total_ns ? -1 : 1;
+	if (x->spread.total != y->spread.total)
+		return x->spread.total > y->spread.total ? -1 : 1;
 	return x->name < y->name ? -1 : x->name > y->name;
 }
 
-static void write_other(struct csv *all, const struct other *other)
+static void write_other(struct csv *all, struct other *other)
 {
 	uint64_t whole = 0;
 
 	for (size_t i = 0; i < all->capacity; i++)
 		if (all->others[i].kind == other->kind)
-			whole += all->others[i].spread.total_ns;
+			whole += all->others[i].spread.total;
 	text_clear(&all->line);
-	text_printf(&all->line, "%.2f", whole ? 100.0 * (double)other->spread.total_ns / (double)whole : 0.0);
-	add_number(&all->line, other->spread.total_ns);
+	text_printf(&all->line, "%.2f", whole ? 100.0 * (double)other->spread.total / (double)whole : 0.0);
+	add_number(&all->line, other->spread.total);
 	text_add_string(&all->line, ",,");
 	add_number(&all->line, other->spread.count);
 	add_spread(&all->line, &other->spread);
@@ -184,7 +168,7 @@ static void write_other(struct csv *all, const struct other *other)
 static void write_quality(struct csv *all, const char *name, uint64_t count)
 {
 	text_clear(&all->line);
-	text_printf(&all->line, ",,,,%llu,,,,,quality,exact,,,%s,,", (unsigned long long)count, name);
+	text_printf(&all->line, ",,,,%llu,,,,,,quality,exact,,,%s,,", (unsigned long long)count, name);
 	line_out(all);
 }
 
@@ -194,7 +178,7 @@ static int write_all(struct csv *all, struct error *err)
 
 	if (all->report->trace && timeline_intervals(all->timeline, all->report->trace, take, all, err) < 0)
 		return -1;
-	sink_puts(all->sink, "Time (%),Total Time (ns),Self Time (ns),CPU Time (ns),Instances,Avg (ns),Min (ns),Max (ns),StdDev (ns),Category,Precision,Coverage (%),Bytes,Name,File,Line\n");
+	sink_puts(all->sink, "Time (%),Total Time (ns),Self Time (ns),CPU Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Category,Precision,Coverage (%),Bytes,Name,File,Line\n");
 	for (uint32_t i = 0; i < all->timeline->function_count && !all->failed && !sink_failed(all->sink); i++)
 		write_function(all, i);
 	if (all->capacity)
@@ -220,6 +204,10 @@ int write_csv(const struct report *report, struct sink *sink, struct error *err)
 		fail(err, ERR_MEMORY, "writing the table");
 	else
 		result = write_all(&all, err);
+	for (size_t i = 0; all.functions && i < report->timeline->function_count; i++)
+		spread_done(&all.functions[i]);
+	for (size_t i = 0; i < all.capacity; i++)
+		spread_done(&all.others[i].spread);
 	free(all.functions);
 	strings_free(all.names);
 	free(all.others);

@@ -243,7 +243,7 @@ static void add_views(struct text *out)
 	text_add_string(out, "<section id=\"timeline\" class=\"js\" aria-label=\"Timeline\"></section>\n<section id=\"flame\" class=\"js\" aria-label=\"Flame graph\"></section>\n");
 }
 
-static void add_body(struct text *out, const struct report *report, const struct kernels *kernels)
+static void add_body(struct text *out, const struct report *report, const struct gpu_tables *tables)
 {
 	add_head(out, report);
 	add_verdict(out, report);
@@ -257,7 +257,7 @@ static void add_body(struct text *out, const struct report *report, const struct
 	html_add_threads(out, report);
 	html_add_gil(out, report);
 	html_add_sites(out, report);
-	html_add_kernels(out, report, kernels);
+	html_add_gpu_tables(out, report, tables);
 	html_add_syscalls(out, report);
 	add_around(out, report);
 	html_add_stacks(out, report);
@@ -296,15 +296,15 @@ static int write_data(const struct report *report, struct sink *sink, struct tex
 int write_html(const struct report *report, struct sink *sink, struct error *err)
 {
 	uint64_t room = (report->options.max_report_mb ? report->options.max_report_mb : REPORT_MB) * (uint64_t)1000000;
-	struct kernels kernels;
+	struct gpu_tables tables;
 	struct text out;
 	int result;
 
-	if (kernels_read(report, &kernels, err) < 0)
+	if (gpu_tables_read(report, &tables, err) < 0)
 		return -1;
 	text_init(&out);
-	add_body(&out, report, &kernels);
-	kernels_free(&kernels);
+	add_body(&out, report, &tables);
+	gpu_tables_free(&tables);
 	sink_write(sink, out.data ? out.data : "", out.length);
 	room = room > STATIC_BYTES + out.length ? room - STATIC_BYTES - out.length : 0;
 	result = write_data(report, sink, &out, room, err);

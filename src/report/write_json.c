@@ -6,7 +6,7 @@
 
 #include "config.h"
 #include "report/document.h"
-#include "report/kernels.h"
+#include "report/gpu_tables.h"
 
 enum { SCOPES_SHOWN = 1000, STACKS_MAX = 2000, STACK_FRAMES_MAX = 256, WINDOWS_SHOWN = 10000 };
 
@@ -491,7 +491,7 @@ static void put_quality(struct json *json, cJSON *root, const struct report *rep
 	}
 }
 
-static void put_root(struct json *json, cJSON *root, const struct report *report, const struct kernels *kernels)
+static void put_root(struct json *json, cJSON *root, const struct report *report, const struct gpu_tables *tables)
 {
 	const struct timeline *timeline = report->timeline;
 	const struct analysis *analysis = report->analysis;
@@ -527,7 +527,7 @@ static void put_root(struct json *json, cJSON *root, const struct report *report
 	for (size_t i = 0; i < timeline->process_count; i++)
 		put_process(json, array, &timeline->processes[i]);
 	put_gpu_lists(json, root, timeline);
-	put_kernels(json, root, kernels);
+	put_gpu_tables(json, root, tables);
 	put_syscalls(json, root, report);
 	put_scopes(json, root, timeline);
 	put_budget(json, root, report);
@@ -540,13 +540,13 @@ static void put_root(struct json *json, cJSON *root, const struct report *report
 int write_json(const struct report *report, struct sink *sink, struct error *err)
 {
 	struct json json = { .failed = false };
-	struct kernels kernels;
+	struct gpu_tables tables;
 	cJSON *root;
 
-	if (kernels_read(report, &kernels, err) < 0)
+	if (gpu_tables_read(report, &tables, err) < 0)
 		return -1;
 	root = cJSON_CreateObject();
-	put_root(&json, root, report, &kernels);
-	kernels_free(&kernels);
+	put_root(&json, root, report, &tables);
+	gpu_tables_free(&tables);
 	return document_write(&json, root, sink, err);
 }

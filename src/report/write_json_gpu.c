@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "report/document.h"
-#include "report/kernels.h"
+#include "report/gpu_tables.h"
 
 enum { STACK_FRAMES_MAX = 256, SITES_SHOWN = 500 };
 
@@ -16,7 +16,7 @@ static void put_copies(struct json *json, cJSON *metrics, const struct gpu_facts
 		char name[COPIES_NAME];
 		cJSON *object;
 
-		copies_name(copies, name);
+		copies_name(copies->kind, copies->memory_kinds, name);
 		object = put_object(json, all, name);
 		put_u64(json, object, "count", copies->count);
 		put_u64(json, object, "bytes", copies->bytes);
@@ -98,6 +98,14 @@ void put_gpu_metrics(struct json *json, cJSON *metrics, const struct timeline *t
 	put_u64(json, object, "matched", gpu->launches);
 	put_number(json, object, "delay_us_p50", gpu->launches ? (double)gpu->launch_delay_median_ns / 1e3 : NAN, 3);
 	put_number(json, object, "delay_us_min", gpu->launches ? (double)gpu->launch_delay_min_ns / 1e3 : NAN, 3);
+	put_number(json, object, "delay_us_p95", gpu->launches ? (double)gpu->launch_delay_p95_ns / 1e3 : NAN, 3);
+	put_number(json, object, "delay_us_max", gpu->launches ? (double)gpu->launch_delay_max_ns / 1e3 : NAN, 3);
+	put_u64(json, object, "late", gpu->late_launches);
+	put_u64(json, object, "calls", gpu->launch_calls);
+	put_number(json, object, "call_us_p50", gpu->launch_calls ? (double)gpu->launch_call_p50_ns / 1e3 : NAN, 3);
+	put_number(json, object, "call_us_p95", gpu->launch_calls ? (double)gpu->launch_call_p95_ns / 1e3 : NAN, 3);
+	put_u64(json, object, "slow_calls", gpu->slow_launch_calls);
+	put_u64(json, object, "short_kernels", gpu->short_kernels);
 }
 
 static void put_device(struct json *json, cJSON *devices, const struct device *device)
@@ -163,22 +171,39 @@ static void put_site(struct json *json, cJSON *sites, const struct timeline *tim
 	put_us(json, object, "gpu_us", site->gpu_ns);
 }
 
-/* Names beyond KERNELS_MAX are counted. */
-void put_kernels(struct json *json, cJSON *root, const struct kernels *kernels)
+static void put_row(struct json *json, cJSON *array, const struct gpu_row *row, bool moves)
 {
-	cJSON *array = put_array(json, root, "kernels");
+	cJSON *object = append_object(json, array);
 
-	for (size_t i = 0; i < kernels->count && !json->failed; i++) {
-		const struct kernel_row *row = &kernels->rows[i];
-		cJSON *object = append_object(json, array);
+	put_string(json, object, "name", row->name);
+	put_u64(json, object, "count", row->count);
+	put_u64(json, object, "total_ns", row->total_ns);
+	put_u64(json, object, "longest_ns", row->max_ns);
+	put_u64(json, object, "shortest_ns", row->min_ns);
+	put_number(json, object, "avg_ns", row->mean_ns, 1);
+	put_number(json, object, "median_ns", row->median_ns, 1);
+	put_bool(json, object, "median_estimated", row->median_about);
+	put_number(json, object, "stddev_ns", row->deviation_ns, 1);
+	put_number(json, object, "time_pct", row->pct, 3);
+	if (!moves)
+		return;
+	put_u64(json, object, "bytes", row->bytes);
+	put_number(json, object, "gb_per_s", row->total_ns ? (double)row->bytes / (double)row->total_ns : NAN, 3);
+}
 
-		put_string(json, object, "name", row->name);
-		put_u64(json, object, "count", row->count);
-		put_u64(json, object, "total_ns", row->total_ns);
-		put_u64(json, object, "longest_ns", row->longest_ns);
-		put_number(json, object, "time_pct", row->pct, 3);
+/* Names beyond GPU_ROWS_MAX are counted. */
+void put_gpu_tables(struct json *json, cJSON *root, const struct gpu_tables *tables)
+{
+	for (size_t kind = 0; kind < GPU_TABLES; kind++) {
+		const struct gpu_table *table = &tables->of[kind];
+		cJSON *array = put_array(json, root, GPU_TABLE_WORDS[kind].key);
+		char key[64];
+
+		for (size_t i = 0; i < table->count && !json->failed; i++)
+			put_row(json, array, &table->rows[i], kind == GPU_TABLE_MEMORY);
+		snprintf(key, sizeof key, "%s_omitted_count", GPU_TABLE_WORDS[kind].key);
+		put_u64(json, root, key, table->omitted);
 	}
-	put_u64(json, root, "kernels_omitted_count", kernels->omitted);
 }
 
 void put_gpu_lists(struct json *json, cJSON *root, const struct timeline *timeline)

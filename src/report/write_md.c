@@ -5,10 +5,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "report/model.h"
+#include "report/md.h"
 #include "report/name.h"
 
-enum { MD_FUNCTIONS = 10, MD_FUNCTIONS_MAX = 100, MD_THREADS = 8, MD_SYSCALLS = 10, MD_FINDINGS = 5, MD_NAME = 60, MD_SOURCE = 5, MD_SOURCE_COLUMNS = 100, MD_BYTES_MAX = 65000 };
+enum { MD_FUNCTIONS = 10, MD_FUNCTIONS_MAX = 100, MD_THREADS = 8, MD_SYSCALLS = 10, MD_FINDINGS = 5, MD_SOURCE = 5, MD_SOURCE_COLUMNS = 100, MD_BYTES_MAX = 65000 };
 
 static size_t longest_backticks(const char *text, size_t length)
 {
@@ -21,8 +21,8 @@ static size_t longest_backticks(const char *text, size_t length)
 	return longest;
 }
 
-/* BYTES as a code span that also fits a table cell: fenced by one more backtick than it has in a row, every | escaped for the table. */
-static void add_code(struct text *out, const char *bytes, size_t columns, unsigned flags)
+/* Fenced by one more backtick than it has in a row, every | escaped for the table. */
+void md_add_code(struct text *out, const char *bytes, size_t columns, unsigned flags)
 {
 	struct text name;
 	size_t fence;
@@ -60,14 +60,14 @@ static void add_prose(struct text *out, const char *bytes, size_t columns)
 	text_done(&shown);
 }
 
-static void add_place(struct text *out, const char *file, uint32_t line)
+void md_add_place(struct text *out, const char *file, uint32_t line)
 {
 	struct text place;
 
 	text_init(&place);
 	location_string(file, line, &place);
 	if (place.length)
-		add_code(out, place.data, MD_NAME, NAME_PATH);
+		md_add_code(out, place.data, MD_NAME, NAME_PATH);
 	text_done(&place);
 }
 
@@ -88,7 +88,7 @@ static void add_head(struct text *out, const struct report *report)
 	text_add_string(out, "\n\n| What | Value |\n|---|---|\n| Process | ");
 	text_printf(out, "%u ", report->pid);
 	if (*report->command)
-		add_code(out, report->command, 80, NAME_HEAD);
+		md_add_code(out, report->command, 80, NAME_HEAD);
 	if (*report->python) {
 		text_add_string(out, ", Python ");
 		add_prose(out, report->python, 30);
@@ -142,9 +142,9 @@ static void add_finding(struct text *out, const struct report *report, size_t in
 	text_add_string(out, "</summary>\n\n");
 	for (size_t i = 0; i < finding->location_count && i < 3; i++) {
 		text_add_string(out, "- at ");
-		add_code(out, finding->locations[i].function, MD_NAME, 0);
+		md_add_code(out, finding->locations[i].function, MD_NAME, 0);
 		text_add_string(out, " ");
-		add_place(out, finding->locations[i].file, finding->locations[i].line);
+		md_add_place(out, finding->locations[i].file, finding->locations[i].line);
 		text_add_string(out, "\n");
 		if (i == 0)
 			add_source(out, report_source(report, index, i));
@@ -164,7 +164,7 @@ static void add_finding(struct text *out, const struct report *report, size_t in
 	text_add_string(out, "- **What to do**: ");
 	add_prose(out, finding->suggestion, 500);
 	text_printf(out, "\n- rule ");
-	add_code(out, finding->rule, 60, 0);
+	md_add_code(out, finding->rule, 60, 0);
 	text_printf(out, ", confidence %s\n\n</details>\n", quantity_confidence(finding->confidence).text);
 }
 
@@ -197,10 +197,10 @@ static void add_functions(struct text *out, const struct report *report)
 		const struct function_row *row = report->ranked[i];
 
 		text_add_string(out, "| ");
-		add_code(out, row->function->name, MD_NAME, 0);
+		md_add_code(out, row->function->name, MD_NAME, 0);
 		if (*row->function->file) {
 			text_add_string(out, " ");
-			add_place(out, row->function->file, row->function->line);
+			md_add_place(out, row->function->file, row->function->line);
 		}
 		text_printf(out, " | %s | %s", row_share(row, report->ranked_by_cpu).text, row_self(row, 0).text);
 		if (isfinite(row->self_error_pct))
@@ -225,7 +225,7 @@ static void add_threads(struct text *out, const struct report *report)
 		const struct thread_row *row = &report->threads[i];
 
 		text_printf(out, "| %u ", row->thread->tid);
-		add_code(out, row->thread->name, 24, 0);
+		md_add_code(out, row->thread->name, 24, 0);
 		text_printf(out, " | %s | %s %s | ", quantity_pct(row->cpu_pct, 0).text, PARTS[row->mostly].label, quantity_pct(row->pct[row->mostly], 0).text);
 		if (row->second != row->mostly && row->pct[row->second] >= 0.05)
 			text_printf(out, "%s %s", PARTS[row->second].label, quantity_pct(row->pct[row->second], 0).text);
@@ -253,10 +253,10 @@ static void add_gil(struct text *out, const struct report *report)
 
 		text_add_string(out, "| ");
 		gil_thread(row->waiter, &name);
-		add_code(out, name.data ? name.data : "", 40, 0);
+		md_add_code(out, name.data ? name.data : "", 40, 0);
 		text_add_string(out, " | ");
 		gil_thread(row->holder, &name);
-		add_code(out, name.data ? name.data : "", 40, 0);
+		md_add_code(out, name.data ? name.data : "", 40, 0);
 		text_printf(out, " | %s | %s |\n", quantity_ns(row->wait_ns, QUANTITY_ABOUT).text, quantity_pct(row->pct, QUANTITY_ABOUT).text);
 	}
 	text_done(&name);
@@ -268,7 +268,7 @@ static void add_syscall(struct text *out, const struct syscall_row *row)
 	unsigned about = summary->sampled ? QUANTITY_ABOUT : 0;
 
 	text_add_string(out, "| ");
-	add_code(out, summary->name, 40, 0);
+	md_add_code(out, summary->name, 40, 0);
 	text_printf(out, " | %s", syscall_calls(row, 0).text);
 	if (summary->bytes)
 		text_printf(out, ", %s", quantity_bytes(summary->bytes, 0).text);
@@ -277,7 +277,7 @@ static void add_syscall(struct text *out, const struct syscall_row *row)
 	text_printf(out, "%s / ", quantity_ns(summary->p95_ns, about).text);
 	text_printf(out, "%s | ", quantity_ns(summary->longest_ns, about).text);
 	if (row->caller)
-		add_code(out, row->caller->name, MD_NAME, 0);
+		md_add_code(out, row->caller->name, MD_NAME, 0);
 	text_add_string(out, " |\n");
 }
 
@@ -328,7 +328,7 @@ static void add_quality(struct text *out, const struct report *report)
 		text_add_string(out, "- rules not evaluated: ");
 		for (size_t i = 0; i < report->analysis->not_evaluated_count && i < 12; i++) {
 			text_add_string(out, i ? ", " : "");
-			add_code(out, report->analysis->not_evaluated[i].rule, 40, 0);
+			md_add_code(out, report->analysis->not_evaluated[i].rule, 40, 0);
 			text_add_string(out, " (");
 			add_prose(out, report->analysis->not_evaluated[i].reason, 80);
 			text_add_string(out, ")");
@@ -339,10 +339,13 @@ static void add_quality(struct text *out, const struct report *report)
 
 int write_md(const struct report *report, struct sink *sink, struct error *err)
 {
+	struct gpu_tables tables;
 	struct text out;
 	struct text again;
 	int result = 0;
 
+	if (gpu_tables_read(report, &tables, err) < 0)
+		return -1;
 	text_init(&out);
 	text_init(&again);
 	add_head(&out, report);
@@ -350,6 +353,8 @@ int write_md(const struct report *report, struct sink *sink, struct error *err)
 	add_functions(&out, report);
 	add_threads(&out, report);
 	add_gil(&out, report);
+	md_add_gpu(&out, report, &tables);
+	gpu_tables_free(&tables);
 	add_syscalls(&out, report);
 	add_around(&out, report);
 	add_quality(&out, report);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "report/gpu_tables.h"
 #include "report/terminal.h"
 
 enum { TEXT_FUNCTIONS = 20, TEXT_THREADS = 20, TEXT_FINDINGS = 10, TEXT_SOURCE = 4, TEXT_TREE_ROWS = 40, TEXT_SYSCALLS = 12 };
@@ -368,9 +369,12 @@ static void add_glossary(struct terminal *t)
 
 int write_text(const struct report *report, struct sink *sink, struct error *err)
 {
+	struct gpu_tables tables;
 	struct terminal t;
 	int result = 0;
 
+	if (gpu_tables_read(report, &tables, err) < 0)
+		return -1;
 	terminal_init(&t, &report->options);
 	add_head(&t, report);
 	add_parts(&t, report);
@@ -378,6 +382,8 @@ int write_text(const struct report *report, struct sink *sink, struct error *err
 	add_functions(&t, report);
 	add_threads(&t, report);
 	add_gil(&t, report);
+	text_add_gpu(&t, report, &tables);
+	gpu_tables_free(&tables);
 	add_syscalls(&t, report);
 	add_around(&t, report);
 	add_tree(&t, report);

@@ -103,7 +103,7 @@ static bool by_copy(struct timeline_private *p, struct gpu_facts *facts)
 
 /* ---- launches ---- */
 
-struct delays { const struct timeline_private *p; uint64_t *items; int64_t least_ns; uint64_t short_kernels, early, early_most_ns; size_t count; };
+struct delays { const struct timeline_private *p; uint64_t *items; int64_t least_ns, most_ns; uint64_t short_kernels, late, early, early_most_ns; size_t count; };
 
 static void take_delay(void *context, uint32_t device, const struct gpu_span *span)
 {
@@ -116,6 +116,8 @@ static void take_delay(void *context, uint32_t device, const struct gpu_span *sp
 	delay_ns = (int64_t)(span->start_ns - call->end_ns);
 	delays->items[delays->count++] = (uint64_t)delay_ns;
 	delays->least_ns = delay_ns < delays->least_ns ? delay_ns : delays->least_ns;
+	delays->most_ns = delay_ns > delays->most_ns ? delay_ns : delays->most_ns;
+	delays->late += delay_ns > GPU_LATE_LAUNCH_NS;
 	if (span->start_ns < call->start_ns) {
 		uint64_t by = call->start_ns - span->start_ns;
 
@@ -127,7 +129,7 @@ static void take_delay(void *context, uint32_t device, const struct gpu_span *sp
 
 static bool by_launch(struct timeline_private *p, struct gpu_facts *facts)
 {
-	struct delays delays = { .p = p, .items = malloc(facts->events * sizeof *delays.items), .least_ns = INT64_MAX };
+	struct delays delays = { .p = p, .items = malloc(facts->events * sizeof *delays.items), .least_ns = INT64_MAX, .most_ns = INT64_MIN };
 
 	if (!delays.items)
 		return false;
@@ -137,12 +139,35 @@ static bool by_launch(struct timeline_private *p, struct gpu_facts *facts)
 			delays.items[i] -= (uint64_t)delays.least_ns;
 		facts->launch_delay_min_ns = delays.least_ns;
 		facts->launch_delay_median_ns = (int64_t)(middle_of(delays.items, delays.count) + (uint64_t)delays.least_ns);
+		facts->launch_delay_p95_ns = (int64_t)(nth_of(delays.items, delays.count, percentile_rank(delays.count, 95) - 1) + (uint64_t)delays.least_ns);
+		facts->launch_delay_max_ns = delays.most_ns;
 	}
 	facts->launches = delays.count;
+	facts->late_launches = delays.late;
 	facts->short_kernels = delays.short_kernels;
 	facts->early = delays.early;
 	facts->early_most_ns = delays.early_most_ns;
 	free(delays.items);
+	return true;
+}
+
+static bool by_launch_call(struct timeline_private *p, struct gpu_facts *facts)
+{
+	uint64_t *items = malloc((p->gpu_calls.count + 1) * sizeof *items);
+
+	if (!items)
+		return false;
+	for (size_t i = 0; i < p->gpu_calls.count; i++) {
+		const struct gpu_call *call = &p->gpu_calls.items[i];
+
+		if (call->class_ != GPU_CALL_LAUNCH && call->class_ != GPU_CALL_GRAPH_LAUNCH)
+			continue;
+		items[facts->launch_calls++] = call->end_ns - call->start_ns;
+		facts->slow_launch_calls += call->end_ns - call->start_ns > GPU_SLOW_CALL_NS;
+	}
+	facts->launch_call_p50_ns = middle_of(items, facts->launch_calls);
+	facts->launch_call_p95_ns = facts->launch_calls ? nth_of(items, facts->launch_calls, percentile_rank(facts->launch_calls, 95) - 1) : 0;
+	free(items);
 	return true;
 }
 
@@ -177,5 +202,5 @@ void gpu_facts_build(struct timeline_private *p)
 	for (size_t i = 0; i < p->devices.count; i++)
 		facts->events += p->devices.items[i].spans.count;
 	if (facts->events)
-		p->failed |= !by_class(p, facts) || !by_copy(p, facts) || !by_launch(p, facts) || !by_kernel(p, facts);
+		p->failed |= !by_class(p, facts) || !by_copy(p, facts) || !by_launch(p, facts) || !by_launch_call(p, facts) || !by_kernel(p, facts);
 }

@@ -168,6 +168,8 @@ static void give_single(struct intervals *all, const struct lane_intervals *lane
 		interval.stream = event_u32(c, 3);
 		if (c->event.kind != EVENT_GPU_KERNEL && c->event.kind != EVENT_GPU_SYNC)
 			interval.bytes = event_u64(c, 4);
+		if (c->event.kind >= EVENT_H2D_COPY && c->event.kind <= EVENT_D2D_COPY)
+			interval.memory_kinds = event_u32(c, 5);
 		break;
 	}
 	interval.name = name ? name : "";

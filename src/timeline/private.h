@@ -368,8 +368,10 @@ void turns_build(struct timeline_private *p); /* after totals */
 void wall_add(struct timeline_private *p, const struct event_cursor *event, uint64_t at_ns);
 void wall_build(struct timeline_private *p);
 
-/* The element in the middle, the later of two; what ITEMS holds is lost. 0 of none. */
-uint64_t middle_of(uint64_t *items, size_t count);
+/* The element that would stand at WANTED (below COUNT) if ITEMS were sorted. 0 of none. */
+uint64_t nth_of(const uint64_t *items, size_t count, size_t wanted);
+/* The element in the middle, the later of two. 0 of none. */
+uint64_t middle_of(const uint64_t *items, size_t count);
 /* Which of COUNT sorted elements, from 1 on, is the nearest rank: the first that at least PERCENT of them do not exceed. Beyond COUNT where PERCENT is above 100. */
 uint64_t percentile_rank(uint64_t count, double percent);
 /* That element. PERCENT is at most 100. 0 of none. */

@@ -150,7 +150,9 @@ struct gpu_facts {
 	const struct gpu_stream *streams; /* by device, then stream */
 	const struct gpu_copies *copies;  /* by kind, then memory kinds */
 	uint64_t launches;              /* work whose launch call was recorded */
-	int64_t launch_delay_min_ns, launch_delay_median_ns; /* from the end of the call to the start of the work */
+	int64_t launch_delay_min_ns, launch_delay_median_ns, launch_delay_p95_ns, launch_delay_max_ns; /* from the end of the call to the start of the work */
+	uint64_t late_launches;         /* of them, more than GPU_LATE_LAUNCH_NS from the end of the call */
+	uint64_t launch_calls, launch_call_p50_ns, launch_call_p95_ns, slow_launch_calls; /* calls that launch kernels and graphs; slow: more than GPU_SLOW_CALL_NS */
 	uint64_t early, early_most_ns;  /* work that began before its launch call did, which cannot be: the two clocks are off by so much */
 	uint64_t short_kernels;         /* of them, kernels that ran for less time than their launch call took */
 	uint64_t kernel_p50_ns;
@@ -160,7 +162,7 @@ struct gpu_facts {
 	const struct gpu_idle_stack *idle_stacks; /* longest time first; at most GPU_IDLE_STACKS_MAX */
 	const struct gpu_idle_gap *idle_gaps;     /* by cause, then stack */
 };
-enum { GPU_IDLE_STACKS_MAX = 200 };
+enum { GPU_IDLE_STACKS_MAX = 200, GPU_LATE_LAUNCH_NS = 100000, GPU_SLOW_CALL_NS = 50000 /* both as HolisticTraceAnalysis has them */ };
 
 /* System calls of one name: "read(socket)". SAMPLED: those that threads were seen blocked in, at looks; each block counts once, its length and the percentiles are estimates. */
 struct syscall_summary {
@@ -293,6 +295,7 @@ struct interval {
 	uint32_t device, stream, grid[3], block[3];
 	uint32_t correlation; /* of the device's work and of the call that asked for it; 0 = none */
 	uint64_t bytes;
+	uint32_t memory_kinds; /* of copies, as struct gpu_copies */
 };
 /* EACH returns false to end early. */
 int timeline_intervals(const struct timeline *timeline, struct trace *trace, bool (*each)(void *context, const struct interval *interval), void *context, struct error *err);

@@ -21,6 +21,8 @@ static void expect_middle(size_t count, unsigned spread)
 	}
 	qsort(sorted, count, sizeof *sorted, compare_numbers);
 	cr_assert_eq(middle_of(items, count), sorted[count / 2], "of %zu numbers of %u bits", count, spread);
+	for (size_t i = 0; i < count; i += count / 7 + 1)
+		cr_assert_eq(nth_of(items, count, i), sorted[i], "number %zu of %zu of %u bits", i, count, spread);
 }
 
 Test(timeline_percentile, the_middle_is_that_of_the_sorted_numbers)
