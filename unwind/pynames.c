@@ -1,4 +1,6 @@
-/* Names of threads, as threading has them: each Thread of its table of active ones knows its tid. */
+/* What modules know: names of threads, as threading has them (each Thread of its table of active ones knows its tid); whether a switch is on. */
+#include <string.h>
+
 #include "unwind/pydict.h"
 #include "unwind/pyvalue.h"
 
@@ -34,4 +36,12 @@ int pyreader_names(struct pyreader *reader, void (*each)(void *context, pid_t ti
 	if (!active)
 		return 0;
 	return reader_dict(reader, active, tell_thread, &naming) < 0 ? -1 : naming.told;
+}
+
+bool pyreader_is_true(struct pyreader *reader, const char *module, const char *name)
+{
+	uint64_t value = reader_global(reader, module, name);
+	char text[PYLOCAL_VALUE_MAX];
+
+	return value && reader_value(reader, value, text, sizeof text) && strcmp(text, "True") == 0;
 }

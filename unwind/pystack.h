@@ -63,6 +63,9 @@ enum { PYTHREADS_MAX = 1 << 16, PYTHREAD_NAME_MAX = 128 };
  * interpreter's. Returns how many; 0 without that module; -1: they cannot be read now. */
 int pyreader_names(struct pyreader *reader, void (*each)(void *context, pid_t tid, const char *name), void *context);
 
+/* Is the variable NAME of MODULE, as the main interpreter has imported it, the constant True? */
+bool pyreader_is_true(struct pyreader *reader, const char *module, const char *name);
+
 enum { PYTASK_NAME_MAX = 128 };
 /* A task of asyncio that is not done. */
 struct pytask {

@@ -56,7 +56,7 @@ struct gpu_status {
 	uint32_t api;     /* 1, 2: which family of CUPTI's functions */
 	uint32_t detach;  /* enum gpu_detach */
 	uint32_t tid;     /* of its thread, 0 = none */
-	uint32_t reserved;
+	uint32_t taken;   /* 1: it ended because another tool took CUPTI's buffers over */
 	char text[PAGE_TEXT_BYTES];
 	char library[GPU_PATH_BYTES];
 	char holder[GPU_HOLDER_BYTES];
@@ -115,7 +115,7 @@ struct page {
 	uint32_t stop;           /* 1: take hooks off at the next call; the orderly disarm follows */
 	uint32_t pool_count;     /* sub-buffers given to the pool so far; only grows */
 	uint32_t gpu_stop;       /* 1: the device's part is to end */
-	uint32_t samples_ppm;    /* what samples take of max_overhead_ppm: the hooks have the rest */
+	uint32_t samples_ppm;    /* what samples and the device's part take of max_overhead_ppm: the hooks have the rest */
 
 	/* both, by compare-and-swap */
 	uint32_t arm __attribute__((aligned(64))); /* enum arm_state */

@@ -18,6 +18,7 @@ libcli_a_SOURCES = \
 	src/cli/launcher.c src/cli/launcher.h \
 	src/cli/measure.c src/cli/measure.h \
 	src/cli/member.c src/cli/member.h \
+	src/cli/nsys_run.c src/cli/nsys_run.h \
 	src/cli/options.c src/cli/options.def src/cli/options.h \
 	src/cli/outputs.c src/cli/outputs.h \
 	src/cli/parse.c src/cli/parse.h \

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/measure.h"
+#include "cli/nsys_run.h"
 #include "cli/present.h"
 #include "cli/signals.h"
 #include "inject/launch.h"
@@ -142,6 +143,14 @@ static int run_measured(struct measure *measure, char **program, struct error *e
 	return status_join(invocation, status, result, err);
 }
 
+static int run_by_nsys(const struct invocation *invocation, char **program, struct error *err)
+{
+	bool started;
+	int status = 0, result = nsys_run(&invocation->options, program, &status, &started, err);
+
+	return started ? status_join(invocation, status, result, err) : failure_status(invocation, err);
+}
+
 int run_command(struct invocation *invocation, struct error *err)
 {
 	struct measure measure = { .invocation = invocation };
@@ -153,6 +162,8 @@ int run_command(struct invocation *invocation, struct error *err)
 	if (!options_flag(&invocation->options, OPT_ENABLED)) {
 		run_unmeasured(program, err);
 		result = failure_status(invocation, err);
+	} else if (options_choice(&invocation->options, OPT_GPU_BACKEND) == 1) {
+		result = run_by_nsys(invocation, program, err);
 	} else if (measure_init(&measure, invocation, getpid(), "run", err) < 0 || outputs_test(&measure.outputs, err) < 0) {
 		result = failure_status(invocation, err);
 	} else {

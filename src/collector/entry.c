@@ -267,6 +267,10 @@ static void disarm(void)
 
 	if (!page)
 		return;
+	if (__atomic_load_n(&the.gpu.taken, __ATOMIC_ACQUIRE) && gil_take(&gil)) {
+		the.gpu.profiled = torch_profiled();
+		gil_release(gil);
+	}
 	gpu_stop();
 	switcher_stop();
 	if (!gil_take(&gil))

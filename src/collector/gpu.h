@@ -1,5 +1,5 @@
 /*
- * The device's part: a late client of CUPTI on a thread of its own (gpu.c), buffers from a bounded pool (gpu_buffers.c), records
+ * The device's part: a thread of its own (gpu.c), on it a late client of CUPTI (gpu_client.c), buffers from a bounded pool (gpu_buffers.c), records
  * decoded into two lanes (gpu_records.c), what is asked of the driver (gpu_cuda.c). Nothing here takes the GIL. CUPTI calls back on
  * its own threads and on the program's: there we only take a buffer from a bitmap, or decode one under a lock that nobody holds over a call into CUPTI
  * but the step to the next record.
@@ -56,7 +56,8 @@ struct gpu {
 	pthread_t thread;
 	bool made;        /* to be joined */
 	bool running;     /* atomic: its thread exists; also after we gave up waiting for it */
-	bool profiled;    /* torch.profiler was at work when we were armed */
+	bool profiled;    /* torch.profiler was at work when last looked at: when we were armed; after a takeover, when we are disarmed */
+	bool taken;       /* atomic: another tool took CUPTI's buffers over */
 	uint32_t quit;    /* futex: 1 = leave */
 	/* under the lock */
 	pthread_mutex_t lock;
@@ -101,6 +102,24 @@ void gpu_forked(void);
 /* Takes the lock if there is something to write to. */
 bool gpu_begin(void);
 void gpu_end(void);
+/* What is told to the attacher: under the lock, or by the setters, which take it. */
+struct gpu_status *gpu_status(void);
+void gpu_set_state(enum gpu_state state);
+void gpu_set_end(enum gpu_state state, int result, const char *text);
+void gpu_publish(void); /* counts that callbacks keep; under the lock */
+uint64_t gpu_monotonic_ns(void);
+void gpu_pause_ms(unsigned ms);
+
+/* gpu_client.c. Finds CUPTI and what is needed of it; false: told why not. */
+bool gpu_client_find(void);
+/* Subscribes and switches everything on; false: told why not, and taken back. */
+bool gpu_client_begin(void);
+/* CUPTI's clock beside ours, told to the session. */
+bool gpu_client_clock(void);
+/* TAKEN: the buffers are another tool's by now, and its session must not suffer: what it may use as well stays on … */
+void gpu_client_leave(bool taken);
+/* … until here, once it is known that it is not at work any more. */
+void gpu_client_clear(void);
 
 /* gpu_torch.c: is torch.profiler at work? Under the GIL. */
 bool torch_profiled(void);

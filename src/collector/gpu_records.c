@@ -51,11 +51,6 @@ static const char *string_at(struct record record, size_t offset)
 	return (const char *)(uintptr_t)u64_at(record, offset);
 }
 
-static struct gpu_status *status(void)
-{
-	return &the.page->gpu_status;
-}
-
 /* ---- events ---- */
 
 static void put(struct lane *lane, uint64_t at, uint8_t kind, uint32_t ref, uint8_t flags, const void *payload, size_t size)
@@ -204,12 +199,12 @@ static bool times(struct record record, size_t start_at, size_t end_at, uint64_t
 	*start = u64_at(record, start_at);
 	*duration = end - *start;
 	if (*start && !end && !__atomic_load_n(&the.gpu.listening, __ATOMIC_RELAXED)) {
-		status()->unfinished++;
+		gpu_status()->unfinished++;
 		return false;
 	}
 	if (*start && end >= *start && *start >= the.gpu.not_before && end <= __atomic_load_n(&the.gpu.not_after, __ATOMIC_RELAXED))
 		return true;
-	status()->invalid++;
+	gpu_status()->invalid++;
 	return false;
 }
 
@@ -225,7 +220,7 @@ static void take_kernel(struct record record)
 	uint8_t flags = graph_flag(u32_at(record, CUPTI_KERNEL_GRAPH));
 	uint64_t start, duration;
 
-	status()->kernels++;
+	gpu_status()->kernels++;
 	if (!times(record, CUPTI_KERNEL_START, CUPTI_KERNEL_END, &start, &duration))
 		return;
 	payload.duration = duration;
@@ -258,7 +253,7 @@ static void put_copy(struct record record, size_t correlation_at, size_t graph_a
 	uint8_t flags = graph_flag(u32_at(record, graph_at));
 	uint64_t start, duration;
 
-	status()->copies++;
+	gpu_status()->copies++;
 	if (!times(record, CUPTI_MEMCPY_START, CUPTI_MEMCPY_END, &start, &duration))
 		return;
 	payload.duration = duration;
@@ -284,7 +279,7 @@ static void take_memset(struct record record)
 	uint8_t flags = graph_flag(u32_at(record, CUPTI_MEMSET_GRAPH));
 	uint64_t start, duration;
 
-	status()->copies++;
+	gpu_status()->copies++;
 	if (!times(record, CUPTI_MEMSET_START, CUPTI_MEMSET_END, &start, &duration))
 		return;
 	payload.duration = duration;
@@ -296,7 +291,7 @@ static void put_call(int domain, uint32_t cbid, uint64_t start, uint64_t duratio
 {
 	struct call_payload payload = { .duration = duration, .correlation = correlation, .tid = tid };
 
-	status()->calls++;
+	gpu_status()->calls++;
 	put(the.gpu.work_lane, start, EVENT_GPU_API, call_ref(domain, cbid < GPU_CBIDS ? cbid : 0), 0, &payload, sizeof payload);
 }
 
@@ -305,8 +300,8 @@ static void take_call(struct record record, int domain)
 	uint64_t start, duration;
 	uint32_t tid = u32_at(record, CUPTI_API_THREAD);
 
-	if (tid == status()->tid) {
-		status()->beats_seen++;
+	if (tid == gpu_status()->tid) {
+		gpu_status()->beats_seen++;
 		return;
 	}
 	if (times(record, CUPTI_API_START, CUPTI_API_END, &start, &duration))
@@ -346,7 +341,7 @@ static void take_graph(struct record record)
 	uint64_t start, duration;
 
 	the.gpu.graph_seen = true;
-	status()->kernels++;
+	gpu_status()->kernels++;
 	if (!times(record, CUPTI_GRAPH_TRACE_START, CUPTI_GRAPH_TRACE_END, &start, &duration))
 		return;
 	payload.duration = duration;
@@ -367,7 +362,7 @@ static void take_overhead(struct record record)
 	case CUPTI_OVERHEAD_INSTRUMENTATION:
 	case CUPTI_OVERHEAD_RESOURCE:
 	case OVERHEAD_BUFFER_REQUEST:
-		status()->overhead_ns += duration;
+		gpu_status()->overhead_ns += duration;
 		break;
 	default: /* the driver's own: compiling, loading, a full queue */
 		break;
@@ -456,24 +451,24 @@ static void take(struct record record)
 {
 	uint32_t kind = u32_at(record, 0);
 
-	status()->records++;
+	gpu_status()->records++;
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
 		if (kinds[i].kind != kind)
 			continue;
 		if (record.length < kinds[i].least)
-			status()->malformed++;
+			gpu_status()->malformed++;
 		else
 			kinds[i].take(record);
 		return;
 	}
-	status()->unknown++;
+	gpu_status()->unknown++;
 }
 
 /* False: what is left of the buffer cannot be trusted. */
 static bool take_next(const uint8_t *buffer, const uint8_t *at, const uint8_t *after, const uint8_t *end)
 {
 	if (at < buffer || at >= end || end - at < 8 || after <= at || after > end) {
-		status()->malformed++;
+		gpu_status()->malformed++;
 		return false;
 	}
 	take((struct record){ at, (size_t)(after - at) });
@@ -490,8 +485,8 @@ void gpu_records_decode(uint8_t *buffer, size_t valid)
 
 	if (!gpu_begin())
 		return;
-	status()->buffers++;
-	status()->buffer_bytes += valid;
+	gpu_status()->buffers++;
+	gpu_status()->buffer_bytes += valid;
 	more = cupti->family->step(cupti, buffer, valid, &next) == CUPTI_OK;
 	for (uint32_t count = 1; more; count++) {
 		/* A record ends where the next one begins. */
@@ -506,7 +501,7 @@ void gpu_records_decode(uint8_t *buffer, size_t valid)
 		}
 	}
 	if (cupti->family->dropped(cupti, &dropped) == CUPTI_OK)
-		status()->dropped += dropped;
+		gpu_status()->dropped += dropped;
 	gpu_end();
 }
 

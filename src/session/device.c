@@ -11,7 +11,6 @@
 #define LEAVE_NS (12000 * MS)
 #define AHEAD_NS (2000 * MS)
 enum { BEGIN_TIMEOUT_MS = 1000, LEAVE_POLL_US = 5000, THREADS_ONE = 1, PYTHON_3_12 = 0x030c0000 };
-#define RECORDS_MOST 20000000ull /* CUPTI 13.0 was seen to give impossible times after about 25 million (parca-dev/parcagpu#23) */
 
 static uint32_t lane_number(void *context)
 {
@@ -57,7 +56,7 @@ void device_plan(struct session *session, struct page *settings)
 		return;
 	device->asked = device->look.driver && settings->may_start_thread;
 	settings->gpu = device->asked ? GPU_NOW : GPU_LATER;
-	settings->gpu_records_max = RECORDS_MOST;
+	settings->gpu_records_max = session->options->gpu_max_kernels;
 }
 
 void device_chunk(struct session *session, const struct chunk *chunk, uint64_t events)
@@ -91,6 +90,22 @@ static void begin_later(struct session *session, uint64_t now_ns)
 	session_hold(session, &session->handshake.receipt);
 }
 
+/* Who took over is known best right afterwards: by torch's own word, by a library that came meanwhile, or by the only profiler that is there. */
+static void holder_note(struct session *session)
+{
+	struct device_part *device = &session->device;
+	struct gpu_look look;
+	const char *who = "a tool that gives no name";
+
+	if (device->holder[0] || !__atomic_load_n(&status_of(session)->taken, __ATOMIC_ACQUIRE))
+		return;
+	if (naming_torch_profiles(session->observe.naming))
+		who = "torch.profiler";
+	else if (gpu_look_read(session->procfs, session->facts->pid, &look))
+		who = look.tool[0] ? look.tool : look.torch ? "torch.profiler, by the look of it" : who;
+	snprintf(device->holder, sizeof device->holder, "%s", who);
+}
+
 void device_step(struct session *session, uint64_t now_ns)
 {
 	struct device_part *device = &session->device;
@@ -99,6 +114,7 @@ void device_step(struct session *session, uint64_t now_ns)
 		return;
 	begin_later(session, now_ns);
 	gpu_relay_run(device->relay, false);
+	holder_note(session);
 }
 
 static bool is_at_work(uint32_t state)
@@ -122,6 +138,19 @@ void device_leave(struct session *session)
 		nanosleep(&pause, NULL);
 	}
 	gpu_relay_run(session->device.relay, false);
+	holder_note(session);
+}
+
+/* CUPTI's own work as its records tell it, and ours on its thread. Numbers of the target's: two that cannot be are none. */
+uint64_t device_cost_ns(const struct session *session)
+{
+	uint64_t theirs, ours, most = clock_monotonic_ns();
+
+	if (!session->device.relay || !session->drain)
+		return 0;
+	theirs = __atomic_load_n(&status_of(session)->overhead_ns, __ATOMIC_RELAXED);
+	ours = __atomic_load_n(&status_of(session)->work_ns, __ATOMIC_RELAXED);
+	return theirs < most && ours < most ? theirs + ours : 0;
 }
 
 /* ---- what became of it ---- */
@@ -197,7 +226,7 @@ static void warnings_add(struct session *session, const struct gpu_status *statu
 
 	text_of(status->text, text, sizeof text);
 	if (state == GPU_ENDED && text[0])
-		session_warn(session, "the GPU part ended early: %.200s", text);
+		session_warn(session, "the GPU part ended early: %.200s%s%.80s", text, session->device.holder[0] ? ": " : "", session->device.holder);
 	if (is_at_work(state) && session->end != END_TARGET_EXITED && session->end != END_TARGET_EXECED)
 		session_warn(session, "a call into CUPTI did not return in time; its thread is left behind and does nothing more");
 	if (status->dropped || status->discarded)

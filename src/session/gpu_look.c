@@ -33,6 +33,7 @@ static void mapping_look(struct gpu_look *look, const char *path)
 
 	look->driver |= starts(name, "libcuda.so");
 	look->runtime |= starts(name, "libcudart.so");
+	look->torch |= starts(name, "libtorch_cpu.so");
 	if (starts(name, "libcupti.so") && strcmp(look->cupti, path) != 0) {
 		if (!look->cupti_count++)
 			snprintf(look->cupti, sizeof look->cupti, "%s", path);

@@ -11,6 +11,7 @@
 struct gpu_look {
 	bool driver;           /* libcuda.so is mapped: only then is CUPTI worth a thought */
 	bool runtime;          /* libcudart.so */
+	bool torch;            /* libtorch_cpu.so, which holds torch.profiler */
 	uint32_t cupti_count;  /* different files */
 	char cupti[512];       /* the first */
 	char tool[64];         /* whose library is in it: "Nsight Systems"; or "" */

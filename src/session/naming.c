@@ -96,3 +96,8 @@ const char *naming_find(const struct naming *naming, pid_t inner_tid)
 
 	return place == MAP_ABSENT ? NULL : naming->names.threads.items[place].name;
 }
+
+bool naming_torch_profiles(const struct naming *naming)
+{
+	return naming && pyreader_is_true(naming->reader, "torch.autograd.profiler", "_is_profiler_enabled");
+}

@@ -1,4 +1,4 @@
-/* Names of the target's threads, as its threading module has them, remembered by the tid that the target knows them by. */
+/* What modules of the target know: names of its threads, as its threading module has them, remembered by the tid that the target knows them by; torch's profiler. */
 #ifndef INFERSCOPE_SESSION_NAMING_H
 #define INFERSCOPE_SESSION_NAMING_H
 
@@ -13,5 +13,7 @@ void naming_close(struct naming *naming); /* accepts NULL */
 void naming_refresh(struct naming *naming, bool early);
 /* NULL: threading does not know the thread. Valid until the next reading. */
 const char *naming_find(const struct naming *naming, pid_t inner_tid);
+/* Is torch.profiler at work? Its module keeps a flag. */
+bool naming_torch_profiles(const struct naming *naming);
 
 #endif

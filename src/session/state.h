@@ -20,6 +20,7 @@ struct device_part {
 	struct gpu_relay *relay; /* NULL: it is not wanted, or there is no memory for it */
 	bool asked;              /* the collector was told to begin */
 	uint64_t look_ns;        /* when the process is looked at again, while it has no driver */
+	char holder[64];         /* who took CUPTI over while we measured; or "" */
 };
 
 struct kernel_calls;
@@ -95,6 +96,7 @@ void device_plan(struct session *session, struct page *settings); /* before armi
 void device_chunk(struct session *session, const struct chunk *chunk, uint64_t events); /* one that the drain hands on */
 void device_step(struct session *session, uint64_t now_ns);
 /* Lets it end while lanes are still drained: within seconds, whatever CUPTI does. */
+uint64_t device_cost_ns(const struct session *session); /* what it has cost the target */
 void device_leave(struct session *session);
 /* After the last chunk: what is left, then what became of it. */
 void device_rows(struct session *session, uint64_t ticks);

@@ -44,7 +44,8 @@ static struct {
 } names[NAMES_MAX];
 static void *subscriber;
 static uint64_t kinds_on, last_api;
-static int flags_on, finalize_in_exit, exit_seen, held;
+static int flags_on, finalize_in_exit, exit_seen;
+static uint8_t *held[BUFFERS_MAX]; /* buffers that CUPTI has of us */
 static int (*driver_version)(int *);
 
 static uint64_t get(const uint8_t *record, enum field offset, size_t bytes)
@@ -55,12 +56,24 @@ static uint64_t get(const uint8_t *record, enum field offset, size_t bytes)
 	return value;
 }
 
+static uint8_t **held_place(const uint8_t *buffer)
+{
+	for (int i = 0; i < BUFFERS_MAX; i++)
+		if (held[i] == buffer)
+			return &held[i];
+	return NULL;
+}
+
 static void request(uint8_t **buffer, size_t *size, size_t *records)
 {
+	uint8_t **place;
+
 	pthread_mutex_lock(&lock);
 	counts.requests++;
-	*buffer = held < BUFFERS_MAX && !(flags_on & CLIENT_REFUSE) ? malloc(BUFFER_BYTES) : NULL;
-	held += *buffer != NULL;
+	place = held_place(NULL);
+	*buffer = place && !(flags_on & CLIENT_REFUSE) ? malloc(BUFFER_BYTES) : NULL;
+	if (place)
+		*place = *buffer;
 	pthread_mutex_unlock(&lock);
 	*size = *buffer ? BUFFER_BYTES : 0;
 	*records = 0;
@@ -116,16 +129,21 @@ static void take(const uint8_t *record)
 
 static void complete(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
 {
-	uint8_t *record = NULL;
+	uint8_t *record = NULL, **place;
 	size_t dropped = 0;
 
 	pthread_mutex_lock(&lock);
+	place = buffer ? held_place(buffer) : NULL;
+	if (!place) { /* another client's, from before we came: left alone, as Kineto does */
+		pthread_mutex_unlock(&lock);
+		return;
+	}
+	*place = NULL;
 	counts.buffers++;
 	while (valid && cupti.ActivityGetNextRecord(buffer, valid, &record) == 0)
 		take(record);
 	if (!(flags_on & CLIENT_V2) && cupti.ActivityGetNumDroppedRecords(NULL, 0, &dropped) == 0)
 		counts.dropped += dropped;
-	held--;
 	pthread_mutex_unlock(&lock);
 	free(buffer);
 }

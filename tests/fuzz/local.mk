@@ -45,3 +45,7 @@ tests_fuzz_replay_systrace_LDADD = libsession.a $(FUZZ_LDADD)
 check_PROGRAMS += tests/fuzz/replay_rules
 tests_fuzz_replay_rules_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_rules.c
 tests_fuzz_replay_rules_LDADD = libanalyze.a libtimeline.a $(FUZZ_LDADD) $(YAML_LIBS) -lm
+
+check_PROGRAMS += tests/fuzz/replay_cupti
+tests_fuzz_replay_cupti_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_cupti.c src/collector/gpu_records.c
+tests_fuzz_replay_cupti_CPPFLAGS = $(AM_CPPFLAGS) -DCOLLECTOR_PLAIN_LIBC

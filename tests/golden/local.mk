@@ -14,3 +14,7 @@ TESTS += tests/golden/nsys.test
 dist_noinst_SCRIPTS += tests/golden/nsys.test
 TESTS += tests/golden/merge.test
 dist_noinst_SCRIPTS += tests/golden/merge.test
+TESTS += tests/golden/gpu_tables.test
+dist_noinst_SCRIPTS += tests/golden/gpu_tables.test
+TESTS += tests/golden/nsys_run.test
+dist_noinst_SCRIPTS += tests/golden/nsys_run.test

@@ -2,12 +2,14 @@
 
 Prints READY pid; at each line of its stdin it works and prints DONE with what it did (kernel name -> count); at the end of its stdin it ends with OK, if
 every kernel's data came out right."""
+import collections
 import ctypes
 import json
 import os
 import sys
 import threading
 import time
+import types
 
 sys.path.insert(0, os.environ["FAKECUDA"])
 import fakecuda
@@ -104,6 +106,37 @@ def play():
                 gpu.cuda.fakecuda_play_call(record["name"].encode(), cbids[record["name"]], record["correlation"], start, end)
 
 
+class Profiler:
+    """What torch.profiler is to CUPTI: a client that does not subscribe, and a flag in a module."""
+    KINDS = 1 << 1 | 1 << 2 | 1 << 5 | 1 << 10 | 1 << 17 | 1 << 38
+
+    def __init__(self):
+        self.module = types.ModuleType("torch.autograd.profiler")
+        self.module._is_profiler_enabled = False
+        sys.modules["torch.autograd.profiler"] = self.module
+        self.client = ctypes.CDLL(os.environ["CLIENT"])
+        self.client.client_name.restype = ctypes.c_char_p
+        assert self.client.client_open(gpu.cupti_path.encode()) == 0
+        self.launched = collections.Counter()
+
+    def on(self):
+        self.launched.clear()
+        self.module._is_profiler_enabled = True
+        assert self.client.client_start(ctypes.c_uint64(self.KINDS), 0) == 0
+        self.client.client_flush(0)  # Kineto does, when its warm-up ends: buffers of a client before it go back
+
+    def off(self):
+        """What it saw, and what was launched meanwhile."""
+        assert self.client.client_stop(0) == 0
+        self.module._is_profiler_enabled = False
+        seen, count = {}, ctypes.c_uint64()
+        while True:
+            name = self.client.client_name(len(seen), ctypes.byref(count))
+            if name is None:
+                return {"seen": seen, "launched": dict(self.launched)}
+            seen[name.decode()] = count.value
+
+
 WORK = {"eager": eager, "unmapped": eager, "replay": replay, "many": many, "fork": fork, "nothing": nothing, "play": play}
 if MODE != "late":
     gpu.gemm(1, "warm_up")
@@ -112,6 +145,7 @@ graph = gpu.capture(lambda stream: [gpu.gemm(5, "node_%d" % i, stream) for i in 
 if os.environ.get("HOLDER"):  # another client of CUPTI, before us
     holder = ctypes.CDLL(os.environ["HOLDER"])
     assert holder.client_open(gpu.cupti_path.encode()) == 0 and holder.client_start(ctypes.c_uint64(1 << 10 | 1 << 5), int(os.environ.get("HOLDER_FLAGS", "1"))) == 0
+profiler = Profiler() if os.environ.get("CLIENT") else None
 print("READY", os.getpid(), flush=True)
 for line in sys.stdin:
     command, _, argument = line.strip().partition(" ")
@@ -120,7 +154,12 @@ for line in sys.stdin:
         gpu.set(argument.split()[0], int(argument.split()[1]))
         print("DONE", flush=True)
         continue
+    if command == "profile":
+        print("DONE", json.dumps(profiler.on() if argument == "on" else profiler.off()), flush=True)
+        continue
     WORK.get(MODE, eager)()
+    if profiler:
+        profiler.launched.update(gpu.done)
     print("DONE", json.dumps(dict(gpu.done)), flush=True)
 if os.environ.get("HOLDER"):
     right = right and holder.client_stop(0) == 0
