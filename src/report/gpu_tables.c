@@ -6,7 +6,7 @@
 
 #include "base/list.h"
 #include "report/export.h"
-#include "report/spread.h"
+#include "report/durations.h"
 
 enum { NAMES_LIMIT = 1 << 16 };
 
@@ -22,7 +22,7 @@ const char *const GPU_IDLE_LABELS[GPU_IDLE_CAUSES] = {
 
 const char *const GPU_CALL_LABELS[GPU_CALL_CLASSES] = { "other", "launch", "graph launch", "sync", "copy", "allocation", "module" };
 
-struct name_spread { struct spread times; uint64_t bytes; };
+struct name_spread { struct durations times; uint64_t bytes; };
 
 struct table_build {
 	struct strings *names;
@@ -93,7 +93,7 @@ static bool take(void *context, const struct interval *interval)
 		name = copies;
 	}
 	spread = spread_of(table, strings_count(table->names) < NAMES_LIMIT ? name : "(other)");
-	if (!spread || !spread_add(&spread->times, interval->end_ns - interval->start_ns)) {
+	if (!spread || !durations_add(&spread->times, interval->end_ns - interval->start_ns)) {
 		p->failed = true;
 		return false;
 	}
@@ -114,10 +114,10 @@ static int longest_first(const void *left, const void *right)
 
 static void row_fill(struct gpu_row *row, const char *name, struct name_spread *spread, uint64_t whole_ns)
 {
-	struct spread *times = &spread->times;
+	struct durations *times = &spread->times;
 
-	*row = (struct gpu_row){ name, times->count, times->total, times->min, times->max, spread->bytes, times->mean, spread_median(times), spread_deviation(times),
-		whole_ns ? 100 * (double)times->total / (double)whole_ns : 0, !spread_median_is_exact(times) };
+	*row = (struct gpu_row){ name, times->count, times->total, times->min, times->max, spread->bytes, times->mean, durations_median(times), durations_deviation(times),
+		whole_ns ? 100 * (double)times->total / (double)whole_ns : 0, !durations_median_is_exact(times) };
 }
 
 static bool table_finish(struct table_build *table, struct gpu_table *out)
@@ -133,7 +133,7 @@ static bool table_finish(struct table_build *table, struct gpu_table *out)
 			row_fill(row, strings_get(table->names, (uint32_t)i), &table->spreads.items[i], whole_ns);
 		else if (table->spreads.items[i].times.count)
 			return false;
-		spread_done(&table->spreads.items[i].times);
+		durations_done(&table->spreads.items[i].times);
 	}
 	if (table->rows.count)
 		qsort(table->rows.items, table->rows.count, sizeof *table->rows.items, longest_first);
@@ -176,7 +176,7 @@ void gpu_tables_free(struct gpu_tables *tables)
 		return;
 	for (size_t i = 0; i < GPU_TABLES; i++) {
 		for (size_t j = 0; j < p->of[i].spreads.count; j++)
-			spread_done(&p->of[i].spreads.items[j].times);
+			durations_done(&p->of[i].spreads.items[j].times);
 		list_done(&p->of[i].spreads);
 		list_done(&p->of[i].rows);
 		strings_free(p->of[i].names);

@@ -3,7 +3,7 @@ libreport_a_SOURCES = src/report/around.c src/report/syscall_rows.c src/report/r
 	src/report/glossary.def src/report/quality.c src/report/tree.c src/report/quantity.h src/report/quantity.c src/report/source.h src/report/source.c src/report/name.h \
 	src/report/name.c src/report/terminal.h src/report/terminal.c src/report/summary.c src/report/text_gpu.c src/report/write_text.c src/report/md.h src/report/md_gpu.c src/report/write_md.c \
 	src/report/html.h src/report/html_pack.h src/report/html_pack.c src/report/html_slices.c \
-	src/report/html_model.c src/report/html_diff.c src/report/html_diff_tree.c src/report/html_findings.c src/report/html_gpu.c src/report/html_gpu_tables.c src/report/gpu_tables.h src/report/gpu_tables.c src/report/spread.h src/report/spread.c src/report/html_syscalls.c src/report/html_tables.c src/report/html_tree.c src/report/html_environment.c src/report/write_html.c src/report/write_json.c \
+	src/report/html_model.c src/report/html_diff.c src/report/html_diff_tree.c src/report/html_findings.c src/report/html_gpu.c src/report/html_gpu_tables.c src/report/gpu_tables.h src/report/gpu_tables.c src/report/durations.h src/report/durations.c src/report/html_syscalls.c src/report/html_tables.c src/report/html_tree.c src/report/html_environment.c src/report/write_html.c src/report/write_json.c \
 	src/report/job.h src/report/job.c src/report/diff.h src/report/diff.c src/report/document.h src/report/document.c src/report/write_json_gpu.c \
 	src/report/write_events.c src/report/export.h src/report/export.c src/report/rows.h src/report/rows.c src/report/proto.h \
 	src/report/write_perfetto.c src/report/write_chrome.c src/report/write_speedscope.c src/report/write_collapsed.c \

@@ -7,17 +7,17 @@
 #include <string.h>
 
 #include "report/export.h"
-#include "report/spread.h"
+#include "report/durations.h"
 
 enum { KINDS_NAMES_LIMIT = 65536 };
 
-struct other { uint32_t kind, name; struct spread spread; uint64_t bytes; };
+struct other { uint32_t kind, name; struct durations spread; uint64_t bytes; };
 
 struct csv {
 	const struct report *report;
 	const struct timeline *timeline;
 	struct sink *sink;
-	struct spread *functions;
+	struct durations *functions;
 	struct strings *names; /* the kind's byte, then the name */
 	struct other *others;  /* by id of the name */
 	size_t capacity;
@@ -62,14 +62,14 @@ static bool take(void *context, const struct interval *interval)
 	case EVENT_PY_ENTER:
 	case EVENT_C_ENTER:
 		if (interval->function < all->timeline->function_count && !interval->open_start && !interval->open_end)
-			all->failed |= !spread_add(&all->functions[interval->function], took_ns);
+			all->failed |= !durations_add(&all->functions[interval->function], took_ns);
 		break;
 	case EVENT_SCOPE_EXIT:
 		break;
 	default:
 		if (interval->open_start || interval->open_end || !(other = other_of(all, interval)))
 			break;
-		all->failed |= !spread_add(&other->spread, took_ns);
+		all->failed |= !durations_add(&other->spread, took_ns);
 		other->bytes += interval->bytes;
 	}
 	return !all->failed;
@@ -80,16 +80,16 @@ static void add_number(struct text *line, uint64_t number)
 	text_printf(line, ",%llu", (unsigned long long)number);
 }
 
-static void add_spread(struct text *line, struct spread *spread)
+static void add_spread(struct text *line, struct durations *spread)
 {
 	if (!spread->count) {
 		text_add_string(line, ",,,,,");
 		return;
 	}
-	text_printf(line, ",%.1f,%.1f", spread->mean, spread_median(spread));
+	text_printf(line, ",%.1f,%.1f", spread->mean, durations_median(spread));
 	add_number(line, spread->min);
 	add_number(line, spread->max);
-	text_printf(line, ",%.1f", spread_deviation(spread));
+	text_printf(line, ",%.1f", durations_deviation(spread));
 }
 
 static void line_out(struct csv *all)
@@ -205,9 +205,9 @@ int write_csv(const struct report *report, struct sink *sink, struct error *err)
 	else
 		result = write_all(&all, err);
 	for (size_t i = 0; all.functions && i < report->timeline->function_count; i++)
-		spread_done(&all.functions[i]);
+		durations_done(&all.functions[i]);
 	for (size_t i = 0; i < all.capacity; i++)
-		spread_done(&all.others[i].spread);
+		durations_done(&all.others[i].spread);
 	free(all.functions);
 	strings_free(all.names);
 	free(all.others);

@@ -8,36 +8,36 @@
 
 #include "report/proto.h"
 #include "report/rows.h"
-#include "report/spread.h"
+#include "report/durations.h"
 #include "timeline_help.h"
 
-Test(spread, of_few_values_is_exact)
+Test(durations, of_few_values_is_exact)
 {
 	static const uint64_t values[] = { 7, 1, 4, 10 };
-	struct spread spread = { 0 };
+	struct durations spread = { 0 };
 
-	cr_assert_eq(spread_median(&spread), 0);
+	cr_assert_eq(durations_median(&spread), 0);
 	for (size_t i = 0; i < 4; i++)
-		cr_assert(spread_add(&spread, values[i]));
+		cr_assert(durations_add(&spread, values[i]));
 	cr_assert(spread.count == 4 && spread.total == 22 && spread.min == 1 && spread.max == 10 && spread.mean == 5.5);
-	cr_assert(fabs(spread_deviation(&spread) - sqrt(15)) < 1e-9, "%f", spread_deviation(&spread));
-	cr_assert_eq(spread_median(&spread), 5.5);
-	cr_assert(spread_median_is_exact(&spread));
-	spread_done(&spread);
+	cr_assert(fabs(durations_deviation(&spread) - sqrt(15)) < 1e-9, "%f", durations_deviation(&spread));
+	cr_assert_eq(durations_median(&spread), 5.5);
+	cr_assert(durations_median_is_exact(&spread));
+	durations_done(&spread);
 }
 
 /* First the small ones, then the large ones: whoever kept only the first would say 0. */
-Test(spread, of_many_values_keeps_an_even_sample)
+Test(durations, of_many_values_keeps_an_even_sample)
 {
-	const uint64_t many = 40 * (uint64_t)SPREAD_VALUES;
-	struct spread spread = { 0 };
+	const uint64_t many = 40 * (uint64_t)DURATIONS_KEPT;
+	struct durations spread = { 0 };
 
 	for (uint64_t i = 0; i < many; i++)
-		cr_assert(spread_add(&spread, i));
-	cr_assert_eq(spread.kept.count, SPREAD_VALUES);
-	cr_assert_not(spread_median_is_exact(&spread));
-	cr_assert(fabs(spread_median(&spread) - (double)many / 2) < 0.01 * (double)many, "%f of %llu", spread_median(&spread), (unsigned long long)many);
-	spread_done(&spread);
+		cr_assert(durations_add(&spread, i));
+	cr_assert_eq(spread.kept.count, DURATIONS_KEPT);
+	cr_assert_not(durations_median_is_exact(&spread));
+	cr_assert(fabs(durations_median(&spread) - (double)many / 2) < 0.01 * (double)many, "%f of %llu", durations_median(&spread), (unsigned long long)many);
+	durations_done(&spread);
 }
 
 static struct rows *rows;
