@@ -60,7 +60,11 @@ class Profiler:
             yield trace.name
 
     def save(self, path: Path, format: Optional[str] = None) -> None:
-        """Writes a report of what was recorded; formats as of `inferscope analyze`."""
+        """Writes a report of what was recorded; formats as of `inferscope analyze`. A path that ends in .iscope gets the trace itself."""
+        if format is None and os.fspath(path).endswith(".iscope"):
+            with open(path, "wb") as file:
+                file.write(self._engine.trace)
+            return
         with self._kept() as trace:
             ReportGenerator(trace).save(path, format)
 
