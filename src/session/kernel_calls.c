@@ -20,6 +20,8 @@ struct kernel_calls {
 
 enum { WATCHED_MAX = 1 << 16 };
 
+/* Of the budget half is for them: hooks and samples have the rest. */
+
 static struct kernel_calls *calls_new(const struct session *session, struct error *err)
 {
 	struct kernel_calls *calls = calloc(1, sizeof *calls);
@@ -30,7 +32,7 @@ static struct kernel_calls *calls_new(const struct session *session, struct erro
 	}
 	if (!descriptors_open(session->procfs, session->facts->pid, &calls->descriptors)) {
 		fail(err, ERR_MEMORY, "tracing system calls");
-	} else if (systrace_open(NULL, session->options->max_overhead_ppm, &calls->trace, err) == 0) {
+	} else if (systrace_open(NULL, (session->options->max_overhead_ppm + 1) / 2, &calls->trace, err) == 0) {
 		calls->runtime = session->observe.runtime;
 		calls->clock = session->clock;
 		calls->tsc = session->clock_kind == CLOCK_TSC;

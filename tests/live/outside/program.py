@@ -1,0 +1,80 @@
+"""Programs whose system calls are known. The first argument says which; each prints READY <pid>, and goes on at a line of its input.
+
+batch       COUNTS below, once; prints how long sleeping took, ns; without a pause at its beginning where there is a second argument
+answers     waits for answers on a socket, again and again
+spin        works for ever"""
+import os
+import socket
+import sys
+import tempfile
+import threading
+import time
+
+CALLS = 500      # of getppid, and of write to a pipe
+SYNCS = 10       # of fsync
+NAPS = 10        # of 50 ms
+BYTES = 300      # of each write
+
+
+def ask():
+    for _ in range(CALLS):
+        os.getppid()
+
+
+def send(fd, out):
+    for _ in range(CALLS):
+        os.write(out, b"x" * BYTES)
+        os.read(fd, BYTES)
+
+
+def sync(file):
+    for _ in range(SYNCS):
+        os.fsync(file)
+
+
+def nap():
+    begin = time.monotonic_ns()
+    for _ in range(NAPS):
+        time.sleep(0.05)
+    return time.monotonic_ns() - begin
+
+
+def batch():
+    fd, out = os.pipe()
+    with tempfile.TemporaryFile() as file:
+        ask()
+        send(fd, out)
+        sync(file.fileno())
+        print("SLEPT %d" % nap(), flush=True)
+
+
+def wait_for_answer(end):
+    end.recv(10)
+
+
+def answers():
+    near, far = socket.socketpair()
+
+    def answer():
+        while True:
+            time.sleep(0.1)
+            far.send(b"yes")
+    threading.Thread(target=answer, daemon=True).start()
+    while True:
+        wait_for_answer(near)
+
+
+def spin():
+    while True:
+        sum(range(1000))
+
+
+def main():
+    print("READY %d" % os.getpid(), flush=True)
+    if len(sys.argv) < 3:
+        sys.stdin.readline()
+    {"batch": batch, "answers": answers, "spin": spin}[sys.argv[1]]()
+    sys.stdin.readline()
+
+
+main()
