@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "report/export.h"
+#include "report/export_counters.h"
 #include "report/rows.h"
 
 enum { WAITING_LIMIT = 4096, FRAMES_MAX = 1 << 20 };
@@ -35,6 +36,7 @@ struct chrome {
 	uint32_t pid, next_tid, *row_tids;
 	size_t row_capacity;
 	struct text line, name, other;
+	const char *counter;   /* whose values come */
 	bool failed, any;
 };
 
@@ -443,6 +445,25 @@ static void put_loads(struct chrome *all)
 	}
 }
 
+static void begin_counter(void *context, const char *name)
+{
+	struct chrome *all = context;
+
+	all->counter = name;
+}
+
+static void put_point(void *context, uint64_t at_ns, double value)
+{
+	struct chrome *all = context;
+
+	begin_line(all);
+	text_printf(&all->line, "\"ph\":\"C\",\"name\":\"%s\"", all->counter);
+	add_u32(&all->line, ",\"pid\":", all->pid);
+	add_us(&all->line, ",\"ts\":", at_ns);
+	text_printf(&all->line, ",\"args\":{\"value\":%s}", quantity_plain(value, 3).text);
+	end_line(all);
+}
+
 static void write_head(struct chrome *all)
 {
 	const struct timeline *timeline = all->timeline;
@@ -463,6 +484,7 @@ static int write_all(struct chrome *all, struct error *err)
 	write_head(all);
 	put_processes(all);
 	put_loads(all);
+	export_counters(all->timeline, &(struct counter_sink){ all, begin_counter, put_point });
 	if (timeline_walk(all->timeline, all->report->trace, call_begins, interval_ends, all, err) < 0)
 		return -1;
 	if (all->failed)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "report/export.h"
+#include "report/export_counters.h"
 #include "report/proto.h"
 #include "report/rows.h"
 
@@ -31,7 +32,7 @@ struct perfetto {
 	unsigned char *written; /* by iid: the name was said */
 	uint64_t *row_tracks;   /* uuid by id of the row */
 	size_t row_capacity;
-	uint64_t next_uuid, *thread_tracks, *device_tracks, process_track, loads_track;
+	uint64_t next_uuid, *thread_tracks, *device_tracks, process_track, counter_track;
 	struct text packet, inner, message, name; /* scratch */
 	bool failed;
 };
@@ -407,16 +408,24 @@ static void put_refused(struct perfetto *all)
 	put_note(all, all->timeline->duration_ns, "InferScope: too many slices at one time, some are not shown", "slices", number);
 }
 
-static void put_load(struct perfetto *all, uint64_t track, uint64_t at_ns, uint64_t milli)
+static void put_value(struct perfetto *all, uint64_t track, uint64_t at_ns, double value)
 {
 	unsigned char event[64], *at = proto_number(event, ON_TYPE, TYPE_COUNTER);
-	double threads = (double)milli / 1000;
 	uint64_t bits;
 
-	memcpy(&bits, &threads, sizeof bits);
+	memcpy(&bits, &value, sizeof bits);
 	at = proto_number(at, ON_TRACK, track);
 	at = proto_fixed64(at, ON_DOUBLE, bits);
 	put_event(all, at_ns, event, (size_t)(at - event));
+}
+
+static uint64_t counter_track(struct perfetto *all, const char *name)
+{
+	uint64_t track = begin_track(all, name, all->process_track);
+
+	proto_add_bytes(&all->inner, TRACK_COUNTER, "", 0);
+	end_track(all);
+	return track;
 }
 
 static void put_loads(struct perfetto *all)
@@ -428,12 +437,24 @@ static void put_loads(struct perfetto *all)
 
 		text_clear(&all->name);
 		text_printf(&all->name, "threads %s", EXPORT_LOADS[load].name);
-		track = begin_track(all, all->name.data, all->process_track);
-		proto_add_bytes(&all->inner, TRACK_COUNTER, "", 0);
-		end_track(all);
+		track = counter_track(all, all->name.data);
 		for (size_t i = 0; i < timeline->slot_count && !sink_failed(all->sink); i++)
-			put_load(all, track, timeline->slots[i].start_ns, export_load_milli(&timeline->slots[i], EXPORT_LOADS[load].state));
+			put_value(all, track, timeline->slots[i].start_ns, (double)export_load_milli(&timeline->slots[i], EXPORT_LOADS[load].state) / 1000);
 	}
+}
+
+static void begin_counter(void *context, const char *name)
+{
+	struct perfetto *all = context;
+
+	all->counter_track = counter_track(all, name);
+}
+
+static void put_point(void *context, uint64_t at_ns, double value)
+{
+	struct perfetto *all = context;
+
+	put_value(all, all->counter_track, at_ns, value);
 }
 
 static int write_all(struct perfetto *all, struct error *err)
@@ -446,6 +467,7 @@ static int write_all(struct perfetto *all, struct error *err)
 		thread_track(all, i);
 	put_quality(all);
 	put_loads(all);
+	export_counters(all->timeline, &(struct counter_sink){ all, begin_counter, put_point });
 	if (timeline_walk(all->timeline, all->report->trace, call_begins, interval_ends, all, err) < 0)
 		return -1;
 	put_refused(all);

@@ -157,6 +157,7 @@ static void add_counter(struct timeline_private *p, const struct event_cursor *c
 	if (value > counter->out.max)
 		counter->out.max = value;
 	counter->out.count++;
+	counter_point_add(&counter->points, at_ns, value);
 	if (strcmp(strings_get(p->strings, name), "process_cpu_ns") == 0)
 		turns_reading(p, at_ns, value);
 }

@@ -113,6 +113,26 @@ void lists_throttles(struct timeline_private *p)
 	p->timeline.throttle_count = p->throttles.count;
 }
 
+void counter_point_add(struct counter_points *points, uint64_t at_ns, int64_t value)
+{
+	struct counter_point *point = points->count && points->items[points->count - 1].at_ns > at_ns ? NULL : list_add(points, COUNTER_POINTS);
+
+	if (point)
+		*point = (struct counter_point){ at_ns, value };
+}
+
+/* Those of the measurement: what was read before it began is no point of its time line. */
+static const struct counter_point *keep_points(struct timeline_private *p, const struct counter_points *points, uint32_t *count)
+{
+	struct counter_point *kept = timeline_keep(p, points->count, sizeof *kept);
+
+	*count = 0;
+	for (size_t i = 0; kept && i < points->count; i++)
+		if (points->items[i].at_ns >= p->timeline.start_ns)
+			kept[(*count)++] = (struct counter_point){ points->items[i].at_ns - p->timeline.start_ns, points->items[i].value };
+	return kept;
+}
+
 void lists_processes(struct timeline_private *p)
 {
 	struct process *processes = timeline_keep(p, p->processes.count, sizeof *processes);
@@ -126,6 +146,7 @@ void lists_processes(struct timeline_private *p)
 		processes[i].command = strings_get(p->strings, process->command);
 		processes[i].executable = strings_get(p->strings, process->executable);
 		processes[i].python = strings_get(p->strings, process->python);
+		processes[i].rss_points = keep_points(p, &process->rss, &processes[i].rss_point_count);
 	}
 	p->timeline.processes = processes;
 	p->timeline.process_count = p->processes.count;
@@ -159,6 +180,7 @@ void lists_small(struct timeline_private *p)
 	for (size_t i = 0; i < p->counters.count; i++) {
 		counters[i] = p->counters.items[i].out;
 		counters[i].name = strings_get(p->strings, p->counters.items[i].name);
+		counters[i].points = keep_points(p, &p->counters.items[i].points, &counters[i].point_count);
 	}
 	for (size_t i = 0; i < p->captures.count; i++)
 		captures[i] = (struct capture_value){ strings_get(p->strings, p->captures.items[i].key), strings_get(p->strings, p->captures.items[i].value) };

@@ -56,6 +56,9 @@ struct names {
 
 struct window_build { uint64_t start_ns, end_ns; uint32_t reason; };
 
+/* Absolute times. */
+struct counter_points { struct counter_point *items; size_t count, capacity; };
+
 struct process_build {
 	uint32_t number; /* in the file */
 	struct process out;
@@ -63,6 +66,7 @@ struct process_build {
 	bool named, has_times, has_calls;
 	uint64_t user_first, system_first, minor_first, major_first;
 	LIST(struct window_build) windows;
+	struct counter_points rss;
 	bool window_open;
 	LIST(uint32_t) refs; /* function + 1 by ref; 0 = unknown */
 };
@@ -137,7 +141,7 @@ struct sample {
 	uint32_t stack_node; /* with its own frames added; 0 = not known */
 };
 struct gil_build { uint32_t holder, waiter; /* tid, index of the thread */ uint64_t ns, samples; };
-struct counter_build { uint32_t name; struct counter out; };
+struct counter_build { uint32_t name; struct counter out; struct counter_points points; };
 struct throttle_build { uint32_t function; struct throttle_change out; };
 struct capture_build { uint32_t key, value; };
 struct cpu_reading { uint64_t at_ns, cpu_ns; }; /* absolute; of the process */
@@ -391,6 +395,8 @@ void lists_windows(struct timeline_private *p);
 void lists_throttles(struct timeline_private *p); /* after functions are exported */
 void lists_processes(struct timeline_private *p);
 void lists_small(struct timeline_private *p);     /* counters, captures, devices */
+/* Adds VALUE at AT_NS, unless it is earlier than the one before. */
+void counter_point_add(struct counter_points *points, uint64_t at_ns, int64_t value);
 void lists_quality(struct timeline_private *p);
 
 /* totals.c: fills timeline's arrays from all the above. */

@@ -66,6 +66,7 @@ void readings_process(struct timeline_private *p, struct process_build *process,
 	process->out.minor_faults = minor > process->minor_first ? minor - process->minor_first : 0;
 	process->out.major_faults = major > process->major_first ? major - process->major_first : 0;
 	process->out.rss_last_bytes = rss;
+	counter_point_add(&process->rss, at_ns, rss > INT64_MAX ? INT64_MAX : (int64_t)rss);
 	if (rss > process->out.rss_max_bytes)
 		process->out.rss_max_bytes = rss;
 	if (event_u32(c, 5) > process->out.threads_max)

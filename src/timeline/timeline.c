@@ -32,6 +32,8 @@ static void done_building(struct timeline_private *p)
 	free(p->gpu_order);
 	p->gpu_order = NULL;
 	list_done(&p->devices);
+	for (size_t i = 0; i < p->counters.count; i++)
+		list_done(&p->counters.items[i].points);
 	list_done(&p->counters);
 	list_done(&p->throttles);
 	list_done(&p->cpu_readings);
@@ -56,6 +58,7 @@ static void private_free(struct timeline_private *p)
 	}
 	for (size_t i = 0; i < p->processes.count; i++) {
 		list_done(&p->processes.items[i].windows);
+		list_done(&p->processes.items[i].rss);
 		list_done(&p->processes.items[i].refs);
 	}
 	list_done(&p->lanes);

@@ -191,6 +191,9 @@ struct moment { uint64_t start_ns, end_ns; uint32_t thread, holder; /* UINT32_MA
 
 struct window { uint64_t start_ns, end_ns; uint32_t reason; /* why it ended; enum window_reason */ };
 
+/* A number at a moment. */
+struct counter_point { uint64_t at_ns; int64_t value; };
+
 struct process {
 	uint32_t pid, parent;
 	const char *command, *executable, *python;
@@ -199,9 +202,12 @@ struct process {
 	uint64_t rss_first_bytes, rss_last_bytes, rss_max_bytes;
 	uint64_t minor_faults, major_faults;
 	uint32_t threads_max;
+	uint32_t rss_point_count;
+	const struct counter_point *rss_points; /* resident memory over time, bytes; at most COUNTER_POINTS */
 };
 
-struct counter { const char *name; int64_t first, last, max; uint32_t count; };
+struct counter { const char *name; int64_t first, last, max; uint32_t count; uint32_t point_count; const struct counter_point *points; /* the first ones, by time; at most COUNTER_POINTS */ };
+enum { COUNTER_POINTS = 1 << 16 };
 struct capture_value { const char *key, *value; };
 
 /* What the budget did about one function. FUNCTION: index, or UINT32_MAX; LOAD: what hooks would have cost, to what they may. */

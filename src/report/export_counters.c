@@ -1,0 +1,57 @@
+/* Numbers over time that are shown as counters beside the time line: which, by what name, and how they read. */
+#include "report/export_counters.h"
+
+#include <string.h>
+
+#define PCT_OF_NS 1e7 /* ns in a second, as per cent */
+#define MIB 1048576.0
+
+/* RATE: the counter only grows, what it gained per second is shown. */
+static const struct { const char *counter, *name; bool rate; double unit; } rows[] = {
+	{ "cgroup_memory_bytes", "memory of the control group, MiB", false, MIB },
+	{ "cgroup_memory_reclaims", "memory limit reached, per second", true, 1 },
+	{ "cgroup_throttled_ns", "held back by the CPU quota, ms per second", true, 1e6 },
+	{ "pressure_cpu_some_ns", "some thread wants a CPU, % of the time", true, PCT_OF_NS },
+	{ "pressure_memory_some_ns", "some thread wants memory, % of the time", true, PCT_OF_NS },
+	{ "pressure_io_some_ns", "some thread wants a disk, % of the time", true, PCT_OF_NS },
+	{ "numa_thread_migrations", "threads that changed memory nodes, per second", true, 1 },
+	{ "syscalls", "system calls, per second", true, 1 },
+};
+
+static void put_points(const struct counter_point *points, size_t count, bool rate, double unit, const struct counter_sink *sink)
+{
+	for (size_t i = rate; i < count; i++) {
+		double value = (double)points[i].value, seconds = 1;
+
+		if (rate) {
+			seconds = (double)(points[i].at_ns - points[i - 1].at_ns) / 1e9;
+			value -= (double)points[i - 1].value;
+		}
+		if (seconds > 0 && value >= 0)
+			sink->point(sink->context, points[rate ? i - 1 : i].at_ns, value / seconds / unit);
+	}
+}
+
+static bool is_flat(const struct counter *counter)
+{
+	return counter->first == counter->max && counter->last == counter->first;
+}
+
+void export_counters(const struct timeline *timeline, const struct counter_sink *sink)
+{
+	for (size_t i = 0; i < timeline->process_count; i++) {
+		if (!timeline->processes[i].rss_point_count)
+			continue;
+		sink->begin(sink->context, "resident memory, MiB");
+		put_points(timeline->processes[i].rss_points, timeline->processes[i].rss_point_count, false, MIB, sink);
+	}
+	for (size_t row = 0; row < sizeof rows / sizeof *rows; row++)
+		for (size_t i = 0; i < timeline->counter_count; i++) {
+			const struct counter *counter = &timeline->counters[i];
+
+			if (strcmp(counter->name, rows[row].counter) != 0 || counter->point_count < 2 || (rows[row].rate && is_flat(counter)))
+				continue;
+			sink->begin(sink->context, rows[row].name);
+			put_points(counter->points, counter->point_count, rows[row].rate, rows[row].unit, sink);
+		}
+}
