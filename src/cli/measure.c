@@ -220,6 +220,7 @@ int measure_record(struct measure *measure, struct session *session, const volat
 		result = session_record(session, recorder_stop(measure->recorder), recorder_progress, measure->recorder, err);
 	else
 		result = session_record(session, stop, measure_progress, measure, err);
+	measure_launcher(measure, LAUNCHER_NS); /* a short measurement may have ended first */
 	status_phase(measure->status, "detaching");
 	*not_clean = session_leave(session, &measure->receipt, &left) < 0;
 	status_phase(measure->status, NULL);

@@ -15,7 +15,8 @@
 #include "cli/ship.h"
 #include "cli/signals.h"
 
-#define SHIP_MARGIN_NS 500000000ull /* sending ends so long before the next round */
+#define SHIP_MARGIN_NS 500000000ull /* sending ends so long before the next round … */
+#define SHIP_LEAST_NS 1000000000ull /* … but it has so long after each, also where rounds take all the time there is */
 #define ROUND_NAME "inferscope-" /* and the moment: 20260131T120000Z, so that names sort by time */
 #define ROUND_FORMAT ROUND_NAME "%Y%m%dT%H%M%SZ"
 enum { ROUND_NAME_LENGTH = 27, ROUNDS_MOST = 1 << 20 };
@@ -213,11 +214,20 @@ static void round_ship(struct ship *ship, const struct options *options, uint64_
 		log_print(level, LOG_WARN, "the %d oldest profiles that waited to be sent were thrown away: --ship-mb", gone);
 }
 
+static void round_send(struct ship *ship, uint64_t patience_ns, const volatile int *stop, enum log_level level)
+{
+	if (!ship || ship_due_ns(ship) > clock_monotonic_ns())
+		return;
+	ship_send(ship, clock_monotonic_ns() + patience_ns, stop);
+	shipped_tell(ship, level);
+}
+
 /* Until the next round; meanwhile what is due is sent. */
 static void round_wait(struct ship *ship, uint64_t next_unix_ns, const volatile int *stop, enum log_level level)
 {
 	uint64_t unix_ns;
 
+	round_send(ship, SHIP_LEAST_NS, stop, level);
 	while (!*stop && (unix_ns = clock_realtime_ns()) < next_unix_ns) {
 		uint64_t left_ns = next_unix_ns - unix_ns, now_ns = clock_monotonic_ns(), due_ns = ship ? ship_due_ns(ship) : UINT64_MAX;
 
@@ -225,10 +235,8 @@ static void round_wait(struct ship *ship, uint64_t next_unix_ns, const volatile 
 			sleep_until(next_unix_ns, stop);
 		else if (due_ns > now_ns)
 			sleep_until(unix_ns + (due_ns - now_ns), stop);
-		else {
-			ship_send(ship, now_ns + left_ns - SHIP_MARGIN_NS, stop);
-			shipped_tell(ship, level);
-		}
+		else
+			round_send(ship, left_ns - SHIP_MARGIN_NS, stop, level);
 	}
 }
 

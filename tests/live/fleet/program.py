@@ -3,7 +3,7 @@
 launcher N      waits for N spawned workers, as torchrun: each has RANK, LOCAL_RANK and WORLD_SIZE
 pool N          a multiprocessing pool of N that is kept busy
 later N         starts N workers a second after READY, and a shell that is no Python
-server 1        answers requests in 10 ms each, in 300 ms each once SIGUSR1 has come
+server 1        answers requests in 10 ms each, in 1.2 s each once SIGUSR1 has come
 many N          N processes that work a little and wait a lot, in one process group of this one"""
 import multiprocessing
 import os
@@ -89,7 +89,7 @@ def handle(seconds):
 
 def server(_):
     waits = [0.01]
-    signal.signal(signal.SIGUSR1, lambda *_: waits.append(0.3))
+    signal.signal(signal.SIGUSR1, lambda *_: waits.append(1.2))
     say("READY", os.getpid())
     while time.monotonic() < END:
         handle(waits[-1])
