@@ -250,8 +250,9 @@ enum thread_found walk_thread(struct pywalk *walk, uint64_t addr, struct thread_
 	if (thread_tid(walk, tstate, &walk->frames.tid) < 0)
 		return THREAD_TORN;
 	walk->frames.holds_gil = thread_holds_gil(walk, tstate, expected.interp);
+	/* There was a frame, but by now its memory is another one's. */
 	if (walk->frames.count == 0)
-		return THREAD_IDLE;
+		return THREAD_TORN;
 	walk->frames.moved = walk_word(walk, place, &now) < 0 || now != frame;
 	return walk->frames.moved ? THREAD_MOVED : THREAD_READ;
 }

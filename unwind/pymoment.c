@@ -265,6 +265,8 @@ static bool put_outer(const struct native_stack *native, const struct pystack *l
 {
 	uint64_t end = native->frames[native->count - 1].cfa;
 
+	if (!later->count && native->end != WALK_COMPLETE)
+		return false;
 	for (uint32_t i = 0; i < later->count; i++) {
 		if (!later->entry[i] && native->end != WALK_COMPLETE)
 			return false;

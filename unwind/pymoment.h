@@ -15,7 +15,7 @@ int pymoment_open(struct pyreader *reader, struct pymoment **out, struct error *
 void pymoment_close(struct pymoment *moment); /* accepts NULL */
 /* Remembers the functions of STACK, and who called whom. */
 void pymoment_learn(struct pymoment *moment, const struct pystack *stack);
-/* The Python stack of the moment when COPY was taken, which was walked to NATIVE; LATER is what was read afterwards, RULES says from where on nothing
+/* The Python stack of the moment when COPY was taken, which was walked to NATIVE; LATER is what was read afterwards (of no frames but with its tid: nothing could be), RULES says from where on nothing
  * had changed by then. Its frames have no addresses and no lines. False, and OUT is of no use: it cannot be told for certain. */
 bool pymoment_stack(struct pymoment *moment, const struct thread_copy *copy, const struct native_stack *native, const struct join_rules *rules, const struct pystack *later, struct pystack *out);
 

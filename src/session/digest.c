@@ -16,6 +16,7 @@ enum { RUNS_MAX = 1 << 22, RUN_EMPTY = 0, THREADS_MAX = 1 << 20, OWED_SAMPLES = 
 struct told {
 	uint32_t stack;   /* 0: nothing */
 	bool python;
+	pid_t inner;      /* as the target calls the thread, once Python frames of it were seen; else 0 */
 	uint64_t owed_ns; /* time of looks that came to nothing */
 };
 
@@ -33,7 +34,7 @@ struct digest {
 	struct digest_totals totals;
 	struct thread_copy copy; /* of the sight at hand */
 	struct native_stack native;
-	struct pystack python, recalled;
+	struct pystack python, recalled, nothing; /* nothing: a stack without frames */
 	struct joined_stack joined;
 };
 
@@ -178,22 +179,28 @@ static uint32_t stack_make(struct digest *digest, const struct pystack *python)
 	return stack;
 }
 
-/* Joins the walked copy with PYTHON (may be NULL). Returns the Python frames that stand in the join: those of the copy's own moment, where they were read after it and the copy tells. */
-static const struct pystack *join(struct digest *digest, const struct pystack *python, uint64_t still_above)
+/* The Python stack of the copy's own moment, joined: LATER was read after it. False: the copy does not tell. */
+static bool recall(struct digest *digest, const struct pystack *later, uint64_t still_above)
 {
 	struct joiner *joiner = digest->settings.joiner;
 
-	if (python && still_above) {
-		joiner_meet(joiner, &digest->copy, python, &digest->native);
-		if (joiner_recall(joiner, digest->moment, &digest->copy, &digest->native, still_above, python, &digest->recalled)) {
-			joiner_join(joiner, &digest->recalled, &digest->native, 0, &digest->joined);
-			if (digest->joined.result == JOIN_WHOLE)
-				digest->joined.result = JOIN_RECALLED;
-			if (digest->joined.result != JOIN_FAILED)
-				return &digest->recalled;
-		}
-	}
-	joiner_join(joiner, python, &digest->native, still_above, &digest->joined);
+	if (!joiner_recall(joiner, digest->moment, &digest->copy, &digest->native, still_above, later, &digest->recalled))
+		return false;
+	joiner_join(joiner, &digest->recalled, &digest->native, 0, &digest->joined);
+	if (digest->joined.result == JOIN_WHOLE)
+		digest->joined.result = JOIN_RECALLED;
+	return digest->joined.result != JOIN_FAILED;
+}
+
+/* Joins the walked copy with PYTHON (NULL: none, or they could not be read). Returns the Python frames that stand in the join. */
+static const struct pystack *join(struct digest *digest, const struct told *told, const struct pystack *python, uint64_t still_above)
+{
+	digest->nothing.tid = told->inner;
+	if (python && still_above)
+		joiner_meet(digest->settings.joiner, &digest->copy, python, &digest->native);
+	if (still_above && (python || told->inner) && recall(digest, python ? python : &digest->nothing, still_above))
+		return &digest->recalled;
+	joiner_join(digest->settings.joiner, python, &digest->native, still_above, &digest->joined);
 	return python;
 }
 
@@ -212,11 +219,13 @@ static bool see(struct digest *digest, const struct sight *sight, struct told *t
 		return false; /* torn, and counted */
 	if (python && digest->settings.joiner)
 		pymoment_learn(digest->moment, python);
+	if (python)
+		told->inner = python->tid;
 	if (native) {
 		copy_take(digest, sight);
 		joiner_walk(digest->settings.joiner, &digest->copy, &digest->native);
 		digest->totals.ends[digest->native.end]++;
-		python = join(digest, python, sight->still_above);
+		python = join(digest, told, python, sight->still_above);
 	} else {
 		join_stacks(python, NULL, &no_rules, &digest->joined);
 	}
