@@ -17,6 +17,7 @@ enum {
 	CALLERS_MAX = 1 << 16,
 };
 #define NO_CALLER UINT32_MAX
+#define MANY_CALLERS (UINT32_MAX - 1)
 
 /* Who called whom in one call of the loop: a tree, whose roots are such calls. */
 struct caller {
@@ -29,6 +30,7 @@ struct pymoment {
 	LIST(struct caller) callers;
 	struct map inner;  /* caller, function → place in callers */
 	struct map latest; /* call of the loop, function → where it was seen last */
+	struct map always; /* function → where it was seen in any call of the loop; MANY_CALLERS: with different callers */
 	uint64_t entry_below; /* from an entry to the CFA of the loop's frame: the same in all calls; 0 = not known yet */
 };
 
@@ -54,6 +56,7 @@ static void forget_callers(struct pymoment *moment)
 	list_done(&moment->callers);
 	map_done(&moment->inner);
 	map_done(&moment->latest);
+	map_done(&moment->always);
 }
 
 void pymoment_close(struct pymoment *moment)
@@ -93,15 +96,27 @@ static uint32_t caller_add(struct pymoment *moment, uint32_t outer, uint64_t roo
 	return map_put(&moment->inner, key, place) ? place : NO_CALLER;
 }
 
+/* Function number I of STACK, called by OUTER in the call of the loop with ENTRY (0: in any). Its place, NO_CALLER: no room. */
+static uint32_t learn_caller(struct pymoment *moment, const struct pystack *stack, uint32_t i, uint64_t entry, uint32_t outer)
+{
+	struct map *seen = entry ? &moment->latest : &moment->always;
+	uint64_t key = call_key(entry ? stack->tid : 0, entry, stack->code[i], stack->stamp[i]);
+	uint32_t place = caller_add(moment, outer, call_key(entry ? stack->tid : 0, entry, 0, 0), stack->code[i], stack->stamp[i]), before = map_get(seen, key);
+
+	if (place == NO_CALLER)
+		return NO_CALLER;
+	return map_put(seen, key, !entry && before != MAP_ABSENT && before != place ? MANY_CALLERS : place) ? place : NO_CALLER;
+}
+
 /* Frames BEGIN to END of STACK are those of one call. */
 static void learn_call(struct pymoment *moment, const struct pystack *stack, uint32_t begin, uint32_t end)
 {
-	uint64_t entry = stack->entry[begin];
-	uint32_t outer = NO_CALLER;
+	uint32_t here = NO_CALLER, anywhere = NO_CALLER;
 
 	while (end-- > begin) {
-		outer = caller_add(moment, outer, call_key(stack->tid, entry, 0, 0), stack->code[end], stack->stamp[end]);
-		if (outer == NO_CALLER || !map_put(&moment->latest, call_key(stack->tid, entry, stack->code[end], stack->stamp[end]), outer)) {
+		here = learn_caller(moment, stack, end, stack->entry[begin], here);
+		anywhere = learn_caller(moment, stack, end, 0, anywhere);
+		if (here == NO_CALLER || anywhere == NO_CALLER) {
 			forget_callers(moment); /* full: begins anew */
 			return;
 		}
@@ -227,6 +242,8 @@ static bool put_remembered(const struct pymoment *moment, const struct loop_call
 	uint32_t at = moment->entry_below ? map_get(&moment->latest, call_key(out->tid, call->cfa - moment->entry_below, call->at->code, call->at->stamp)) : MAP_ABSENT;
 
 	if (at == MAP_ABSENT)
+		at = map_get(&moment->always, call_key(0, 0, call->at->code, call->at->stamp));
+	if (at == MAP_ABSENT || at == MANY_CALLERS)
 		return false;
 	for (; at != NO_CALLER; at = moment->callers.items[at].outer)
 		if (!put(out, moment->callers.items[at].code, moment->callers.items[at].stamp, call->sp))
