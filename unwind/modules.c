@@ -52,16 +52,34 @@ static bool is_generated(const struct module_file *file)
 	return false;
 }
 
+/* All mappings of one file, by address. */
+struct group {
+	const struct mapping *const *list;
+	size_t count;
+	bool headed; /* the file's beginning is mapped somewhere */
+};
+
+/* Is it a page of the file that somebody has mapped once more, without the rest? libffi (3.4 and later) does that with its trampolines, right behind itself. */
+static bool is_lone(const struct group *group, uint64_t start)
+{
+	for (size_t i = 0; i < group->count; i++)
+		if (group->list[i]->start == start && group->list[i]->offset == 0)
+			return false;
+	return group->headed;
+}
+
 /* Adds the module that MAPPING, executable, is a part of, unless LAST is that one already. LAST is updated. */
-static int add_of_file(struct module_list *list, const struct module_owner *owner, struct module_file *file, const struct mapping *mapping, struct module_entry **last)
+static int add_of_file(struct module_list *list, const struct module_owner *owner, struct module_file *file, const struct group *group, const struct mapping *mapping, struct module_entry **last)
 {
 	uint64_t bias = 0, low, high, start = mapping->start, end = mapping->end;
 	enum module_kind kind = file->is_elf ? MODULE_FILE : is_generated(file) ? MODULE_JIT : MODULE_OTHER;
 
 	if (kind == MODULE_FILE && elf_file_bias(&file->elf, mapping->start, mapping->offset, &bias)) {
 		elf_file_extent(&file->elf, &low, &high);
-		start = bias + low;
-		end = bias + high;
+		if (!is_lone(group, bias + low)) {
+			start = bias + low;
+			end = bias + high;
+		}
 	}
 	if (kind == MODULE_FILE && (start > mapping->start || end <= mapping->start)) {
 		kind = MODULE_OTHER;
@@ -97,22 +115,25 @@ static struct module_file *file_of(const struct modules *modules, const struct m
 	return known->file;
 }
 
-/* All mappings of one file, by address. */
-static int add_group(struct module_list *list, const struct modules *modules, const struct mapping *const *group, size_t count)
+static int add_group(struct module_list *list, const struct modules *modules, struct group *group)
 {
 	const struct mapping *head = NULL;
 	struct module_file *file = NULL;
 	struct module_entry *last = NULL;
 	int result = 0;
 
-	for (size_t i = 0; i < count && result == 0; i++) {
-		if (group[i]->offset == 0 && group[i]->readable && (!head || !file))
-			head = group[i];
-		if (!group[i]->executable)
+	for (size_t i = 0; i < group->count; i++)
+		group->headed |= group->list[i]->offset == 0;
+	for (size_t i = 0; i < group->count && result == 0; i++) {
+		const struct mapping *mapping = group->list[i];
+
+		if (mapping->offset == 0 && mapping->readable && (!head || !file))
+			head = mapping;
+		if (!mapping->executable)
 			continue;
 		if (!file)
-			file = file_of(modules, group[i], head);
-		result = file ? add_of_file(list, &modules->owner, file, group[i], &last) : -1;
+			file = file_of(modules, mapping, head);
+		result = file ? add_of_file(list, &modules->owner, file, group, mapping, &last) : -1;
 	}
 	module_file_release(file);
 	return result;
@@ -150,7 +171,7 @@ static int add_files(struct module_list *list, const struct modules *modules, co
 	for (size_t i = 1; i <= count && result == 0; i++) {
 		if (i < count && of_one_file(sorted[i], sorted[from]))
 			continue;
-		result = add_group(list, modules, sorted + from, i - from);
+		result = add_group(list, modules, &(struct group){ sorted + from, i - from, false });
 		from = i;
 	}
 	free(sorted);

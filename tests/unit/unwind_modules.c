@@ -255,6 +255,26 @@ Test(modules, know_one_file_that_is_loaded_twice)
 	modules_close(modules);
 }
 
+/* libffi's trampolines: a page of its own text once more, right behind it or before. */
+Test(modules, leave_to_a_file_what_a_lone_page_of_it_would_claim)
+{
+	struct library bytes = library();
+	struct modules *modules;
+
+	write_library(path_of("files/a.so"), &bytes);
+	map_file(0xf000, 0x10000, "r-xp", TEXT_OFFSET, path_of("files/a.so"), path_of("files/a.so"));
+	map_library(0x10000, path_of("files/a.so"), path_of("files/a.so"));
+	map_file(0x16000, 0x17000, "r-xp", TEXT_OFFSET, path_of("files/a.so"), path_of("files/a.so"));
+	modules = open_played();
+	cr_assert_eq(modules_count(modules), 3);
+	cr_assert_eq(modules_find(modules, 0xf010)->bias, 0xf000 - TEXT_VADDR);
+	for (uint64_t addr = 0x10000; addr < 0x16000; addr += 0x1000)
+		cr_assert_eq(modules_find(modules, addr)->bias, 0x10000, "at %lx", (unsigned long)addr);
+	cr_assert_eq(modules_find(modules, 0x16010)->bias, 0x16000 - TEXT_VADDR);
+	cr_assert_eq(modules_find(modules, 0x16010)->start, 0x16000);
+	modules_close(modules);
+}
+
 Test(modules, find_a_replaced_file_by_map_files_only)
 {
 	struct library bytes = library();
