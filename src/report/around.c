@@ -45,10 +45,10 @@ static void add_memory(struct report *report)
 	double share = metric(report, "memory.pss_bytes"), growth = metric(report, "memory.rss_growth_bytes"), most = metric(report, "memory.rss_max_bytes");
 	int64_t swapped = timeline_counter(report->timeline, "swap_bytes", 0);
 
-	if (isnan(share) || isnan(most) || isnan(growth))
+	if (isnan(most) || isnan(growth) || (isnan(share) && !timeline_capture(report->timeline, "memory.share")))
 		return;
-	add(report, "Memory", report_note(report, "%s resident at most, %s%s while it was measured; %s by its share (PSS)%s%s", bytes(report, most), growth < 0 ? "-" : "+", bytes(report, fabs(growth)), bytes(report, share),
-		swapped > 0 ? "; swapped out " : "", swapped > 0 ? bytes(report, (double)swapped) : ""));
+	add(report, "Memory", report_note(report, "%s resident at most, %s%s while it was measured; its share (PSS) %s%s%s", bytes(report, most), growth < 0 ? "-" : "+", bytes(report, fabs(growth)),
+		isnan(share) ? "was not read: that would hold a process of this size up" : bytes(report, share), swapped > 0 ? "; swapped out " : "", swapped > 0 ? bytes(report, (double)swapped) : ""));
 }
 
 static void add_limit(struct report *report)

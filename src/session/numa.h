@@ -22,7 +22,7 @@ uint64_t numa_list(const char *text);
 int numa_node(const struct numa *numa, int cpu);
 
 struct numa_pages { uint64_t of[NUMA_NODES]; /* in pages of 4 KiB */ };
-/* Adds up /proc/PID/numa_maps. The kernel walks the page tables for it: some 10 ns a page, in which the process can map nothing. False: not readable. */
+/* Adds up /proc/PID/numa_maps. The kernel walks the page tables for it: some 150 ns a page, in which the process can map nothing. False: not readable. */
 bool numa_pages_read(const struct procfs *procfs, pid_t pid, struct numa_pages *out);
 
 #endif
