@@ -34,7 +34,7 @@ struct lane {
 	bool in_use;
 	const void *owner; /* &lane_mine of its thread, once that has come by itself */
 	uint64_t dry_until; /* ticks: the pool had nothing, do not look again before */
-	uintptr_t stack_floor; /* evaluator: below it the C stack is too full to go on; 0 = not known */
+	uintptr_t stack_floor; /* below it the C stack is too full to go on; 0 = not known */
 	uint64_t written; /* events in this sub-buffer */
 	struct seed seeds[SEEDS_MAX]; /* outermost first */
 	uint32_t refs[DEPTH_KNOWN];   /* outermost first; what lies deeper is not kept */

@@ -48,6 +48,13 @@ void traced_event(PyObject *frame_object, int what, PyObject *argument)
 		lane = lane_enter_window(what == WHAT_CALL ? python_frame_back(&the.python, frame) : frame, now);
 		if (!lane)
 			return;
+		if (!lane->stack_floor)
+			lane->stack_floor = stack_floor();
+	}
+	/* Up to 3.10 each call of a traced thread goes through one more C function. */
+	if (what == WHAT_CALL && the.python.minor <= 10 && __builtin_expect((uintptr_t)__builtin_frame_address(0) < lane->stack_floor, 0)) {
+		window_close(now, WINDOW_STACK);
+		return;
 	}
 	if (!code->ref && what < WHAT_C_CALL) {
 		the.page->lanes[lane->slot].skipped += what == WHAT_CALL;

@@ -240,9 +240,31 @@ def case_small_stack():
     assert result == [2000] * 3
 
 
+def case_very_deep():
+    """100 000 calls deep, with hooks that come and go: without C stack from 3.11 on, with 200 MB of it before."""
+    depth, result = 100000, []
+    sys.setrecursionlimit(depth + 1000)
+    threading.stack_size(8 << 20 if MINOR >= 11 else 200 << 20)
+    for backend in (AUTO, SETPROFILE, SETTRACE) if MINOR <= 11 else (AUTO, SETTRACE):
+        for ppm in 0, 50000:
+            session = Session(backend=backend, max_overhead_ppm=ppm, subbufs=64, clock=1, ticks_per_second=ticks_per_second()).arm()
+            for _ in range(2):
+                t = threading.Thread(target=lambda: result.append(recurse(depth)))
+                t.start()
+                t.join()
+            session.disarm()
+    threading.stack_size(0)
+    assert result and set(result) == {depth}, result
+
+
 @on(8, 11)
 def case_stack_is_left():
-    """The evaluator stands on the program's C stack: on little of it, however deep it goes and whatever the stack's size."""
+    """An evaluator stands on the program's C stack, and up to 3.10 a profile function makes calls take more of it: little of it, however deep the program goes and whatever the stack's size."""
+    for backend in EVALUATOR, SETPROFILE, SETTRACE:
+        stack_is_left(backend)
+
+
+def stack_is_left(backend):
     stack = ctypes.PyDLL(os.environ['FOREIGN']).foreign_stack
     stack.restype = ctypes.c_ulong
     sys.setrecursionlimit(30000)
@@ -266,9 +288,10 @@ def case_stack_is_left():
         return found[0] - found[1]
     for size, depth in (64 << 10, 50), (256 << 10, 250), (8 << 20, 8000):
         without = used(size, depth)
-        session = Session(max_overhead_ppm=500000, subbufs=64).arm()
+        session = Session(backend=backend, max_overhead_ppm=500000, subbufs=64).arm()
         with_hooks = used(size, depth)
         session.disarm()
+        print('    backend %d, %d KiB: %d bytes more' % (backend, size >> 10, with_hooks - without))
         # 3.11 needs none for calls of Python functions: what is used then is all ours.
         assert with_hooks - without <= max(size / 50, 2048) + (size / 16 if MINOR == 11 else 0), (size, without, with_hooks)
         assert used(size, depth) == without
