@@ -45,17 +45,22 @@ const struct report_format *report_format_find(const char *name)
 const struct report_format *report_format_of_path(const char *path)
 {
 	const char *name = strrchr(path, '/'), *dot;
-	size_t length;
+	const struct report_format *found = NULL;
+	size_t length, longest = 0;
 
 	name = name ? name + 1 : path;
 	length = strlen(name);
-	/* "events.json" has two dots, so the longest extension first. */
-	for (size_t i = sizeof FORMATS / sizeof *FORMATS; i-- > 0;) {
+	/* "events.json" has two dots: the longest extension that fits. */
+	for (size_t i = 0; i < sizeof FORMATS / sizeof *FORMATS; i++) {
 		size_t extension = strlen(FORMATS[i].extension);
 
-		if (length > extension + 1 && name[length - extension - 1] == '.' && !strcasecmp(name + length - extension, FORMATS[i].extension))
-			return &FORMATS[i];
+		if (extension <= longest || length <= extension + 1 || name[length - extension - 1] != '.' || strcasecmp(name + length - extension, FORMATS[i].extension))
+			continue;
+		found = &FORMATS[i];
+		longest = extension;
 	}
+	if (found)
+		return found;
 	dot = strrchr(name, '.');
 	return dot && dot[1] ? report_format_find(dot + 1) : NULL;
 }

@@ -269,7 +269,7 @@ Test(exports, a_profile_has_each_stack_once_innermost_frame_first)
 {
 	static const char *const expected = "{\"schema\":\"inferscope.profile/1\",\"elapsed_ns\":1000,\"samples\":4,\"stacks_count\":2,\n";
 	static const char *const first = "\n{\"frames\":[{\"symbol\":\"work\",\"file\":\"/srv/app.py\",\"line\":10},{\"symbol\":\"main\",\"file\":\"/srv/app.py\",\"line\":1}],"
-	                                 "\"cut\":false,\"count\":3,\"time_ns\":30,\"instructions\":null,\"memory_delta\":null,\"threads\":{\"7\":2,\"8\":1}},\n{\"frames\":[{\"symbol\":\"main\"";
+	                                 "\"cut\":false,\"count\":3,\"time_ns\":1667,\"instructions\":null,\"memory_delta\":null,\"threads\":{\"7\":2,\"8\":1}},\n{\"frames\":[{\"symbol\":\"main\"";
 	struct error err = { 0 };
 	struct text out;
 
@@ -284,7 +284,7 @@ Test(exports, a_profile_has_each_stack_once_innermost_frame_first)
 Test(exports, a_table_has_each_stack_once_with_what_was_counted)
 {
 	static const char *const expected = "Samples,Calls,Self Time (ns),CPU Time (ns),Instructions,Memory Delta (bytes),Threads,Frames,Cut,Stack\n"
-	                                    "3,0,30,30,,,2,2,no,main (/srv/app.py:1);work (/srv/app.py:10)\n1,0,10,10,,,1,1,no,main (/srv/app.py:1)\n,,,,,,,,,# Instructions: ";
+	                                    "3,0,1667,1667,,,2,2,no,main (/srv/app.py:1);work (/srv/app.py:10)\n1,0,333,333,,,1,1,no,main (/srv/app.py:1)\n,,,,,,,,,# Instructions: ";
 	struct error err = { 0 };
 	struct text out;
 
@@ -305,7 +305,7 @@ Test(exports, deep_stacks_are_cut_with_a_mark)
 		text_printf(&trace, "0 stack ref=%d parent=%d frame=%d kind=0\n", i, i - 1, i == 1 ? 1 : 2);
 	text_add_string(&trace, ON(0) OFF(1000) SESSION "10 sample ref=130 tid=7 state=1 weight_ns=10\n");
 	cr_assert_eq(written(trace.data, "stacks", true, &out, &err), 0, "%s", err.text);
-	cr_assert(strstr(out.data, "\n1,0,10,10,,,1,128,yes,(outer frames cut);work (/srv/app.py:10);"), "%s", out.data);
+	cr_assert(strstr(out.data, "\n1,0,1000,1000,,,1,128,yes,(outer frames cut);work (/srv/app.py:10);"), "%s", out.data);
 	text_done(&out);
 	cr_assert_eq(written(trace.data, "profile", true, &out, &err), 0, "%s", err.text);
 	cr_assert(strstr(out.data, "\"cut\":true,\"count\":1,"), "%s", out.data);
