@@ -59,7 +59,7 @@ Test(around, reads_quota_limit_and_pressure_of_version_2)
 
 	put("7/cgroup", "0::/pod/main\n");
 	put("sys/fs/cgroup/pod/main/cpu.stat", "usage_usec 1\nnr_periods 0\nnr_throttled 0\nthrottled_usec 0\n");
-	put("sys/fs/cgroup/pod/main/cpu.max", "max 100000\n");
+	put("sys/fs/cgroup/pod/main/cpu.max", "200000 100000\n"); /* the one further out is smaller */
 	put("sys/fs/cgroup/pod/cpu.stat", "usage_usec 1\nnr_periods 100\nnr_throttled 25\nthrottled_usec 5000\n");
 	put("sys/fs/cgroup/pod/cpu.max", "150000 100000\n");
 	put("sys/fs/cgroup/pod/main/memory.stat", "anon 1\n");
