@@ -9,7 +9,7 @@
 #include "abi/lane.h"
 
 #define PAGE_MAGIC 0x31454741504b5349ull /* "ISKPAGE1", little-endian */
-enum { PAGE_VERSION = 4, PAGE_BYTES = 256 * 1024, PAGE_SKIP_BYTES = 4096, PAGE_TEXT_BYTES = 512, COUNTED_MAX = 256 };
+enum { PAGE_VERSION = 5, PAGE_BYTES = 256 * 1024, PAGE_SKIP_BYTES = 4096, PAGE_TEXT_BYTES = 512, COUNTED_MAX = 256 };
 
 enum collector_state { COLLECTOR_UNINITIALIZED = 0, COLLECTOR_IDLE = 1, COLLECTOR_COLLECTING = 2, COLLECTOR_FINALIZED = 3 };
 
@@ -44,6 +44,18 @@ enum gpu_state {
 };
 enum gpu_wish { GPU_NO = 0, GPU_NOW = 1, GPU_LATER = 2 /* when HANDOVER_GPU comes */ };
 enum gpu_detach { GPU_DETACH_NONE = 0, GPU_DETACH_HARD = 1 /* CUPTI is gone from the process */, GPU_DETACH_SOFT = 2 /* it stays, without work */ };
+/* Whether collections of garbage are told; page.gc_state. */
+enum gc_state { GC_OFF = 0, GC_TOLD = 1, GC_UNKNOWN = 2 /* gc.callbacks is not what it should be */, GC_LEFT = 3 /* our entry stays there, without effect: others stand behind it, and a collection was running */ };
+/* Sampling of allocations; page.memory_state. The last three are said at disarm. */
+enum memory_state {
+	MEMORY_OFF = 0, MEMORY_SAMPLED = 1,
+	MEMORY_NO_ROOM = 2,   /* for the table */
+	MEMORY_NO_LAYER = 3,  /* allocators changed too often under us: nothing was touched */
+	MEMORY_TAKEN_OFF = 4, /* the allocators are what they were */
+	MEMORY_LEFT = 5,      /* another tool stands on our functions: they stay, and pass everything on */
+	MEMORY_CUT = 6,       /* another tool put back what was there before it, and us: the end of the window was not seen */
+};
+enum { MEMORY_FRAMES_MAX = 16 };
 enum gpu_graphs { GPU_GRAPHS_NODE = 0, GPU_GRAPHS_GRAPH = 1 };
 enum { GPU_PATH_BYTES = 512, GPU_HOLDER_BYTES = 64 };
 
@@ -107,6 +119,9 @@ struct page {
 	uint32_t gpu_memory;     /* 1: allocations on the device too */
 	uint32_t gpu_graphs;     /* enum gpu_graphs */
 	uint64_t gpu_records_max; /* the device's part ends by itself after so many records */
+	uint32_t gc;             /* 1: an entry of ours in gc.callbacks */
+	uint32_t reserved;
+	uint64_t memory_interval; /* bytes between samples of allocations, on average; 0 = no allocator is touched */
 	char skip_patterns[PAGE_SKIP_BYTES]; /* globs over "qualname" and over "file", each NUL-terminated, ends with an empty one */
 	uint64_t attach_id;
 
@@ -154,6 +169,12 @@ struct page {
 	uint64_t counted_calls;  /* sum over counted[] */
 	uint32_t counted_count;  /* rows in use; stored with release */
 	uint32_t alternate_off;  /* 1: a pause of alternate_ms: no hooks, and no samples */
+	uint32_t gc_state;       /* enum gc_state */
+	uint32_t memory_state;   /* enum memory_state */
+	uint64_t memory_calls;   /* of allocators, that our functions passed on, releases not counted */
+	uint64_t memory_samples;
+	uint64_t memory_missed;  /* samples where nothing could be written: by us, without the GIL, in another interpreter */
+	uint64_t memory_full;    /* samples whose end is not told: too many live */
 	struct counted counted[COUNTED_MAX];
 
 	struct gpu_status gpu_status;

@@ -8,7 +8,7 @@ libanalyze_a_SOURCES = \
 	src/analyze/evidence.c src/analyze/expression.h src/analyze/expression_name.c src/analyze/expression_parse.c src/analyze/expression_parser.h src/analyze/expression_token.c src/analyze/expression_token.h src/analyze/expression_value.c \
 	src/analyze/judge.c \
 	src/analyze/load.c \
-	src/analyze/metrics.c src/analyze/metrics.def src/analyze/metrics_around.c src/analyze/metrics_gpu.c src/analyze/metrics_operations.c src/analyze/metrics_syscalls.c src/analyze/syscalls.h \
+	src/analyze/metrics.c src/analyze/metrics.def src/analyze/metrics_around.c src/analyze/metrics_gpu.c src/analyze/metrics_memory.c src/analyze/metrics_operations.c src/analyze/metrics_syscalls.c src/analyze/syscalls.h \
 	src/analyze/needs.c \
 	src/analyze/parameters.def \
 	src/analyze/paths.c \

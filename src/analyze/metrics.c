@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "analyze/private.h"
+#include "timeline/operations.h"
 
 #define NS_PER_SECOND 1e9
 
@@ -260,12 +261,46 @@ double metric_python_exceptions(const struct analysis_private *p, const char **w
 	return saw_calls(p) ? per_second(p, exceptions, why) : metric_unknown(why, "no calls were recorded");
 }
 
+static bool is_collection(const struct operation *operation)
+{
+	return operation->kind == EVENT_GC;
+}
+
+static bool saw_collections(const struct analysis_private *p)
+{
+	const char *told = timeline_capture(p->timeline, "gc");
+
+	return (told && strncmp(told, "told", 4) == 0) || operations_sum(p->timeline, is_collection).count;
+}
+
 double metric_python_gc(const struct analysis_private *p, const char **why)
 {
+	if (saw_collections(p))
+		return (double)operations_sum(p->timeline, is_collection).time_ns;
 	for (size_t i = 0; i < p->timeline->function_count; i++)
 		if (p->timeline->functions[i].kind == FUNCTION_C && p->timeline->functions[i].calls)
 			return inclusive_time(p, function_is_collector, false).ns;
 	return metric_unknown(why, "calls of C functions were not recorded");
+}
+
+double metric_python_gc_longest(const struct analysis_private *p, const char **why)
+{
+	uint64_t longest = operations_sum(p->timeline, is_collection).longest_ns;
+	bool calls = false;
+
+	for (size_t i = 0; i < p->timeline->function_count && !saw_collections(p); i++) {
+		const struct function *function = &p->timeline->functions[i];
+
+		calls |= function->kind == FUNCTION_C && function->calls;
+		if (function_is_collector(function) && function->longest_ns > longest)
+			longest = function->longest_ns;
+	}
+	return calls || saw_collections(p) ? (double)longest : metric_unknown(why, "calls of C functions were not recorded");
+}
+
+double metric_python_gc_rate(const struct analysis_private *p, const char **why)
+{
+	return saw_collections(p) ? per_second(p, (double)operations_sum(p->timeline, is_collection).count, why) : metric_unknown(why, "collections of garbage were not told");
 }
 
 double metric_python_hottest(const struct analysis_private *p, const char **why)

@@ -4,6 +4,7 @@
 
 #include "analyze/rule.h"
 #include "analyze/syscalls.h"
+#include "timeline/memory.h"
 
 typedef double (*function_value)(const struct rule_state *state, size_t index);
 
@@ -185,14 +186,35 @@ static void find_callback(struct rule_state *state, size_t limit)
 		rule_point(state, function);
 }
 
+/* ---- memory ---- */
+
+static void point_at_sites(struct rule_state *state, size_t limit, bool growing)
+{
+	const struct memory_facts *facts = timeline_memory(state->p->timeline);
+
+	memset(state->tally, 0, state->p->timeline->function_count * sizeof *state->tally);
+	for (size_t i = 0; i < facts->site_count; i++) {
+		const struct memory_site *site = &facts->sites[i];
+
+		if (site->frame_count && site->frames[0].function != UINT32_MAX && (!growing || memory_site_grows(site)))
+			state->tally[site->frames[0].function] += growing ? (double)site->live_bytes : (double)site->brief_bytes;
+	}
+	point_at_most(state, tallied, limit);
+}
+
+static void find_allocators(struct rule_state *state, size_t limit) { point_at_sites(state, limit, false); }
+static void find_growing(struct rule_state *state, size_t limit) { point_at_sites(state, limit, true); }
+
 static const struct place places[] = {
 	{ "alloc_sites", "functions whose calls of cudaMalloc, cudaFree and the like took longest", find_allocs },
+	{ "allocators", "functions that allocated most of what was released within a second", find_allocators },
 	{ "callback", "what the longest callback of an event loop called", find_callback },
 	{ "collectors", "the function that called gc.collect most", find_collectors },
 	{ "copy_sites", "functions whose calls that copy took longest", find_copies },
 	{ "cpu", "functions with most CPU time, those that wait left out", find_cpu },
 	{ "disk_syncs", "functions that wrote files through to the disk for longest", find_disk_syncs },
 	{ "exceptions", "functions that most exceptions left", find_exceptions },
+	{ "growing", "functions that allocated most of what is not released and grows", find_growing },
 	{ "host_late", "functions that ran while the device waited for the host", find_host_late },
 	{ "imports", "the function that imported most while it was called, and what it imported", find_imports },
 	{ "launch_sites", "functions whose calls that launch kernels took longest", find_launches },

@@ -74,6 +74,8 @@ typedef bool (*function_test)(const struct function *function);
 bool function_is_logging(const struct function *function);
 bool function_is_import(const struct function *function);     /* the import machinery, or a module's body */
 bool function_is_tokenizer(const struct function *function);
+struct memory_site;
+bool memory_site_grows(const struct memory_site *site); /* what it allocated stays, and more and more of it */
 bool function_is_collector(const struct function *function);     /* gc.collect */
 bool function_is_loop_callback(const struct function *function); /* asyncio's Handle._run */
 /* With most CPU time of those that are not there to wait, or NULL. */

@@ -25,6 +25,7 @@ static const struct set_info sets[] = {
 	{ "sync", SET_OPERATIONS, EVENT_GPU_SYNC, EVENT_GPU_SYNC, OF_OPERATIONS, "the host waited for the device, as the device's driver tells" },
 	{ "api", SET_OPERATIONS, EVENT_GPU_API, EVENT_GPU_API, OF_OPERATIONS, "calls of the device's runtime and driver" },
 	{ "syscall", SET_OPERATIONS, EVENT_CPU_SYSCALL, EVENT_CPU_SYSCALL, OF_OPERATIONS, "system calls" },
+	{ "gc", SET_OPERATIONS, EVENT_GC, EVENT_GC, OF_OPERATIONS, "collections of garbage; name is generation 0, 1 or 2" },
 	{ "host_late", SET_GAPS, GPU_HOST_LATE, GPU_HOST_LATE, SET_OPERATION(OP_GAP), "the device idle: the host had not asked for work yet" },
 	{ "sync_caused", SET_GAPS, GPU_SYNC_CAUSED, GPU_SYNC_CAUSED, SET_OPERATION(OP_GAP), "the device idle: the host had waited for it" },
 	{ "no_demand", SET_GAPS, GPU_NO_DEMAND, GPU_NO_DEMAND, SET_OPERATION(OP_GAP), "the device idle: there was nothing to do" },

@@ -87,11 +87,6 @@ static uint64_t process_cpu_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
 }
 
-static uint64_t ticks_to_ns(uint64_t ticks)
-{
-	return (uint64_t)((__uint128_t)ticks * 1000000000u / the.settings.ticks_per_second);
-}
-
 static int64_t tokens_for(uint64_t ns, uint64_t ppm)
 {
 	return (int64_t)((__uint128_t)ns * ppm / 1000 / the.cost_ps);
@@ -249,6 +244,8 @@ void window_close(uint64_t now, enum window_reason reason)
 {
 	if (reason == WINDOW_DEADLINE || reason == WINDOW_ARM)
 		the.dead = true;
+	if (reason == WINDOW_DEADLINE)
+		memory_take_off();
 	if (!the.hooks_on) {
 		the.tokens = -1;
 		return;
@@ -281,6 +278,7 @@ bool budget_ask(uint64_t now)
 	int saved = errno;
 	bool may = false;
 
+	the.memory.muted++; /* turning hooks on or off allocates, and a lane's events come in the order of time */
 	if (!the.armed || the.child) {
 		the.tokens = -1;
 	} else if (the.dead) {
@@ -301,6 +299,7 @@ bool budget_ask(uint64_t now)
 			window_close(now, WINDOW_BUDGET);
 		}
 	}
+	the.memory.muted--;
 	errno = saved;
 	return may;
 }
@@ -354,6 +353,7 @@ static bool switcher_act(void)
 	if (python_ends(&the.python))
 		return false;
 	gil = gil_ensure();
+	the.memory.muted++;
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	now = ticks_now();
 	if (the.armed && !the.child && !the.dead) {
@@ -373,6 +373,7 @@ static bool switcher_act(void)
 		the.page->holder_ns_max = held;
 	if (the.hooks_on && the.settings.max_overhead_ppm)
 		the.tokens -= tokens_for(held, 1000000);
+	the.memory.muted--;
 	gil_release(gil);
 	return !__atomic_load_n(&the.dead, __ATOMIC_ACQUIRE);
 }

@@ -4,6 +4,7 @@
  *
  *   entry     takes the attacher's commands; lane, code, seed write; budget opens and closes windows;
  *   counted chooses the functions that are only counted, or left out;
+ *   garbage tells collections of garbage; memory samples allocations;
  *   gpu, gpu_*, cupti follow the device;
  *   monitoring, evaluator, setprofile, settrace are the ways to hook: they write lanes from the interpreter's hooks.
  */
@@ -67,6 +68,39 @@ struct chained {
 };
 enum { CHAINED_MAX = 64 };
 
+/* garbage.c: our entry in gc.callbacks. */
+enum garbage_key { GARBAGE_GENERATION = 0, GARBAGE_COLLECTED, GARBAGE_UNCOLLECTABLE, GARBAGE_KEYS };
+struct garbage {
+	PyObject *keys[GARBAGE_KEYS]; /* str: what is asked of the interpreter's dict */
+	uint64_t began;               /* ticks; 0 = none is running that began while we looked */
+};
+
+/* memory.c. Not under the GIL: left, calls, filter; they may be off a little where a program breaks the rules, and no more. */
+enum { MEMORY_DOMAINS = 3 /* of the interpreter's: raw, which is left alone, mem, object */, MEMORY_LAYERS = 8, MEMORY_LIVE_MAX = 32768, MEMORY_FILTER = 16384 };
+struct allocator { /* PyMemAllocatorEx */
+	void *context;
+	void *(*malloc)(void *context, size_t size);
+	void *(*calloc)(void *context, size_t count, size_t size);
+	void *(*realloc)(void *context, void *block, size_t size);
+	void (*free)(void *context, void *block);
+};
+struct layer {
+	struct allocator below; /* constant once used */
+	bool used;
+};
+struct memory {
+	int64_t left;      /* bytes to the next point; a large number when nothing is sampled */
+	uint64_t calls;    /* passed on since they were last counted */
+	bool on, inside;   /* inside: we are at work, and what is allocated meanwhile is not told */
+	int muted;         /* above 0: likewise */
+	bool put_on[MEMORY_DOMAINS];
+	uint64_t random, call_ps;
+	uint32_t live;
+	uint64_t *table;   /* addresses of samples that live, by hash; mapped once and never unmapped */
+	struct layer layers[MEMORY_DOMAINS][MEMORY_LAYERS];
+	uint8_t filter[MEMORY_FILTER]; /* how many of them have this hash; 255: many */
+};
+
 struct collector {
 	struct page *page;  /* NULL: not armed */
 	struct page settings; /* as they were at arm, in memory of our own: the program may write over the page, and what we divide by or index with must hold */
@@ -103,6 +137,8 @@ struct collector {
 	uint64_t own_ps;    /* our own part of one event, as calibrated */
 	uint64_t cost_ps;   /* of one event, all in all */
 	struct monitoring monitoring;
+	struct garbage garbage;
+	struct memory memory;
 	long last_tool;        /* sys.monitoring tool id that had events last, also of an earlier session */
 	struct {
 		int offset;
@@ -133,6 +169,17 @@ static inline uint64_t ticks_now(void)
 		return __rdtsc();
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+/* After the attacher's death nobody reads what is written. For what is told beside calls, whatever the budget says of these. */
+static inline bool may_tell(uint64_t now)
+{
+	return __atomic_load_n(&the.armed, __ATOMIC_ACQUIRE) && !the.child && the.page && now <= the.page->deadline_ticks && !the.page->stop;
+}
+
+static inline uint64_t ticks_to_ns(uint64_t ticks)
+{
+	return (uint64_t)((__uint128_t)ticks * 1000000000u / the.settings.ticks_per_second);
 }
 
 /* budget.c */
@@ -216,6 +263,15 @@ static inline void c_call_ends(struct lane *lane, uint64_t now, struct code *cod
 /* scopes.c: what the program says of itself; both under the GIL, armed */
 void scopes_begin(uint64_t now);
 void scopes_end(void);
+
+/* garbage.c: under the GIL, armed */
+void garbage_begin(void);
+void garbage_end(void);
+
+/* memory.c: under the GIL, armed. begin is the last thing at arm, end the first at disarm: we allocate ourselves between. */
+void memory_begin(void);
+void memory_end(void);
+void memory_take_off(void); /* as far as no other tool stands on us */
 
 /* skip.c */
 bool skip_matches(const struct page *page, const char *name, const char *qualname, const char *file);

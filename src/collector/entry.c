@@ -246,6 +246,8 @@ static void arm_with_gil(struct page *page)
 	__atomic_store_n(&the.armed, true, __ATOMIC_SEQ_CST);
 	window_open(ticks_now(), WINDOW_ARM);
 	scopes_begin(ticks_now());
+	garbage_begin();
+	memory_begin();
 	page->arm_ns = monotonic_ns() - begin;
 }
 
@@ -275,8 +277,10 @@ static void disarm(void)
 	switcher_stop();
 	if (!gil_take(&gil))
 		return; /* what hooks there are find nothing to write to, and the process ends */
+	memory_end();
 	window_close(ticks_now(), WINDOW_ARM);
 	scopes_end();
+	garbage_end();
 	the.hooks->remove();
 	__atomic_store_n(&page->state, COLLECTOR_FINALIZED, __ATOMIC_RELEASE);
 	__atomic_store_n(&page->arm, ARM_DISARMED, __ATOMIC_RELEASE);

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -58,7 +59,9 @@ static void in_child(void)
 	codes_forget();
 	munmap(the.page, the.mapping_bytes);
 	the.page = NULL;
-	the.hooks_on = false;
+	the.hooks_on = the.memory.on = the.memory.inside = false;
+	the.memory.left = 0; /* the first allocation takes our functions off */
+	memset(the.memory.filter, 0, sizeof the.memory.filter);
 	the.switcher_made = false;
 	the.lanes.leaving = 0;
 	lane_mine = NULL;

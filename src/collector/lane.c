@@ -97,6 +97,14 @@ static void charge(struct lane *lane)
 	__atomic_fetch_add(&the.page->cost_ticks, cost, __ATOMIC_RELAXED);
 }
 
+void lane_charge(struct lane *lane, uint64_t ns)
+{
+	uint64_t ticks = (uint64_t)((__uint128_t)ns * the.settings.ticks_per_second / 1000000000u);
+
+	__atomic_fetch_add(&the.page->lanes[lane->slot].cost_ticks, ticks, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&the.page->cost_ticks, ticks, __ATOMIC_RELAXED);
+}
+
 /* Also called without the GIL, by a thread that ends: only atomics beyond this lane. */
 static void hand_over(struct lane *lane)
 {

@@ -74,6 +74,8 @@ bool lane_rotate(struct lane *lane, uint64_t now);
 struct event *lane_reserve(struct lane *lane, size_t size, uint64_t now);
 void lane_commit(struct lane *lane, size_t size);
 struct lane *lane_meta(void);
+/* What something beside the events cost LANE's thread: to its account, and to all of ours. */
+void lane_charge(struct lane *lane, uint64_t ns);
 /* An event whose payload is one u32. */
 void lane_put_u32(struct lane *lane, uint64_t now, uint32_t ref, uint8_t kind, uint32_t value);
 

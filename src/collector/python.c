@@ -58,8 +58,9 @@ static int find_symbols(struct python *python, char *text, size_t size)
 	python->unicode_type = dlsym(RTLD_DEFAULT, "PyUnicode_Type");
 	python->function_type = dlsym(RTLD_DEFAULT, "PyFunction_Type");
 	python->method_type = dlsym(RTLD_DEFAULT, "PyMethod_Type");
+	python->list_type = dlsym(RTLD_DEFAULT, "PyList_Type");
 	if (!python->runtime || !python->none || !python->code_type || !python->cfunction_type || !python->unicode_type ||
-	    !python->function_type || !python->method_type)
+	    !python->function_type || !python->method_type || !python->list_type)
 		return refuse(text, size, REASON_SYMBOLS, "the interpreter does not export %s", "_PyRuntime, _Py_NoneStruct or its types");
 	if (!python->eval_default && python->minor <= 11)
 		return refuse(text, size, REASON_SYMBOLS, "the interpreter does not export %s", "_PyEval_EvalFrameDefault");

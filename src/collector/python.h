@@ -41,19 +41,35 @@ enum { METHOD_FASTCALL = 0x80 };
 	SYMBOL(12, 99, PyObject *, PySys_GetObject, (const char *)) \
 	SYMBOL(12, 99, PyObject *, PyObject_GetAttrString, (PyObject *, const char *)) \
 	SYMBOL(12, 99, PyObject *, PyObject_CallFunctionObjArgs, (PyObject *, ...)) \
-	SYMBOL(12, 99, PyObject *, PyLong_FromLong, (long)) \
-	SYMBOL(12, 99, long, PyLong_AsLong, (PyObject *)) \
-	SYMBOL(12, 99, PyObject *, PyUnicode_FromString, (const char *)) \
-	SYMBOL(12, 99, PyObject *, PyCFunction_NewEx, (const struct method *, PyObject *, PyObject *)) \
+	SYMBOL(8, 99, PyObject *, PyLong_FromLong, (long)) \
+	SYMBOL(8, 99, long, PyLong_AsLong, (PyObject *)) \
+	SYMBOL(8, 99, PyObject *, PyUnicode_FromString, (const char *)) \
+	SYMBOL(8, 99, PyObject *, PyCFunction_NewEx, (const struct method *, PyObject *, PyObject *)) \
 	SYMBOL(12, 99, PyObject *, PyDict_GetItemString, (PyObject *, const char *)) \
 	SYMBOL(12, 99, PyObject *, PyTuple_Pack, (intptr_t, ...)) \
 	SYMBOL(12, 99, PyObject *, PyObject_Vectorcall, (PyObject *, PyObject *const *, size_t, PyObject *)) \
+	SYMBOL(8, 99, PyObject *, PyDict_GetItem, (PyObject *, PyObject *)) \
+	SYMBOL(8, 99, PyObject *, PyList_New, (intptr_t)) \
+	SYMBOL(8, 99, intptr_t, PyList_Size, (PyObject *)) \
+	SYMBOL(8, 99, PyObject *, PyList_GetItem, (PyObject *, intptr_t)) \
+	SYMBOL(8, 99, int, PyList_Append, (PyObject *, PyObject *)) \
+	SYMBOL(8, 99, int, PyList_SetSlice, (PyObject *, intptr_t, intptr_t, PyObject *)) \
+	SYMBOL(8, 99, int, PyCode_Addr2Line, (PyObject *, int)) \
+	SYMBOL(8, 99, void, PyMem_GetAllocator, (int, struct allocator *)) \
+	SYMBOL(8, 99, void, PyMem_SetAllocator, (int, struct allocator *)) \
+	SYMBOL(8, 99, void *, PyMem_Malloc, (size_t)) \
+	SYMBOL(8, 99, void, PyMem_Free, (void *)) \
+	SYMBOL(8, 99, void *, PyObject_Malloc, (size_t)) \
+	SYMBOL(8, 99, void, PyObject_Free, (void *)) \
+	SYMBOL(8, 12, void *, _PyThreadState_UncheckedGet, (void)) \
+	SYMBOL(13, 99, void *, PyThreadState_GetUnchecked, (void)) \
 	SYMBOL(9, 11, void *, _PyInterpreterState_GetEvalFrameFunc, (void *)) \
 	SYMBOL(9, 11, void, _PyInterpreterState_SetEvalFrameFunc, (void *, void *)) \
 	SYMBOL(8, 99, void, PyEval_SetTrace, (trace_function, PyObject *)) \
 	SYMBOL(8, 99, int, PyFrame_GetLineNumber, (PyObject *))
 
 struct cpython_layout;
+struct allocator;
 
 struct python {
 	int minor;
@@ -63,7 +79,7 @@ struct python {
 	char *interp;          /* the main interpreter */
 	void *eval_default;    /* _PyEval_EvalFrameDefault, up to 3.11 */
 	PyObject *none;        /* _Py_NoneStruct */
-	PyObject *code_type, *cfunction_type, *unicode_type, *function_type, *method_type;
+	PyObject *code_type, *cfunction_type, *unicode_type, *function_type, *method_type, *list_type;
 	PyObject *cmethod_type;           /* from 3.9 */
 	PyObject *method_descriptor_type;
 #define PYTHON_FIELD(from, to, result, name, args) result (*name) args;

@@ -16,12 +16,6 @@ enum { OPEN_MAX = 100000 /* more are no scopes but a ring that lies */ };
 
 static struct scope_table *table; /* NULL: the package is not imported */
 
-/* After the attacher's death nobody reads what is written. */
-static bool may_write(uint64_t now)
-{
-	return __atomic_load_n(&the.armed, __ATOMIC_ACQUIRE) && !the.child && the.page && now <= the.page->deadline_ticks && !the.page->stop;
-}
-
 /* A string of the payload: its length, then its bytes. Returns where it ends. */
 static char *put_string(char *at, PyObject *str, size_t room, bool *cut)
 {
@@ -65,7 +59,7 @@ static struct lane *lane_now(uint64_t *now)
 	struct lane *lane;
 
 	*now = ticks_now();
-	if (!may_write(*now))
+	if (!may_tell(*now))
 		return NULL;
 	lane = lane_attach();
 	if (!lane)
@@ -184,6 +178,6 @@ void inferscope_collector_scopes(struct scope_table *imported)
 	if (!imported || imported->magic != SCOPE_MAGIC)
 		return;
 	table = imported;
-	if (may_write(now))
+	if (may_tell(now))
 		connect(now);
 }

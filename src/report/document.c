@@ -129,3 +129,12 @@ int document_write(struct json *json, cJSON *root, struct sink *sink, struct err
 	cJSON_free(printed);
 	return 0;
 }
+
+void put_line(struct json *json, cJSON *object, const char *file, uint32_t line)
+{
+	put_known(json, object, "file", file);
+	if (line)
+		put_u64(json, object, "line", line);
+	else
+		put(json, object, "line", cJSON_CreateNull());
+}

@@ -22,6 +22,7 @@ void put_known(struct json *json, cJSON *object, const char *key, const char *st
 void put_u64(struct json *json, cJSON *object, const char *key, uint64_t value);
 void put_i64(struct json *json, cJSON *object, const char *key, int64_t value);
 void put_number(struct json *json, cJSON *object, const char *key, double value, unsigned decimals); /* NAN = null */
+void put_line(struct json *json, cJSON *object, const char *file, uint32_t line); /* file, line; unknown is null */
 void put_us(struct json *json, cJSON *object, const char *key, uint64_t ns);
 void put_unix_ns(struct json *json, cJSON *object, const char *key, uint64_t value);    /* a string: beyond 2^53; 0 = null */
 void put_bool(struct json *json, cJSON *object, const char *key, bool value);
@@ -39,5 +40,9 @@ void put_gpu_lists(struct json *json, cJSON *root, const struct timeline *timeli
 /* What a device did not do, by cause, in microseconds. */
 void put_idle_causes(struct json *json, cJSON *object, const uint64_t idle_ns[GPU_IDLE_CAUSES]);
 void put_gpu_tables(struct json *json, cJSON *root, const struct gpu_tables *tables);
+struct report;
+/* write_json_memory.c */
+void put_collections(struct json *json, cJSON *root, const struct report *report);
+void put_memory(struct json *json, cJSON *root, const struct report *report);
 
 #endif

@@ -19,7 +19,7 @@ const struct export_kind EXPORT_KINDS[] = {
 	{ EVENT_CPU_SYSCALL, "syscall", "system call" }, { EVENT_GPU_API, "cuda_runtime", "CUDA call" }, { EVENT_GPU_KERNEL, "kernel", "kernel" },
 	{ EVENT_H2D_COPY, "gpu_memcpy", "Memcpy HtoD" }, { EVENT_D2H_COPY, "gpu_memcpy", "Memcpy DtoH" }, { EVENT_D2D_COPY, "gpu_memcpy", "Memcpy DtoD" },
 	{ EVENT_GPU_MEMSET, "gpu_memset", "Memset (Device)" }, { EVENT_GPU_SYNC, "cuda_sync", "synchronization" }, { EVENT_MEMORY_ALLOC, "memory", "allocation" },
-	{ EVENT_MEMORY_FREE, "memory", "free" }, { EVENT_INSTANT, "mark_event", "event" },
+	{ EVENT_MEMORY_FREE, "memory", "free" }, { EVENT_GC, "gc", "collection of garbage" }, { EVENT_INSTANT, "mark_event", "event" },
 };
 const size_t EXPORT_KIND_COUNT = sizeof EXPORT_KINDS / sizeof *EXPORT_KINDS;
 

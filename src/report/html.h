@@ -33,6 +33,8 @@ void html_add_findings(struct text *out, const struct report *report);
 void html_add_functions(struct text *out, const struct report *report);
 void html_add_threads(struct text *out, const struct report *report);
 void html_add_gil(struct text *out, const struct report *report);
+void html_add_collections(struct text *out, const struct report *report);
+void html_add_allocations(struct text *out, const struct report *report);
 void html_add_idle(struct text *out, const struct report *report);
 void html_add_sites(struct text *out, const struct report *report);
 void html_add_gpu_tables(struct text *out, const struct report *report, const struct gpu_tables *tables); /* kernels, copies, CUDA calls, launches, streams */
@@ -46,7 +48,7 @@ void html_add_glossary(struct text *out);
  * The slices of the time line: one pass over the trace, two when it has so many that short ones must go. What lies on one line (the calls of a
  * thread at one depth, the kernels of a stream) is a row; rows and the names of their slices are told by the model, after them.
  */
-enum slice_group { SLICES_CALLS = 0, SLICES_SCOPES, SLICES_SYSCALLS, SLICES_API, SLICES_STREAM, SLICES_COPIES, SLICES_SYNC, SLICES_STATES, SLICES_GIL, SLICES_MARKS, SLICES_IDLE };
+enum slice_group { SLICES_CALLS = 0, SLICES_SCOPES, SLICES_SYSCALLS, SLICES_API, SLICES_STREAM, SLICES_COPIES, SLICES_SYNC, SLICES_STATES, SLICES_GIL, SLICES_MARKS, SLICES_IDLE, SLICES_COLLECTIONS };
 struct slice_row { enum slice_group group; uint32_t a, b, depth; /* thread and lane of the trace; or device and stream, direction of copies, or cause of idling */ };
 struct slices_said {
 	const struct slice_row *rows;

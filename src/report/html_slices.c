@@ -192,6 +192,8 @@ static struct slice_row row_wanted(const struct interval *interval)
 		return (struct slice_row){ SLICES_MARKS, interval->thread, 0, 0 };
 	case EVENT_CPU_SYSCALL:
 		return (struct slice_row){ SLICES_SYSCALLS, interval->thread, 0, 0 };
+	case EVENT_GC:
+		return (struct slice_row){ SLICES_COLLECTIONS, interval->thread, 0, 0 };
 	case EVENT_GPU_API:
 		return (struct slice_row){ SLICES_API, interval->thread, 0, 0 };
 	case EVENT_GPU_SYNC:

@@ -158,3 +158,68 @@ void html_add_gil(struct text *out, const struct report *report)
 	text_add_string(out, "</tbody></table></div></section>\n");
 	text_done(&name);
 }
+
+void html_add_collections(struct text *out, const struct report *report)
+{
+	if (!report->collection_count)
+		return;
+	text_add_string(out, "<section id=\"garbage\"><h2>Collections of garbage<small>they stop all Python code</small></h2>");
+	html_begin_table(out, "Collections of garbage", "<th scope=\"col\">Which</th><th scope=\"col\" class=\"n\">Time</th><th scope=\"col\" class=\"n\">Share</th><th scope=\"col\" class=\"n\">Count</th>"
+			 "<th scope=\"col\" class=\"n\">Median</th><th scope=\"col\" class=\"n\">99 of 100</th><th scope=\"col\" class=\"n\">Longest</th><th scope=\"col\" class=\"n\">Objects freed</th>");
+	for (size_t i = 0; i < report->collection_count; i++) {
+		const struct collection_row *row = &report->collections[i];
+
+		text_printf(out, "<tr><td>%s</td>", row->generation);
+		html_add_number(out, (double)row->time_ns, quantity_ns(row->time_ns, 0), true);
+		html_add_number(out, row->pct, quantity_pct(row->pct, 0), false);
+		html_add_number(out, (double)row->count, quantity_count(row->count, 0), false);
+		html_add_number(out, row->p50_ns, quantity_of(row->p50_ns, "ns", QUANTITY_ABOUT), false);
+		html_add_number(out, row->p99_ns, quantity_of(row->p99_ns, "ns", QUANTITY_ABOUT), false);
+		html_add_number(out, (double)row->longest_ns, quantity_ns(row->longest_ns, 0), false);
+		html_add_number(out, (double)row->freed, quantity_count(row->freed, 0), false);
+		text_add_string(out, "</tr>\n");
+	}
+	text_add_string(out, "</tbody></table></div></section>\n");
+}
+
+static void add_site(struct text *out, const struct site_row *row)
+{
+	const struct memory_site *site = row->site;
+
+	text_add_string(out, "<tr><td class=\"fn\">");
+	html_add_name(out, site->frame_count ? site->frames[0].name : "(no Python function)", NAME_SHOWN);
+	if (site->frame_count)
+		html_add_place(out, site->frames[0].file, site->frames[0].line, PLACE_SHOWN);
+	if (site->frame_count > 1) {
+		text_add_string(out, "<details class=\"more\"><summary>called by</summary>");
+		for (uint32_t i = 1; i < site->frame_count; i++) {
+			html_add_name(out, site->frames[i].name, NAME_SHOWN);
+			html_add_place(out, site->frames[i].file, site->frames[i].line, PLACE_SHOWN);
+		}
+		text_add_string(out, "</details>");
+	}
+	text_add_string(out, "</td>");
+	html_add_number(out, (double)site->bytes, quantity_bytes(site->bytes, QUANTITY_ABOUT), true);
+	html_add_number(out, row->error_pct, quantity_pct(row->error_pct, 0), false);
+	html_add_number(out, (double)site->count, quantity_count(site->count, QUANTITY_ABOUT), false);
+	html_add_number(out, (double)site->live_bytes, quantity_bytes(site->live_bytes, QUANTITY_ABOUT), false);
+	html_add_number(out, site->lifetime_p50_ns ? (double)site->lifetime_p50_ns : NAN, quantity_of(site->lifetime_p50_ns ? (double)site->lifetime_p50_ns : NAN, "ns", 0), false);
+	text_add_string(out, "</tr>\n");
+}
+
+void html_add_allocations(struct text *out, const struct report *report)
+{
+	enum { SITES_SHOWN = 50 };
+
+	if (!report->site_count)
+		return;
+	text_printf(out, "<section id=\"memory\"><h2>Memory<small>what Python allocated, by %s samples</small></h2>", quantity_count(report->memory->all.samples, 0).text);
+	html_begin_table(out, "Memory", "<th scope=\"col\">Line</th><th scope=\"col\" class=\"n\">Allocated</th><th scope=\"col\" class=\"n\">±</th><th scope=\"col\" class=\"n\">Count</th>"
+			 "<th scope=\"col\" class=\"n\">Not released</th><th scope=\"col\" class=\"n\">Lifetime</th>");
+	for (size_t i = 0; i < report->site_count && i < SITES_SHOWN; i++)
+		add_site(out, &report->sites[i]);
+	text_add_string(out, "</tbody></table></div>");
+	if (report->memory->site_count > SITES_SHOWN)
+		text_printf(out, "<p class=\"soft small\">And %zu more lines.</p>", report->memory->site_count - SITES_SHOWN);
+	text_add_string(out, "</section>\n");
+}

@@ -10,6 +10,7 @@
 #include "report/quantity.h"
 #include "report/report.h"
 #include "report/source.h"
+#include "timeline/memory.h"
 
 enum part {
 #define PART(id, key, label, brief, letter, sgr, colour, pattern, meaning) PART_##id,
@@ -55,6 +56,20 @@ struct gil_row {
 	const struct thread *holder, *waiter; /* holder NULL = not known */
 	uint64_t wait_ns;
 	double pct; /* of the waiter's wall time */
+};
+
+/* Collections of garbage of one generation; most time first. */
+struct collection_row {
+	const char *generation; /* "generation 2" */
+	uint64_t count, time_ns, longest_ns, freed; /* freed: objects */
+	double p50_ns, p99_ns;  /* to about 7 per cent */
+	double pct;             /* of the capture */
+};
+
+/* Allocations of one line, by samples; most bytes first. */
+struct site_row {
+	const struct memory_site *site;
+	double bytes_per_second, error_pct; /* half of the 95 % confidence interval */
 };
 
 /* One line of the call tree, in the order of printing: a node, its kept children, then what was left out below it. */
@@ -117,6 +132,10 @@ struct report {
 	struct thread_row *threads;     /* busiest first */
 	struct gil_row *gil;            /* longest first, without those too short to matter */
 	size_t gil_count;
+	struct collection_row *collections;
+	struct site_row *sites;
+	size_t collection_count, site_count; /* sites: SITES_MAX at most */
+	const struct memory_facts *memory;
 	struct tree_rows tree;          /* all threads merged */
 	struct tree_rows thread_trees;  /* busiest thread first */
 	struct quality_row *quality;    /* bad ones first */
@@ -136,7 +155,7 @@ struct report {
 	double coverage_pct;
 };
 
-enum { GIL_ROWS_MAX = 12, SYSCALL_ROWS_MAX = 200 };
+enum { GIL_ROWS_MAX = 12, SYSCALL_ROWS_MAX = 200, SITES_MAX = 500 };
 enum { FUNCTIONS_MAX = 20000, TREE_ROWS_MAX = 1200, TREE_DEPTH_MAX = 60 };
 
 /* Copies FORMAT's text into the arena; "" when out of memory. */
@@ -146,6 +165,7 @@ int quality_build(struct report *report, struct error *err); /* quality.c */
 int tree_build(struct report *report, struct error *err);    /* tree.c */
 int around_build(struct report *report, struct error *err);  /* around.c */
 int syscall_rows_build(struct report *report, struct error *err); /* syscall_rows.c */
+int memory_rows(struct report *report, struct error *err);  /* memory.c */
 
 /* The program's lines at a place of a finding; NULL when they are not known. */
 const struct source *report_source(const struct report *report, size_t finding, size_t place);

@@ -109,6 +109,8 @@ static enum row_group group_of(const struct interval *interval, uint32_t *a, uin
 		return ROWS_SCOPES;
 	case EVENT_CPU_SYSCALL:
 		return ROWS_SYSCALLS;
+	case EVENT_GC:
+		return ROWS_COLLECTIONS;
 	case EVENT_GPU_API:
 		return ROWS_DRIVER;
 	default:
@@ -173,7 +175,7 @@ uint64_t rows_refused(const struct rows *rows)
 
 void row_name(const struct row *row, const struct timeline *timeline, struct text *out)
 {
-	static const char *const suffixes[] = { [ROWS_CALLS] = "", [ROWS_SCOPES] = " scopes", [ROWS_SYSCALLS] = " system calls", [ROWS_DRIVER] = " CUDA API" };
+	static const char *const suffixes[] = { [ROWS_CALLS] = "", [ROWS_SCOPES] = " scopes", [ROWS_SYSCALLS] = " system calls", [ROWS_COLLECTIONS] = " collections of garbage", [ROWS_DRIVER] = " CUDA API" };
 
 	if (row->group == ROWS_STREAM || row->group == ROWS_SYNC) {
 		text_clear(out);

@@ -168,3 +168,15 @@ void terminal_bar(struct terminal *terminal, int sgr, double pct, size_t columns
 		text_add_string(&terminal->text, "#");
 	end(terminal, sgr);
 }
+
+void terminal_heading(struct terminal *t, const char *title)
+{
+	text_add(&t->text, "\n", 1);
+	terminal_paint(t, SGR_BOLD, title);
+	text_add(&t->text, "\n", 1);
+}
+
+void terminal_newline(struct terminal *t)
+{
+	text_add(&t->text, "\n", 1);
+}

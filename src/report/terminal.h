@@ -18,6 +18,11 @@ struct terminal {
 void terminal_init(struct terminal *terminal, const struct report_options *options);
 void terminal_done(struct terminal *terminal);
 
+/* An empty line, then TITLE on one of its own. */
+void terminal_heading(struct terminal *terminal, const char *title);
+void terminal_newline(struct terminal *terminal);
+/* text_memory.c */
+void terminal_memory(struct terminal *terminal, const struct report *report);
 /* SGR 0 changes nothing. */
 void terminal_paint(struct terminal *terminal, int sgr, const char *string);
 /* STRING (valid, from us) at the left or right of COLUMNS, then nothing; longer ones are not cut. */

@@ -25,15 +25,6 @@ static const char *kind_name(enum function_kind kind)
 	return (unsigned)kind < sizeof names / sizeof *names ? names[kind] : "unknown";
 }
 
-static void put_line(struct json *json, cJSON *object, const char *file, uint32_t line)
-{
-	put_known(json, object, "file", file);
-	if (line)
-		put_u64(json, object, "line", line);
-	else
-		put(json, object, "line", cJSON_CreateNull());
-}
-
 static void put_capture(struct json *json, cJSON *root, const struct report *report)
 {
 	const struct timeline *timeline = report->timeline;
@@ -522,6 +513,8 @@ static void put_root(struct json *json, cJSON *root, const struct report *report
 	for (size_t i = 0; i < timeline->thread_count; i++)
 		put_thread(json, array, &timeline->threads[i]);
 	put_gil(json, root, timeline);
+	put_collections(json, root, report);
+	put_memory(json, root, report);
 	put_stacks(json, root, timeline);
 	array = put_array(json, root, "processes");
 	for (size_t i = 0; i < timeline->process_count; i++)

@@ -8,7 +8,7 @@
 #include "report/md.h"
 #include "report/name.h"
 
-enum { MD_FUNCTIONS = 10, MD_FUNCTIONS_MAX = 100, MD_THREADS = 8, MD_SYSCALLS = 10, MD_FINDINGS = 5, MD_SOURCE = 5, MD_SOURCE_COLUMNS = 100, MD_BYTES_MAX = 65000 };
+enum { MD_FUNCTIONS = 10, MD_FUNCTIONS_MAX = 100, MD_THREADS = 8, MD_SYSCALLS = 10, MD_SITES = 10, MD_FINDINGS = 5, MD_SOURCE = 5, MD_SOURCE_COLUMNS = 100, MD_BYTES_MAX = 65000 };
 
 static size_t longest_backticks(const char *text, size_t length)
 {
@@ -303,6 +303,44 @@ static void add_around(struct text *out, const struct report *report)
 	}
 }
 
+static void add_collections(struct text *out, const struct report *report)
+{
+	if (!report->collection_count)
+		return;
+	text_add_string(out, "\n## Collections of garbage\n\n| Which | Time | Share | Count | Median | 99 of 100 | Longest | Objects freed |\n|---|---:|---:|---:|---:|---:|---:|---:|\n");
+	for (size_t i = 0; i < report->collection_count; i++) {
+		const struct collection_row *row = &report->collections[i];
+
+		text_printf(out, "| %s | %s | %s", row->generation, quantity_ns(row->time_ns, 0).text, quantity_pct(row->pct, 0).text);
+		text_printf(out, " | %s | %s", quantity_count(row->count, 0).text, quantity_of(row->p50_ns, "ns", QUANTITY_ABOUT).text);
+		text_printf(out, " | %s | %s", quantity_of(row->p99_ns, "ns", QUANTITY_ABOUT).text, quantity_ns(row->longest_ns, 0).text);
+		text_printf(out, " | %s |\n", quantity_count(row->freed, 0).text);
+	}
+}
+
+static void add_sites(struct text *out, const struct report *report)
+{
+	if (!report->site_count)
+		return;
+	text_add_string(out, "\n## Memory: what Python allocated, by samples\n\n| Line | Allocated | ± | Count | Not released | Lifetime |\n|---|---:|---:|---:|---:|---:|\n");
+	for (size_t i = 0; i < report->site_count && i < MD_SITES; i++) {
+		const struct site_row *row = &report->sites[i];
+		const struct memory_site *site = row->site;
+		const struct memory_place *place = site->frame_count ? &site->frames[0] : NULL;
+
+		text_add_string(out, "| ");
+		md_add_code(out, place ? place->name : "(no Python function)", MD_NAME, 0);
+		text_add_string(out, " ");
+		if (place)
+			md_add_place(out, place->file, place->line);
+		text_printf(out, " | %s | %s", quantity_bytes(site->bytes, QUANTITY_ABOUT).text, quantity_pct(row->error_pct, 0).text);
+		text_printf(out, " | %s | %s", quantity_count(site->count, QUANTITY_ABOUT).text, quantity_bytes(site->live_bytes, QUANTITY_ABOUT).text);
+		text_printf(out, " | %s |\n", quantity_of(site->lifetime_p50_ns ? (double)site->lifetime_p50_ns : NAN, "ns", 0).text);
+	}
+	if (report->memory->site_count > MD_SITES)
+		text_printf(out, "\nAnd %zu more lines.\n", report->memory->site_count - MD_SITES);
+}
+
 static void add_quality(struct text *out, const struct report *report)
 {
 	static const char *const words[] = { [QUALITY_FINE] = "", [QUALITY_NOTE] = "note: ", [QUALITY_BAD] = "**bad**: " };
@@ -357,6 +395,8 @@ int write_md(const struct report *report, struct sink *sink, struct error *err)
 	gpu_tables_free(&tables);
 	add_syscalls(&out, report);
 	add_around(&out, report);
+	add_collections(&out, report);
+	add_sites(&out, report);
 	add_quality(&out, report);
 	/* An indented block: nothing in the command can end it. */
 	text_add_string(&again, "\n## Again\n\n    ");

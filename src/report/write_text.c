@@ -8,18 +8,6 @@
 
 enum { TEXT_FUNCTIONS = 20, TEXT_THREADS = 20, TEXT_FINDINGS = 10, TEXT_SOURCE = 4, TEXT_TREE_ROWS = 40, TEXT_SYSCALLS = 12 };
 
-static void heading(struct terminal *t, const char *title)
-{
-	text_add(&t->text, "\n", 1);
-	terminal_paint(t, SGR_BOLD, title);
-	text_add(&t->text, "\n", 1);
-}
-
-static void newline(struct terminal *t)
-{
-	text_add(&t->text, "\n", 1);
-}
-
 static void add_fact(struct terminal *t, const char *label, const char *value)
 {
 	terminal_left(t, SGR_DIM, label, 10);
@@ -32,8 +20,8 @@ static void add_head(struct terminal *t, const struct report *report)
 	struct text line;
 
 	terminal_paint(t, SGR_BOLD, "InferScope report");
-	newline(t);
-	newline(t);
+	terminal_newline(t);
+	terminal_newline(t);
 	terminal_paint(t, SGR_BOLD, report->class_label);
 	if (*report->reason) {
 		text_add_string(&t->text, ": ");
@@ -41,7 +29,7 @@ static void add_head(struct terminal *t, const struct report *report)
 	}
 	text_printf(&t->text, " (confidence %s)\n", quantity_confidence(verdict->confidence).text);
 	terminal_wrap(t, 0, report->sentence, 0, 6);
-	newline(t);
+	terminal_newline(t);
 	text_init(&line);
 	text_printf(&line, "%u  ", report->pid);
 	text_add_string(&line, report->command);
@@ -66,7 +54,7 @@ static void add_head(struct terminal *t, const struct report *report)
 
 static void add_parts(struct terminal *t, const struct report *report)
 {
-	heading(t, "Where the time went");
+	terminal_heading(t, "Where the time went");
 	if (!report->parts_known) {
 		text_add_string(&t->text, "  not known: no thread was seen long enough\n");
 		return;
@@ -79,7 +67,7 @@ static void add_parts(struct terminal *t, const struct report *report)
 		terminal_right(t, SGR_BOLD, quantity_pct(report->parts[part], 0).text, 8);
 		text_add_string(&t->text, "  ");
 		terminal_bar(t, PARTS[part].sgr, report->parts[part], t->width - 44);
-		newline(t);
+		terminal_newline(t);
 	}
 }
 
@@ -93,7 +81,7 @@ static void add_source(struct terminal *t, const struct source *source)
 	for (size_t i = 0; source && i < source->count && i < TEXT_SOURCE; i++) {
 		text_printf(&t->text, "       %5zu ", source->first + i);
 		terminal_name(t, SGR_DIM, source->lines[i], t->width - 13, NAME_HEAD, false);
-		newline(t);
+		terminal_newline(t);
 	}
 }
 
@@ -138,7 +126,7 @@ static void add_finding(struct terminal *t, const struct report *report, size_t 
 			text_add_string(&t->text, "\n             ");
 			terminal_name(t, SGR_DIM, line.data, t->width - 13, NAME_PATH, false);
 		}
-		newline(t);
+		terminal_newline(t);
 		if (i == 0)
 			add_source(t, report_source(report, index, i));
 		text_done(&line);
@@ -151,7 +139,7 @@ static void add_findings(struct terminal *t, const struct report *report)
 {
 	const struct analysis *analysis = report->analysis;
 
-	heading(t, "Findings");
+	terminal_heading(t, "Findings");
 	if (!analysis->finding_count)
 		text_add_string(&t->text, "  none: no rule found anything above its threshold\n");
 	for (size_t i = 0; i < analysis->finding_count && i < TEXT_FINDINGS; i++)
@@ -184,14 +172,14 @@ static void add_function(struct terminal *t, const struct function_row *row, boo
 		terminal_name(t, 0, name, name_room, 0, place.length > 0);
 		text_add_string(&t->text, place.length ? " " : "");
 		terminal_name(t, SGR_DIM, place.data ? place.data : "", room - name_room - 1, NAME_PATH, false);
-		newline(t);
+		terminal_newline(t);
 	} else {
 		terminal_name(t, 0, name, room, 0, false);
-		newline(t);
+		terminal_newline(t);
 		if (place.length) {
 			text_add_string(&t->text, "             ");
 			terminal_name(t, SGR_DIM, place.data, t->width - 13, NAME_PATH, false);
-			newline(t);
+			terminal_newline(t);
 		}
 	}
 	text_done(&place);
@@ -201,14 +189,14 @@ static void add_functions(struct terminal *t, const struct report *report)
 {
 	size_t top = report->options.top ? report->options.top : TEXT_FUNCTIONS;
 
-	heading(t, report->ranked_by_cpu ? "Functions, by CPU time" : "Functions, by self time");
+	terminal_heading(t, report->ranked_by_cpu ? "Functions, by CPU time" : "Functions, by self time");
 	if (!report->function_count) {
 		text_add_string(&t->text, "  none seen\n");
 		return;
 	}
 	terminal_paint(t, SGR_DIM, report->ranked_by_cpu ? "    CPU %" : "   Self %");
 	terminal_paint(t, SGR_DIM, "      Self     Total    Calls  Precision  Function");
-	newline(t);
+	terminal_newline(t);
 	for (size_t i = 0; i < report->function_count && i < top; i++)
 		add_function(t, report->ranked[i], report->ranked_by_cpu);
 	if (report->timeline->function_count > top)
@@ -222,9 +210,9 @@ static void add_threads(struct terminal *t, const struct report *report)
 
 	if (!report->thread_count)
 		return;
-	heading(t, "Threads, busiest first");
+	terminal_heading(t, "Threads, busiest first");
 	terminal_paint(t, SGR_DIM, "      Tid  Name                  CPU  Mostly");
-	newline(t);
+	terminal_newline(t);
 	for (size_t i = 0; i < shown; i++) {
 		const struct thread_row *row = &report->threads[i];
 		char tid[16];
@@ -238,7 +226,7 @@ static void add_threads(struct terminal *t, const struct report *report)
 		terminal_left(t, 0, PARTS[row->mostly].brief, 11);
 		terminal_parts(t, row->pct, bar);
 		text_add_string(&t->text, row->thread->unhooked ? "*" : "");
-		newline(t);
+		terminal_newline(t);
 	}
 	if (report->thread_count > shown)
 		text_printf(&t->text, "  and %zu more\n", report->thread_count - shown);
@@ -252,7 +240,7 @@ static void add_gil(struct terminal *t, const struct report *report)
 	if (!report->gil_count)
 		return;
 	text_init(&name);
-	heading(t, "Waiting for the GIL: who waited, who held it");
+	terminal_heading(t, "Waiting for the GIL: who waited, who held it");
 	for (size_t i = 0; i < report->gil_count; i++) {
 		const struct gil_row *row = &report->gil[i];
 
@@ -264,7 +252,7 @@ static void add_gil(struct terminal *t, const struct report *report)
 		text_add_string(&t->text, "  ");
 		gil_thread(row->holder, &name);
 		terminal_name(t, 0, name.data ? name.data : "", columns, 0, false);
-		newline(t);
+		terminal_newline(t);
 	}
 	text_done(&name);
 }
@@ -316,7 +304,7 @@ static void add_tree(struct terminal *t, const struct report *report)
 
 	if (!report->tree.count)
 		return;
-	heading(t, "Call tree, heaviest paths");
+	terminal_heading(t, "Call tree, heaviest paths");
 	for (size_t i = 0; i < report->tree.count && shown < TEXT_TREE_ROWS; i++) {
 		const struct tree_row *row = &report->tree.rows[i];
 		size_t indent = 2 + (row->depth < 16 ? row->depth : 16) * 2;
@@ -331,7 +319,7 @@ static void add_tree(struct terminal *t, const struct report *report)
 		} else {
 			terminal_name(t, 0, row->function && *row->function->name ? row->function->name : "(unknown)", t->width - 18 - indent, 0, false);
 		}
-		newline(t);
+		terminal_newline(t);
 		shown++;
 	}
 }
@@ -341,7 +329,7 @@ static void add_quality(struct terminal *t, const struct report *report)
 	static const int sgr[] = { [QUALITY_FINE] = SGR_GREEN, [QUALITY_NOTE] = SGR_YELLOW, [QUALITY_BAD] = SGR_RED };
 	static const char *const words[] = { [QUALITY_FINE] = "ok", [QUALITY_NOTE] = "note", [QUALITY_BAD] = "BAD" };
 
-	heading(t, "How good the data are");
+	terminal_heading(t, "How good the data are");
 	for (size_t i = 0; i < report->quality_count; i++) {
 		const struct quality_row *row = &report->quality[i];
 		struct text line;
@@ -359,7 +347,7 @@ static void add_quality(struct terminal *t, const struct report *report)
 
 static void add_glossary(struct terminal *t)
 {
-	heading(t, "What the words mean");
+	terminal_heading(t, "What the words mean");
 	for (size_t i = 0; i < TERM_COUNT; i++) {
 		text_add_string(&t->text, "  ");
 		terminal_left(t, SGR_BOLD, TERMS[i].word, 16);
@@ -386,10 +374,11 @@ int write_text(const struct report *report, struct sink *sink, struct error *err
 	gpu_tables_free(&tables);
 	add_syscalls(&t, report);
 	add_around(&t, report);
+	terminal_memory(&t, report);
 	add_tree(&t, report);
 	add_quality(&t, report);
 	add_glossary(&t);
-	newline(&t);
+	terminal_newline(&t);
 	terminal_left(&t, SGR_DIM, "Again", 10);
 	terminal_wrap(&t, 0, report->reproduce, 10, 4);
 	if (t.text.failed)

@@ -99,6 +99,8 @@ static struct page *settings_new(const struct session *session)
 	skip_fill(page->skip_patterns, options->skip_patterns);
 	page->gpu_memory = options->gpu_memory;
 	page->gpu_graphs = options->gpu_graphs;
+	page->gc = options->gc;
+	page->memory_interval = options->memory_interval;
 	return page;
 }
 
@@ -347,6 +349,38 @@ static bool clean_check(struct session *session, struct session_receipt *receipt
 	return receipt->not_clean[0] == '\0';
 }
 
+static const char *gc_told(const struct session *session)
+{
+	static const char *const states[] = { [GC_OFF] = "not asked for", [GC_TOLD] = "told", [GC_UNKNOWN] = "gc.callbacks is not what it should be",
+		[GC_LEFT] = "told; an entry without effect stays in gc.callbacks, where a collection that ran just then needed its place" };
+	uint32_t state = session->drain ? session->pool.page->gc_state : GC_OFF;
+
+	if (!session->drain)
+		return "without hooks it is not told";
+	return state < sizeof states / sizeof *states ? states[state] : states[GC_UNKNOWN];
+}
+
+static void memory_rows(struct session *session, uint64_t ticks)
+{
+	static const char *const states[] = {
+		[MEMORY_OFF] = "not sampled", [MEMORY_SAMPLED] = "sampled; the allocators were not seen to be what they were", [MEMORY_NO_ROOM] = "not sampled: no memory for the table",
+		[MEMORY_NO_LAYER] = "not sampled: the allocators were changed too often while we were in", [MEMORY_TAKEN_OFF] = "sampled",
+		[MEMORY_LEFT] = "sampled; another tool stands on our functions, which stay and pass everything on", [MEMORY_CUT] = "cut: another tool put back the allocators of before",
+	};
+	const struct page *page = session->drain ? session->pool.page : NULL;
+	uint32_t state = page && page->memory_state < sizeof states / sizeof *states ? page->memory_state : MEMORY_OFF;
+
+	capture_add(&session->events, ticks, "memory", "%s", page ? states[state] : "without hooks it is not sampled");
+	capture_add(&session->events, ticks, "memory.interval", "%llu", (unsigned long long)session->options->memory_interval);
+	capture_add(&session->events, ticks, "memory.raw", "not sampled: the domain raw is used without the GIL");
+	if (!page)
+		return;
+	event_add(&session->events, ticks, EVENT_COUNTER, 0, 0, "memory_calls", (int64_t)(page->memory_calls & INT64_MAX));
+	event_add(&session->events, ticks, EVENT_COUNTER, 0, 0, "memory_samples", (int64_t)(page->memory_samples & INT64_MAX));
+	event_add(&session->events, ticks, EVENT_COUNTER, 0, 0, "memory_missed", (int64_t)(page->memory_missed & INT64_MAX));
+	event_add(&session->events, ticks, EVENT_COUNTER, 0, 0, "memory_full", (int64_t)(page->memory_full & INT64_MAX));
+}
+
 static void closing_rows(struct session *session, const struct session_receipt *receipt)
 {
 	static const char *const ends[] = { "duration", "stopped", "target_exited", "target_execed", "abandoned" };
@@ -364,6 +398,9 @@ static void closing_rows(struct session *session, const struct session_receipt *
 			event_add(events, ticks, EVENT_COUNTER, 0, 0, rows[i].name, (int64_t)rows[i].value);
 	}
 	capture_add(events, ticks, "backend", "%s", backend_name(receipt->backend_used));
+	capture_add(events, ticks, "gc", "%s", gc_told(session));
+	if (session->options->memory_interval)
+		memory_rows(session, ticks);
 	if (session->drain && session->pool.page->reason_text[0])
 		capture_add(events, ticks, "backend.why", "%.*s", PAGE_TEXT_BYTES - 1, session->pool.page->reason_text);
 	capture_add(events, ticks, "end", "%s", ends[session->end]);

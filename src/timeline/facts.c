@@ -302,8 +302,15 @@ static void take_fact(struct timeline_private *p, struct lane *lane, const struc
 		break;
 	case EVENT_GPU_SYNC:
 	case EVENT_GPU_OVERHEAD:
+	case EVENT_GC:
+		operations_add(p, c);
+		break;
 	case EVENT_MEMORY_ALLOC:
 		operations_add(p, c);
+		/* fall through */
+	case EVENT_MEMORY_FRAME:
+	case EVENT_MEMORY_FREE:
+		memory_add(p, (uint32_t)(lane - p->lanes.items), c, at_ns);
 		break;
 	default:
 		break;

@@ -1,4 +1,6 @@
 /* One more pass, for exports: every closed call and every other interval, through the same replay as the totals. */
+#include <stdio.h>
+
 #include "timeline/replay.h"
 
 struct open_scope { uint64_t id, start_ns; char *name, *metadata; };
@@ -125,7 +127,7 @@ static void give_single(struct intervals *all, const struct lane_intervals *lane
 {
 	struct interval interval = { .kind = c->event.kind, .start_ns = at_ns, .end_ns = at_ns, .thread = lane->thread, .function = NONE, .lane = lane->number, .metadata = "" };
 	uint32_t caller;
-	char *name = NULL, *metadata = NULL;
+	char *name = NULL, *metadata = NULL, collection[64];
 
 	switch (c->event.kind) {
 	case EVENT_INSTANT:
@@ -145,6 +147,11 @@ static void give_single(struct intervals *all, const struct lane_intervals *lane
 		interval.bytes = event_u64(c, 1);
 		break;
 	case EVENT_MEMORY_FREE:
+		break;
+	case EVENT_GC: /* it is told at its end */
+		interval.start_ns -= event_u64(c, 0) < at_ns ? event_u64(c, 0) : at_ns;
+		snprintf(collection, sizeof collection, "collection of garbage, generation %u", c->event.ref);
+		name = strdup(collection);
 		break;
 	case EVENT_GPU_API:
 		interval.end_ns += event_u64(c, 0);
@@ -182,7 +189,7 @@ static void give_single(struct intervals *all, const struct lane_intervals *lane
 
 static bool is_single(unsigned kind)
 {
-	return kind == EVENT_INSTANT || kind == EVENT_CPU_SYSCALL || kind == EVENT_MEMORY_ALLOC || kind == EVENT_MEMORY_FREE ||
+	return kind == EVENT_INSTANT || kind == EVENT_CPU_SYSCALL || kind == EVENT_MEMORY_ALLOC || kind == EVENT_MEMORY_FREE || kind == EVENT_GC ||
 		(kind >= EVENT_GPU_KERNEL && kind <= EVENT_GPU_API);
 }
 

@@ -11,6 +11,7 @@ libtimeline_a_SOURCES = \
 	src/timeline/gpu_streams.c \
 	src/timeline/intervals.c \
 	src/timeline/lists.c \
+	src/timeline/memory.c src/timeline/memory.h \
 	src/timeline/moments.c \
 	src/timeline/names.c \
 	src/timeline/natives.c \

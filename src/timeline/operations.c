@@ -20,7 +20,7 @@ struct operations_build {
 	struct operations out;
 	LIST(struct operation_build) list;
 	struct map by_name;                /* kind << 32 | name */
-	uint32_t other[EVENT_MEMORY_FREE]; /* by kind, + 1 */
+	uint32_t other[EVENT_GC + 1];      /* by kind, + 1 */
 	LIST(struct kernel_sequence) sequences;
 	struct map seen;                   /* hash of a sequence to how often */
 };
@@ -85,7 +85,7 @@ static struct operation_build *operation_of(struct timeline_private *p, struct o
 			return &all->list.items[all->other[kind] - 1];
 		name = strings_add(p->strings, "(other)", 7);
 	}
-	operation = list_add(&all->list, OPERATIONS_LIMIT + EVENT_MEMORY_FREE);
+	operation = list_add(&all->list, OPERATIONS_LIMIT + EVENT_GC + 1);
 	if (!operation || !map_put(&all->by_name, (uint64_t)kind << 32 | name, (uint32_t)all->list.count - 1)) {
 		p->failed = true;
 		return NULL;
@@ -197,6 +197,10 @@ static uint32_t name_of(struct timeline_private *p, const struct event_cursor *c
 		name = event_str(c, named[i].field, &length);
 		return strings_add(p->strings, name, length);
 	}
+	if (c->event.kind == EVENT_GC) {
+		length = (size_t)snprintf(number, sizeof number, "generation %u", c->event.ref);
+		return strings_add(p->strings, number, length);
+	}
 	if (c->event.kind != EVENT_GPU_SYNC && c->event.kind != EVENT_GPU_OVERHEAD)
 		return 0;
 	/* CUpti_ActivitySynchronizationType and CUpti_ActivityOverheadKind have no names in the trace. */
@@ -231,6 +235,7 @@ void operations_add(struct timeline_private *p, const struct event_cursor *c)
 	operation->out.count++;
 	operation->out.time_ns += duration;
 	operation->out.bytes += bytes;
+	operation->out.freed += kind == EVENT_GC ? event_u64(c, 1) : 0;
 	if (duration > operation->out.longest_ns)
 		operation->out.longest_ns = duration;
 	count_into(operation->durations, duration);
@@ -294,4 +299,23 @@ void operations_done(struct timeline_private *p)
 const struct operations *timeline_operations(const struct timeline *timeline)
 {
 	return &timeline->private_->operations->out;
+}
+
+struct operation operations_sum(const struct timeline *timeline, bool (*test)(const struct operation *operation))
+{
+	const struct operations *all = timeline_operations(timeline);
+	struct operation sum = { .name = "" };
+
+	for (size_t i = 0; i < all->count; i++) {
+		const struct operation *one = &all->items[i];
+
+		if (!test(one))
+			continue;
+		sum.count += one->count;
+		sum.time_ns += one->time_ns;
+		sum.bytes += one->bytes;
+		sum.freed += one->freed;
+		sum.longest_ns = one->longest_ns > sum.longest_ns ? one->longest_ns : sum.longest_ns;
+	}
+	return sum;
 }

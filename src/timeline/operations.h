@@ -1,4 +1,4 @@
-/* What devices and the calls that ask them for work did, by name: kernels, copies, runtime calls, waits, system calls. Built while the trace is read. */
+/* What devices and the calls that ask them for work did, by name: kernels, copies, runtime calls, waits, system calls, collections of garbage. Built while the trace is read. */
 #ifndef INFERSCOPE_TIMELINE_OPERATIONS_H
 #define INFERSCOPE_TIMELINE_OPERATIONS_H
 
@@ -13,9 +13,10 @@ enum {
 };
 
 struct operation {
-	enum event_kind kind;   /* GPU_KERNEL, H2D_COPY …, GPU_MEMSET, GPU_SYNC, GPU_API, GPU_OVERHEAD, CPU_SYSCALL, MEMORY_ALLOC */
-	const char *name;       /* of copies: where from and where to, "pageable-device" */
+	enum event_kind kind;   /* GPU_KERNEL, H2D_COPY …, GPU_MEMSET, GPU_SYNC, GPU_API, GPU_OVERHEAD, CPU_SYSCALL, MEMORY_ALLOC, GC */
+	const char *name;       /* of copies: where from and where to, "pageable-device"; of collections "generation 2" */
 	uint64_t count, time_ns, longest_ns, bytes;
+	uint64_t freed;         /* of collections: objects */
 	const uint32_t *histogram; /* of durations; of copies also by_bytes */
 	const uint32_t *by_bytes;  /* NULL for what moves none */
 };
@@ -30,6 +31,8 @@ struct operations {
 };
 
 const struct operations *timeline_operations(const struct timeline *timeline);
+/* Of all that pass TEST: count, time, longest, bytes and freed; nothing else is set. */
+struct operation operations_sum(const struct timeline *timeline, bool (*test)(const struct operation *operation));
 /* The value that RANK per cent do not exceed; HISTOGRAMS are added up. NAN of nothing. */
 double operations_percentile(const uint32_t *const *histograms, size_t count, double rank);
 /* How many were at most LIMIT, to the bucket. */

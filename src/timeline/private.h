@@ -208,6 +208,7 @@ struct timeline_private {
 	struct pieces scopes_open; /* absolute, melted */
 	const struct scope_patterns *patterns;
 	struct operations_build *operations;
+	struct memory_build *memory;
 	LIST(struct node) nodes;
 	struct { float self_ns[SPREAD_BATCHES]; } *batches; /* by name: time seen in each part of the capture; NULL = all of it was seen */
 	size_t batch_names;
@@ -387,6 +388,12 @@ void moments_build(struct timeline_private *p);
 void operations_add(struct timeline_private *p, const struct event_cursor *event);
 void operations_build(struct timeline_private *p);
 void operations_done(struct timeline_private *p);
+
+/* memory.c: samples of allocations. LANE: index. */
+void memory_add(struct timeline_private *p, uint32_t lane, const struct event_cursor *event, uint64_t at_ns);
+void memory_build(struct timeline_private *p); /* after functions are exported */
+void memory_done_building(struct timeline_private *p);
+void memory_done(struct timeline_private *p);
 
 /* lists.c: arrays of the timeline that are kept as they are. */
 void *timeline_keep(struct timeline_private *p, size_t count, size_t size); /* zeroed, the timeline's; NULL and p->failed when out of memory */

@@ -14,6 +14,7 @@ static void done_building(struct timeline_private *p)
 	list_done(&p->samples);
 	list_done(&p->gil);
 	map_done(&p->gil_index);
+	memory_done_building(p);
 	free(p->sample_order);
 	p->sample_order = NULL;
 	list_done(&p->nodes);
@@ -69,6 +70,7 @@ static void private_free(struct timeline_private *p)
 	map_done(&p->thread_index);
 	free(p->idle_gaps);
 	operations_done(p);
+	memory_done(p);
 	names_done(p);
 	strings_free(p->strings);
 	arena_done(&p->arena);
@@ -123,6 +125,7 @@ int timeline_build_scoped(struct trace *trace, const struct scope_patterns *patt
 	moments_build(p);
 	syscalls_build(p);
 	turns_build(p);
+	memory_build(p);
 	if (p->failed) {
 		fail(err, ERR_MEMORY, "building the timeline: out of memory");
 		goto out;

@@ -288,7 +288,7 @@ int64_t timeline_counter(const struct timeline *timeline, const char *name, int6
  * of their END; threads and functions are as in TIMELINE. A generator gives one interval from each resume to the next yield.
  * A scope comes as SCOPE_ENTER from its beginning to its end when it ends, and as SCOPE_EXIT of no length there. */
 struct interval {
-	uint8_t kind;       /* enum event_kind of its beginning: PY_ENTER, C_ENTER, CPU_SYSCALL, MEMORY_*, GPU_*, H2D_COPY, D2H_COPY, SCOPE_ENTER, SCOPE_EXIT, INSTANT */
+	uint8_t kind;       /* enum event_kind of its beginning: PY_ENTER, C_ENTER, CPU_SYSCALL, MEMORY_*, GC, GPU_*, H2D_COPY, D2H_COPY, SCOPE_ENTER, SCOPE_EXIT, INSTANT */
 	uint64_t start_ns, end_ns;
 	uint32_t thread;    /* index, or UINT32_MAX */
 	uint32_t function;  /* index, or UINT32_MAX */

@@ -406,14 +406,35 @@ def interpreter_hooks():
 
 
 def active_hooks():
-    """Those that something would call; a tool without events only has its name there."""
+    """Those that something would call; a tool without events only has its name there, and an entry in gc.callbacks goes at the next collection."""
+    found = [name for name in hooks() if name != "gc.callbacks" and not name.startswith("monitoring")]
     if sys.version_info >= (3, 12):
-        return [n for n in range(6) if sys.monitoring.get_tool(n) and sys.monitoring.get_events(n)]
-    return hooks()
+        found += [n for n in range(6) if sys.monitoring.get_tool(n) and sys.monitoring.get_events(n)]
+    return found
+
+
+class Allocator(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_void_p) for name in ("context", "malloc", "calloc", "realloc", "free")]
+
+
+def allocators():
+    found = []
+    for domain in range(3):
+        allocator = Allocator()
+        ctypes.pythonapi.PyMem_GetAllocator(domain, ctypes.byref(allocator))
+        found.append([getattr(allocator, name) for name, _ in Allocator._fields_])
+    return found
+
+
+ALLOCATORS = allocators()
 
 
 def hooks():
     found = interpreter_hooks()
+    if gc.callbacks:
+        found.append("gc.callbacks")
+    if allocators() != ALLOCATORS:
+        found.append("allocators")
     for name in ("getprofile", "gettrace"):
         if getattr(sys, name)():
             found.append(name)

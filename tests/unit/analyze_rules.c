@@ -73,6 +73,16 @@ Test(analyze_rules, find_nothing_of_weight_in_a_healthy_program)
 		cr_expect_lt(analysis->findings[i].severity, SEVERITY_MEDIUM, "%s", analysis->findings[i].title);
 }
 
+Test(analyze_rules, tell_pauses_of_collections_that_ran_by_themselves)
+{
+#define PAUSE(ns) META ON(0) OFF(10000000000) SESSION "0 capture key=\"gc\" value=\"told\"\n" THREAD(3, 7) "0 enter ref=1\n" "5000000000 gc ref=2 duration_ns=" #ns "\n"
+	const struct analysis *slow = analysis_of_text(PAUSE(12000000), NULL, 0), *quick = analysis_of_text(PAUSE(8000000), NULL, 0);
+
+	cr_assert_not_null(finding_of(slow, "py.gc_pause"));
+	cr_assert_null(finding_of(quick, "py.gc_pause"));
+	cr_assert_null(why_not_evaluated(quick, "py.gc_pause"));
+}
+
 static void expect_place(const char *golden, const char *rule, const char *function)
 {
 	const struct finding_report *finding = finding_of(analysis_of_golden(golden), rule);

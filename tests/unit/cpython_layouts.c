@@ -433,6 +433,12 @@ static long frame_depth(void)
 #endif
 }
 
+#if MINOR == 8
+#define GC_STATE(member) AT(_PyRuntimeState, gc.member)
+#else
+#define GC_STATE(member) AT(Interp, gc.member)
+#endif
+
 static long interp_modules(void)
 {
 #if MINOR >= 12
@@ -548,6 +554,8 @@ static const struct probe {
 	PROBE(interp_audit_hooks, AT(Interp, audit_hooks));
 	PROBE(interp_modules, interp_modules());
 	PROBE(interp_gil, interp_gil());
+	PROBE(gc_callbacks, GC_STATE(callbacks));
+	PROBE(gc_collecting, GC_STATE(collecting));
 	PROBE(runtime_interp_head, AT(_PyRuntimeState, interpreters.head));
 	PROBE(runtime_interp_main, AT(_PyRuntimeState, interpreters.main));
 	PROBE(runtime_finalizing, runtime_finalizing());

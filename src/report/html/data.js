@@ -1,7 +1,7 @@
 // From the page's data blocks to typed arrays. What html_pack.c, html_slices.c and html_model.c wrote.
 
 const PACK_END = 0, PACK_SLICES = 1, PACK_TREE = 2, PACK_DIFF = 3;
-const CALLS = 0, SCOPES = 1, SYSCALLS = 2, API = 3, STREAM = 4, COPIES = 5, SYNC = 6, STATES = 7, GIL = 8, MARKS = 9, IDLE = 10;
+const CALLS = 0, SCOPES = 1, SYSCALLS = 2, API = 3, STREAM = 4, COPIES = 5, SYNC = 6, STATES = 7, GIL = 8, MARKS = 9, IDLE = 10, COLLECTIONS = 11;
 const STATE_GIL_WAIT = 3;
 const MIP = 16; // slices in a block of the next level
 

@@ -1,11 +1,11 @@
 // What there is to show, by name and kind, and in which order it stands on the time line.
 
-const KIND_PYTHON = 0, KIND_C = 1, KIND_NATIVE = 2, KIND_UNKNOWN = 3, KIND_THREAD = 4, KIND_KERNEL = 5, KIND_COPY = 6, KIND_API = 7, KIND_SCOPE = 8, KIND_SYNC = 9, KIND_SYSCALL = 10, KIND_IMPORT = 11;
-const KIND_WORDS = ["Python function", "C function", "native function", "unknown", "thread", "kernel", "copy", "CUDA call", "scope", "synchronization", "system call", "import"];
+const KIND_PYTHON = 0, KIND_C = 1, KIND_NATIVE = 2, KIND_UNKNOWN = 3, KIND_THREAD = 4, KIND_KERNEL = 5, KIND_COPY = 6, KIND_API = 7, KIND_SCOPE = 8, KIND_SYNC = 9, KIND_SYSCALL = 10, KIND_IMPORT = 11, KIND_COLLECTION = 12;
+const KIND_WORDS = ["Python function", "C function", "native function", "unknown", "thread", "kernel", "copy", "CUDA call", "scope", "synchronization", "system call", "import", "collection of garbage"];
 // Tints after Okabe and Ito, light enough for dark letters. Neighbours of the same file share one.
 const KIND_TINTS = [
 	["#8ec5e8", "#7db7de", "#a3d0ee", "#93bfe6"], ["#f0b74a", "#f3c56d", "#e9a93a"], ["#7fd1b9", "#94dac6", "#6bc5ab"], ["#cfd6dd"], ["#b8c4d0"],
-	["#4fbf9b", "#66c9a9", "#83d4bb", "#3bb38c"], ["#e6a5c9", "#dd92bc"], ["#f2a07b", "#eb8f66", "#f5b293"], ["#f4e98a", "#efe27a"], ["#d7b3e0"], ["#c9cfa5"], ["#d9c8a0"],
+	["#4fbf9b", "#66c9a9", "#83d4bb", "#3bb38c"], ["#e6a5c9", "#dd92bc"], ["#f2a07b", "#eb8f66", "#f5b293"], ["#f4e98a", "#efe27a"], ["#d7b3e0"], ["#c9cfa5"], ["#d9c8a0"], ["#e8927c"],
 ];
 const COPY_WORDS = ["host → device", "device → host", "device → device"];
 
@@ -98,7 +98,7 @@ function isWaiter(world, name) {
 	return name >= 0 && name < world.functions.length && world.functions[name].waiter;
 }
 
-const GROUP_KINDS = { [SCOPES]: KIND_SCOPE, [SYSCALLS]: KIND_SYSCALL, [API]: KIND_API, [STREAM]: KIND_KERNEL, [COPIES]: KIND_COPY, [SYNC]: KIND_SYNC, [MARKS]: KIND_SCOPE };
+const GROUP_KINDS = { [SCOPES]: KIND_SCOPE, [SYSCALLS]: KIND_SYSCALL, [API]: KIND_API, [STREAM]: KIND_KERNEL, [COPIES]: KIND_COPY, [SYNC]: KIND_SYNC, [MARKS]: KIND_SCOPE, [COLLECTIONS]: KIND_COLLECTION };
 
 function sliceKind(world, row, index) {
 	return row.group === CALLS ? treeKind(world, row.names[index]) : GROUP_KINDS[row.group];
@@ -165,11 +165,12 @@ function makeBands(world, open) {
 	if (world.rows.some((row) => [CALLS, API, SYSCALLS].includes(row.group) && !world.threads[row.a])) order.push(4294967295);
 	for (const index of order) {
 		const calls = world.lanes.filter((lane) => lane.thread === index).flatMap((lane) => lane.rows), api = rowsOf(API, index), calls_shown = open.has(index) ? calls : calls.slice(0, FEW);
-		const states = world.rows.find((row) => row.group === STATES && row.a === index), marks = rowsOf(MARKS, index), system = rowsOf(SYSCALLS, index);
-		if (!calls.length && !api.length && !states && !system.length && !marks.length) continue;
+		const states = world.rows.find((row) => row.group === STATES && row.a === index), marks = rowsOf(MARKS, index), system = rowsOf(SYSCALLS, index), collections = rowsOf(COLLECTIONS, index);
+		if (!calls.length && !api.length && !states && !system.length && !collections.length && !marks.length) continue;
 		add({ kind: "thread", label: threadWord(world, index), height: 22, thread: index, key: index, row: states || null, marks, more: calls.length > FEW });
 		addRows(calls_shown, 15, () => "");
 		addRows(system.slice(0, 4), 13, () => "system calls");
+		addRows(collections.slice(0, 4), 13, () => "garbage");
 		addRows(api.slice(0, 4), 15, () => "CUDA API");
 		add({ kind: "space", height: 5, label: "" });
 	}

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 
+from allocations import *
 from session import *
 from troubles import *
 

@@ -69,6 +69,14 @@ int main(void)
 	FIELD(page, alternate_ms);
 	FIELD(page, alternate_off);
 	FIELD(page, samples_ppm);
+	FIELD(page, gc);
+	FIELD(page, gc_state);
+	FIELD(page, memory_interval);
+	FIELD(page, memory_state);
+	FIELD(page, memory_calls);
+	FIELD(page, memory_samples);
+	FIELD(page, memory_missed);
+	FIELD(page, memory_full);
 	FIELD(page, counted_calls);
 	FIELD(page, counted_count);
 	FIELD(page, counted);

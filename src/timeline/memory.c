@@ -1,0 +1,303 @@
+/* Gathers samples of allocations while the trace is read, and adds them up by the lines that made them. */
+#include "timeline/memory.h"
+
+#include "timeline/private.h"
+
+enum { MEMORY_SAMPLES_LIMIT = 1 << 22, MEMORY_STACKS_LIMIT = 1 << 16, PENDING_LANES = 4096 };
+
+struct frame_ref { uint32_t ref, line; };
+struct memory_stack { uint32_t site, count; uint64_t bytes; struct frame_ref frames[MEMORY_FRAMES_MAX]; };
+struct memory_sample { uint64_t at_ns, end_ns /* 0 = alive; absolute */, bytes, weight; uint32_t stack; bool told; /* its end would be */ };
+struct site_build { struct memory_site out; uint32_t process, heaviest; /* stack */ };
+/* Frames of an allocation that is still to come, of one lane. */
+struct pending { uint32_t count; struct frame_ref frames[MEMORY_FRAMES_MAX]; };
+
+struct memory_build {
+	struct memory_facts out;
+	LIST(struct pending) pending;
+	struct map by_lane;       /* lane's index → pending */
+	LIST(struct memory_sample) samples;
+	struct map by_address;    /* process << 48 ^ address → the sample that lives there */
+	LIST(struct memory_stack) stacks;
+	struct map by_frames;     /* hash → stack */
+	LIST(struct site_build) sites;
+	struct map by_place;      /* hash → site */
+};
+
+static const struct memory_facts nothing;
+
+static struct memory_build *build_of(struct timeline_private *p)
+{
+	if (!p->memory)
+		p->memory = calloc(1, sizeof *p->memory);
+	p->failed |= !p->memory;
+	return p->memory;
+}
+
+static struct pending *pending_of(struct timeline_private *p, struct memory_build *all, uint32_t lane)
+{
+	uint32_t at = map_get(&all->by_lane, lane);
+	struct pending *pending;
+
+	if (at != MAP_ABSENT)
+		return &all->pending.items[at];
+	pending = list_add(&all->pending, PENDING_LANES);
+	if (pending && !map_put(&all->by_lane, lane, (uint32_t)all->pending.count - 1))
+		p->failed = true;
+	return pending;
+}
+
+static uint64_t hash_frames(uint32_t process, const struct frame_ref *frames, uint32_t count)
+{
+	uint64_t hash = mix64(process + 1ull);
+
+	for (uint32_t i = 0; i < count; i++)
+		hash = mix64(hash ^ ((uint64_t)frames[i].ref << 32 | frames[i].line));
+	return hash;
+}
+
+static uint32_t site_of(struct timeline_private *p, struct memory_build *all, uint32_t process, const struct pending *pending)
+{
+	uint64_t key = hash_frames(process, pending->frames, pending->count ? 1 : 0);
+	uint32_t at = map_get(&all->by_place, key);
+	struct site_build *site;
+
+	if (at != MAP_ABSENT)
+		return at;
+	site = list_add(&all->sites, MEMORY_SITES_LIMIT);
+	if (!site)
+		return NONE;
+	*site = (struct site_build){ .process = process, .heaviest = NONE };
+	at = (uint32_t)all->sites.count - 1;
+	p->failed |= !map_put(&all->by_place, key, at);
+	return at;
+}
+
+static uint32_t stack_of(struct timeline_private *p, struct memory_build *all, uint32_t process, const struct pending *pending)
+{
+	uint64_t key = hash_frames(process, pending->frames, pending->count);
+	uint32_t at = map_get(&all->by_frames, key), site;
+	struct memory_stack *stack;
+
+	if (at != MAP_ABSENT)
+		return at;
+	site = site_of(p, all, process, pending);
+	stack = site == NONE ? NULL : list_add(&all->stacks, MEMORY_STACKS_LIMIT);
+	if (!stack)
+		return NONE;
+	*stack = (struct memory_stack){ .site = site, .count = pending->count };
+	memcpy(stack->frames, pending->frames, pending->count * sizeof *pending->frames);
+	at = (uint32_t)all->stacks.count - 1;
+	p->failed |= !map_put(&all->by_frames, key, at);
+	return at;
+}
+
+static uint64_t address_key(uint32_t process, uint64_t address)
+{
+	return address ^ (uint64_t)process << 48;
+}
+
+static void add_sample(struct timeline_private *p, struct memory_build *all, uint32_t process, struct pending *pending, const struct event_cursor *event, uint64_t at_ns)
+{
+	struct memory_site *sum = &all->out.all;
+	uint64_t address = event_u64(event, 0), bytes = event_u64(event, 1), weight = event_u64(event, 2);
+	uint32_t stack = pending ? stack_of(p, all, process, pending) : NONE;
+	struct memory_sample *sample = stack == NONE ? NULL : list_add(&all->samples, MEMORY_SAMPLES_LIMIT);
+
+	sum->samples++;
+	sum->bytes += weight;
+	sum->count += bytes ? weight / bytes : 0;
+	if (pending)
+		pending->count = 0;
+	if (!sample) {
+		all->out.left_out++;
+		return;
+	}
+	*sample = (struct memory_sample){ .at_ns = at_ns, .bytes = bytes, .weight = weight, .stack = stack, .told = address != 0 };
+	all->stacks.items[stack].bytes += weight;
+	if (address && !map_put(&all->by_address, address_key(process, address), (uint32_t)all->samples.count - 1))
+		p->failed = true;
+}
+
+static void end_sample(struct memory_build *all, uint32_t process, const struct event_cursor *event, uint64_t at_ns)
+{
+	uint32_t at = map_get(&all->by_address, address_key(process, event_u64(event, 0)));
+
+	if (at != MAP_ABSENT && !all->samples.items[at].end_ns)
+		all->samples.items[at].end_ns = at_ns ? at_ns : 1;
+}
+
+void memory_add(struct timeline_private *p, uint32_t lane, const struct event_cursor *event, uint64_t at_ns)
+{
+	struct memory_build *all = build_of(p);
+	uint32_t process = p->lanes.items[lane].process;
+	struct pending *pending;
+
+	if (!all)
+		return;
+	if (event->event.kind == EVENT_MEMORY_FREE) {
+		end_sample(all, process, event, at_ns);
+		return;
+	}
+	pending = pending_of(p, all, lane);
+	if (event->event.kind == EVENT_MEMORY_ALLOC)
+		add_sample(p, all, process, pending, event, at_ns);
+	else if (pending && pending->count < MEMORY_FRAMES_MAX)
+		pending->frames[pending->count++] = (struct frame_ref){ event->event.ref, event_u32(event, 0) };
+}
+
+/* ---- sums ---- */
+
+static void count_sample(struct memory_site *site, const struct memory_sample *sample, uint64_t middle_ns)
+{
+	site->samples++;
+	site->bytes += sample->weight;
+	site->count += sample->bytes ? sample->weight / sample->bytes : 0;
+	if (sample->end_ns) {
+		if (sample->end_ns < sample->at_ns + MEMORY_BRIEF_NS)
+			site->brief_bytes += sample->weight;
+	} else if (sample->told) {
+		site->live_samples++;
+		site->live_bytes += sample->weight;
+		if (sample->at_ns < middle_ns) {
+			site->early_samples++;
+			site->early_bytes += sample->weight;
+		}
+	}
+}
+
+struct lifetime { uint32_t site; uint64_t ns; };
+
+static int compare_lifetimes(const void *left, const void *right)
+{
+	const struct lifetime *a = left, *b = right;
+
+	if (a->site != b->site)
+		return a->site < b->site ? -1 : 1;
+	return a->ns < b->ns ? -1 : a->ns > b->ns;
+}
+
+/* The median of each site's. */
+static void find_lifetimes(struct timeline_private *p, struct memory_build *all)
+{
+	struct lifetime *lifetimes = malloc((all->samples.count + 1) * sizeof *lifetimes);
+	size_t count = 0;
+
+	if (!lifetimes) {
+		p->failed = true;
+		return;
+	}
+	for (size_t i = 0; i < all->samples.count; i++) {
+		const struct memory_sample *sample = &all->samples.items[i];
+
+		if (sample->end_ns)
+			lifetimes[count++] = (struct lifetime){ all->stacks.items[sample->stack].site, sample->end_ns > sample->at_ns ? sample->end_ns - sample->at_ns : 0 };
+	}
+	qsort(lifetimes, count, sizeof *lifetimes, compare_lifetimes);
+	for (size_t i = 0, end; i < count; i = end) {
+		for (end = i; end < count && lifetimes[end].site == lifetimes[i].site; end++)
+			;
+		all->sites.items[lifetimes[i].site].out.lifetime_p50_ns = lifetimes[i + (end - i) / 2].ns;
+	}
+	free(lifetimes);
+}
+
+static void add_up(struct memory_site *sum, const struct memory_site *site)
+{
+	sum->brief_bytes += site->brief_bytes;
+	sum->live_samples += site->live_samples;
+	sum->live_bytes += site->live_bytes;
+	sum->early_samples += site->early_samples;
+	sum->early_bytes += site->early_bytes;
+}
+
+static void name_frames(struct timeline_private *p, struct site_build *site, const struct memory_stack *stack)
+{
+	site->out.frame_count = stack->count;
+	for (uint32_t i = 0; i < stack->count; i++) {
+		uint32_t name = names_find(p, site->process, stack->frames[i].ref);
+		const struct name *from = &p->names.list.items[name];
+
+		site->out.frames[i] = (struct memory_place){ strings_get(p->strings, from->name), strings_get(p->strings, from->file), stack->frames[i].line, p->export_function[name] };
+	}
+}
+
+static int compare_sites(const void *left, const void *right)
+{
+	const struct memory_site *a = left, *b = right;
+
+	if (a->bytes != b->bytes)
+		return a->bytes > b->bytes ? -1 : 1;
+	if (a->frame_count && b->frame_count && strcmp(a->frames[0].name, b->frames[0].name) != 0)
+		return strcmp(a->frames[0].name, b->frames[0].name);
+	return a->frames[0].line < b->frames[0].line ? -1 : a->frames[0].line > b->frames[0].line;
+}
+
+/* The trace says how sampling ended; and where anything was lost, so may ends have been. */
+static bool ends_missing(const struct timeline *timeline)
+{
+	const char *told = timeline_capture(timeline, "memory");
+
+	return timeline->quality.lost_events || timeline->quality.truncated || (told && strncmp(told, "cut", 3) == 0);
+}
+
+void memory_build(struct timeline_private *p)
+{
+	struct memory_build *all = p->memory;
+	uint64_t middle_ns = p->timeline.start_ns + p->timeline.duration_ns / 2;
+	struct memory_site *sites;
+
+	if (!all)
+		return;
+	for (size_t i = 0; i < all->samples.count; i++)
+		count_sample(&all->sites.items[all->stacks.items[all->samples.items[i].stack].site].out, &all->samples.items[i], middle_ns);
+	for (size_t i = 0; i < all->stacks.count; i++) {
+		struct site_build *site = &all->sites.items[all->stacks.items[i].site];
+
+		if (site->heaviest == NONE || all->stacks.items[i].bytes > all->stacks.items[site->heaviest].bytes)
+			site->heaviest = (uint32_t)i;
+	}
+	find_lifetimes(p, all);
+	sites = timeline_keep(p, all->sites.count, sizeof *sites);
+	if (p->failed)
+		return;
+	for (size_t i = 0; i < all->sites.count; i++) {
+		if (all->sites.items[i].heaviest != NONE)
+			name_frames(p, &all->sites.items[i], &all->stacks.items[all->sites.items[i].heaviest]);
+		sites[i] = all->sites.items[i].out;
+		add_up(&all->out.all, &sites[i]);
+	}
+	qsort(sites, all->sites.count, sizeof *sites, compare_sites);
+	all->out.sites = sites;
+	all->out.site_count = all->sites.count;
+	all->out.ends_missing = ends_missing(&p->timeline);
+}
+
+void memory_done_building(struct timeline_private *p)
+{
+	struct memory_build *all = p->memory;
+
+	if (!all)
+		return;
+	list_done(&all->pending);
+	list_done(&all->samples);
+	list_done(&all->stacks);
+	list_done(&all->sites);
+	map_done(&all->by_lane);
+	map_done(&all->by_address);
+	map_done(&all->by_frames);
+	map_done(&all->by_place);
+}
+
+void memory_done(struct timeline_private *p)
+{
+	memory_done_building(p);
+	free(p->memory);
+}
+
+const struct memory_facts *timeline_memory(const struct timeline *timeline)
+{
+	const struct memory_build *all = timeline->private_ ? timeline->private_->memory : NULL;
+
+	return all ? &all->out : &nothing;
+}

@@ -1,0 +1,42 @@
+/*
+ * Where memory was allocated, by samples: each stands for as many bytes as its weight says, so that sums are estimates without bias. How good a
+ * sum is depends on how many samples it is made of: 95 times of 100 it is within 2 / sqrt(samples) of the truth.
+ */
+#ifndef INFERSCOPE_TIMELINE_MEMORY_H
+#define INFERSCOPE_TIMELINE_MEMORY_H
+
+#include "abi/page.h"
+#include "timeline/timeline.h"
+
+enum { MEMORY_SITES_LIMIT = 20000 };
+
+struct memory_place {
+	const char *name, *file; /* "" when not known */
+	uint32_t line;           /* being run; 0 = not known */
+	uint32_t function;       /* index into timeline.functions; UINT32_MAX: it is not there */
+};
+
+/* Allocations of one line of one function. */
+struct memory_site {
+	uint64_t samples, bytes, count;        /* of the whole window */
+	uint64_t brief_bytes;                  /* released within MEMORY_BRIEF_NS */
+	uint64_t live_samples, live_bytes;     /* not released at the end of the window */
+	uint64_t early_samples, early_bytes;   /* of these, allocated in the first half of it */
+	uint64_t lifetime_p50_ns;              /* of those that were released; 0 of none */
+	uint32_t frame_count;                  /* of its heaviest stack, innermost first; 0: no Python function ran */
+	struct memory_place frames[MEMORY_FRAMES_MAX];
+};
+#define MEMORY_BRIEF_NS 1000000000ull
+
+struct memory_facts {
+	struct memory_site all;         /* sums; no frames */
+	size_t site_count;
+	const struct memory_site *sites; /* most bytes first */
+	uint64_t left_out;              /* samples beyond what is kept: they are in `all` alone */
+	bool ends_missing;              /* events were lost, or the end of the window was not seen: what is called live may be released */
+};
+
+/* Never NULL; all is 0 where allocations were not sampled. */
+const struct memory_facts *timeline_memory(const struct timeline *timeline);
+
+#endif

@@ -1,0 +1,311 @@
+"""Cases for tests/live/collector/run: collections of garbage, and samples of allocations."""
+import ctypes
+import gc
+import math
+import os
+import struct
+import threading
+import tracemalloc
+
+from session import *
+
+MEM, OBJECT = 1, 2
+TOLD, LEFT_GC = 1, 3
+TAKEN_OFF, LEFT, CUT = 4, 5, 6
+api = ctypes.pythonapi
+
+
+class Allocator(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_void_p) for name in ('context', 'malloc', 'calloc', 'realloc', 'free')]
+
+
+def allocators():
+    found = []
+    for domain in (0, MEM, OBJECT):
+        allocator = Allocator()
+        api.PyMem_GetAllocator(domain, ctypes.byref(allocator))
+        found.append(tuple(getattr(allocator, name) for name, _ in Allocator._fields_))
+    return found
+
+
+def told(session, kind):
+    return [e for lane in session.threads.values() for e in lane if e[1] == kind]
+
+
+def make_garbage():
+    for _ in range(10):
+        knot = []
+        knot.append(knot)
+
+
+def case_collections():
+    """Each collection, its generation and what it freed; other entries of gc.callbacks are called as often as without us."""
+    seen = []
+    other = lambda phase, info: seen.append((phase, info['generation'], info['collected']))
+    late = lambda phase, info: None
+    gc.disable()
+    gc.callbacks.append(other)
+    before = list(gc.callbacks)
+    s = Session(gc=1).arm()
+    assert s.page('gc_state') == TOLD and len(gc.callbacks) == len(before) + 1
+    for generation in (0, 1, 2, 2):
+        make_garbage()
+        gc.collect(generation)
+    gc.callbacks.append(late)
+    s.disarm().read().check()
+    assert gc.callbacks == before + [late], gc.callbacks
+    assert [phase for phase, _, _ in seen] == ['start', 'stop'] * 4, seen
+    events = [(e[2],) + struct.unpack('<QQQ', e[4]) for e in told(s, 'gc')]
+    assert [e[0] for e in events] == [g for phase, g, _ in seen if phase == 'stop'], events
+    assert [e[2] for e in events] == [c for phase, _, c in seen if phase == 'stop'] and all(e[2] >= 10 for e in events), (events, seen)
+    assert all(0 < e[1] < 10 ** 10 and e[3] == 0 for e in events), events
+    gc.collect()
+    assert len(seen) == 10
+
+
+def case_collections_not_wanted():
+    before = list(gc.callbacks)
+    s = Session().arm()
+    assert gc.callbacks == before and s.page('gc_state') == 0
+    gc.collect()
+    s.disarm().read()
+    assert not told(s, 'gc')
+
+
+def case_collections_kept():
+    """A program that keeps our entry, puts it back and calls it by itself: it does nothing, and the next session tells each collection once."""
+    s = Session(gc=1).arm()
+    kept = gc.callbacks[-1]
+    s.disarm()
+    for arguments in ((), (1,), ('start', {}), ('stop', None), (1, 2, 3), (None, None)):
+        assert kept(*arguments) is None
+    gc.callbacks.append(kept)
+    s = Session(gc=1).arm()
+    gc.disable()
+    before = len(told(s.read(), 'gc'))
+    for arguments in ((), ('start', 5), ('stop', 5), ('stop', None)):
+        assert kept(*arguments) is None
+    gc.collect()
+    s.disarm().read()
+    assert gc.callbacks == [] and len(told(s, 'gc')) - before == 2, (gc.callbacks, told(s, 'gc'))  # one of them made up
+
+
+def case_collections_running():
+    """We leave in the middle of a collection that has let go of the GIL: nobody behind us is left out, and our entry goes at the next one."""
+    seen = []
+    s = Session(gc=1).arm()
+    state = {}
+
+    def waits(phase, info):
+        if phase == 'start':
+            s.disarm()  # releases the GIL, and comes back without us
+            state['left'] = s.page('gc_state')
+    gc.callbacks.append(waits)
+    gc.callbacks.append(lambda phase, info: seen.append(phase))
+    gc.disable()
+    gc.collect()
+    assert seen == ['start', 'stop'], seen
+    assert state['left'] == LEFT_GC, state
+    del gc.callbacks[1:]
+    gc.collect()
+    assert gc.callbacks == [], gc.callbacks
+
+
+def case_collections_fork():
+    gc.disable()
+    s = Session(gc=1).arm()
+    pid = os.fork()
+    if not pid:
+        gc.collect()
+        gc.collect()
+        os._exit(0 if gc.callbacks == [] else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+    s.disarm()
+    assert gc.callbacks == []
+
+
+def case_collections_deadline():
+    """The attacher is dead: the next collection takes our entry out."""
+    s = Session(gc=1).arm()
+    s.set('deadline_ticks', 1)
+    gc.collect()
+    assert gc.callbacks == []
+    s.disarm()
+
+
+def big(n):
+    return bytes(n)
+
+
+def sum_of(session, size):
+    samples = [struct.unpack_from('<QQQI', e[4]) for e in told(session, 'memory_alloc')]
+    return [row for row in samples if size is None or size <= row[1] < size + 64]
+
+
+def case_memory_off():
+    """Not asked for: no allocator changes."""
+    before = allocators()
+    s = Session().arm()
+    assert allocators() == before
+    s.disarm()
+    assert allocators() == before and s.page('memory_state') == 0
+
+
+def case_memory():
+    """The bytes of a known loop, within three standard deviations; its function and line; ends; the allocators are what they were."""
+    before = allocators()
+    interval, size, count = 65536, 20000, 40000
+    s = Session(memory_interval=interval, subbufs=1024).arm()
+    assert s.page('memory_state') == 1 and allocators()[0] == before[0] and allocators()[1] != before[1] and allocators()[2] != before[2]
+    for _ in range(count):
+        big(size)
+    kept = [big(size) for _ in range(2000)]
+    s.disarm()
+    assert allocators() == before, (allocators(), before)
+    assert s.page('memory_state') == TAKEN_OFF and s.lost() == 0
+    s.read()
+    rows, truth = sum_of(s, size), (count + len(kept)) * (size + 33)
+    weight = sum(row[2] for row in rows)
+    assert abs(weight - truth) < 3 * truth / math.sqrt(len(rows)), (weight, truth, len(rows))
+    ends = {struct.unpack('<Q', e[4])[0] for e in told(s, 'memory_free')}
+    alive = sum(row[2] for row in rows if row[0] not in ends)
+    assert len(told(s, 'memory_free')) > len(rows) / 2
+    addresses = [row[0] for row in rows]
+    assert all(addresses) and s.page('memory_full') == 0
+    frames = [s.names[e[2]][0] for e in told(s, 'memory_frame')]
+    lines = {struct.unpack_from('<I', e[4])[0] for e in told(s, 'memory_frame') if s.names[e[2]][0] == 'big'}
+    assert frames.count('big') >= len(rows) and lines == {big.__code__.co_firstlineno + 1}, (frames.count('big'), len(rows), lines)
+    assert kept and alive >= 0
+
+
+def grow(n):
+    rows = []
+    for i in range(n):
+        rows.append(i)
+    return rows
+
+
+def case_memory_realloc():
+    """Lists that grow, dicts, strings: nothing is lost of them, and each end belongs to a sample."""
+    s = Session(memory_interval=2000, subbufs=1024).arm()
+    rows = [grow(20000) for _ in range(50)]
+    text = [('%d' % i) * 3 for i in range(50000)]
+    table = {word: i for i, word in enumerate(text)}
+    s.disarm().read()
+    assert all(row == list(range(20000)) for row in rows) and len(table) == len(set(text))
+    begun, wrong = set(), 0
+    for lane in s.threads.values():
+        for e in lane:
+            if e[1] == 'memory_alloc':
+                begun.add(struct.unpack_from('<Q', e[4])[0])
+            elif e[1] == 'memory_free':
+                wrong += struct.unpack('<Q', e[4])[0] not in begun
+    assert not wrong and s.lost() == 0, (wrong, s.lost())
+
+
+def case_memory_tracemalloc():
+    """A hundred times in and out with tracemalloc at work, begun or ended meanwhile: it loses nothing."""
+    tracemalloc.start()
+    line = big.__code__.co_firstlineno + 1
+
+    def traced():
+        return sum(t.size for t in tracemalloc.take_snapshot().traces if t.traceback[0].lineno == line and t.traceback[0].filename == __file__)
+    kept = []
+    for i in range(100):
+        s = Session(memory_interval=4096, subbufs=16).arm()
+        kept.append(big(1000))
+        s.disarm()
+        assert s.page('memory_state') == TAKEN_OFF, (i, s.page('memory_state'))
+        kept.append(big(1000))
+        s.map.close()
+    assert traced() == 200 * 1033, traced()
+    del kept[:]
+    assert traced() == 0, traced()
+    tracemalloc.stop()
+    before = allocators()
+    states = []
+    for i in range(40):
+        s = Session(memory_interval=4096, subbufs=16).arm()
+        tracemalloc.start()
+        kept.append(big(1000))
+        s.disarm()  # it stands on us: our functions stay, and pass on
+        states.append(s.page('memory_state'))
+        kept.append(big(1000))
+        assert traced() == 2 * 1033, (i, traced())
+        if i % 2:
+            s = Session(memory_interval=4096, subbufs=16).arm()
+            kept.append(big(1000))
+            assert traced() == 3 * 1033
+            tracemalloc.stop()  # puts back what it found: us
+            kept.append(big(1000))
+            s.disarm()
+            states.append(s.page('memory_state'))
+        else:
+            tracemalloc.stop()
+        del kept[:]
+    assert set(states) == {LEFT, TAKEN_OFF}, states
+    for i in range(20):
+        tracemalloc.start()
+        s = Session(memory_interval=4096, subbufs=16).arm()
+        tracemalloc.stop()  # and with it us
+        kept.append(big(1000))
+        s.disarm()
+        assert s.page('memory_state') == CUT, (i, s.page('memory_state'))
+    Session(memory_interval=4096, subbufs=16).arm().disarm()
+    assert allocators() == before, 'what stayed below tracemalloc goes with the next session'
+
+
+def case_memory_fork():
+    s = Session(memory_interval=4096).arm()
+    pids = []
+    for _ in range(5):
+        pid = os.fork()
+        if not pid:
+            rows = grow(1000)
+            os._exit(0 if rows == list(range(1000)) and all(a[1] == b[1] for a, b in zip(allocators(), untouched)) else 1)
+        pids.append(pid)
+    assert all(os.waitpid(pid, 0)[1] == 0 for pid in pids)
+    s.disarm()
+    assert allocators() == untouched
+
+
+def case_memory_deadline():
+    """The attacher is dead: the next sample takes our functions off."""
+    s = Session(memory_interval=1024).arm()
+    s.set('deadline_ticks', 1)
+    grow(1000)
+    assert allocators() == untouched
+    s.disarm()
+
+
+def case_memory_threads():
+    """In and out while threads allocate, end and begin; results stay right."""
+    stop, wrong, rounds = [], [], [0]
+
+    def work():
+        while not stop:
+            if grow(300) != list(range(300)) or len(big(5000)) != 5000:
+                wrong.append(1)
+            rounds[0] += 1
+
+    def churn():
+        while not stop:
+            t = threading.Thread(target=grow, args=(200,))
+            t.start()
+            t.join()
+    threads = [threading.Thread(target=f) for f in (work, work, churn)]
+    for t in threads:
+        t.start()
+    for i in range(60):
+        s = Session(memory_interval=512 << (i % 6), subbufs=64, gc=1).arm()
+        time.sleep(0.005)
+        s.disarm()
+        s.read().check(10 ** 6)
+        s.map.close()
+    stop.append(1)
+    for t in threads:
+        t.join()
+    assert not wrong and rounds[0] > 0 and allocators() == untouched
+
+
+untouched = allocators()
