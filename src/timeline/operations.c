@@ -298,7 +298,9 @@ void operations_done(struct timeline_private *p)
 
 const struct operations *timeline_operations(const struct timeline *timeline)
 {
-	return &timeline->private_->operations->out;
+	static const struct operations nothing;
+
+	return timeline->private_ ? &timeline->private_->operations->out : &nothing; /* a timeline that was made by hand has none */
 }
 
 struct operation operations_sum(const struct timeline *timeline, bool (*test)(const struct operation *operation))
