@@ -188,7 +188,7 @@ static void find_callback(struct rule_state *state, size_t limit)
 
 /* ---- memory ---- */
 
-static void point_at_sites(struct rule_state *state, size_t limit, bool growing)
+static void point_at_memory(struct rule_state *state, size_t limit, bool growing)
 {
 	const struct memory_facts *facts = timeline_memory(state->p->timeline);
 
@@ -202,8 +202,8 @@ static void point_at_sites(struct rule_state *state, size_t limit, bool growing)
 	point_at_most(state, tallied, limit);
 }
 
-static void find_allocators(struct rule_state *state, size_t limit) { point_at_sites(state, limit, false); }
-static void find_growing(struct rule_state *state, size_t limit) { point_at_sites(state, limit, true); }
+static void find_allocators(struct rule_state *state, size_t limit) { point_at_memory(state, limit, false); }
+static void find_growing(struct rule_state *state, size_t limit) { point_at_memory(state, limit, true); }
 
 static const struct place places[] = {
 	{ "alloc_sites", "functions whose calls of cudaMalloc, cudaFree and the like took longest", find_allocs },

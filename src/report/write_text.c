@@ -270,16 +270,16 @@ static void add_syscall(struct terminal *t, const struct syscall_row *row)
 	terminal_right(t, 0, quantity_ns(summary->longest_ns, about).text, 10);
 	text_add_string(&t->text, "  ");
 	terminal_name(t, 0, row->caller ? row->caller->name : "", t->width - 63, 0, false);
-	newline(t);
+	terminal_newline(t);
 }
 
 static void add_syscalls(struct terminal *t, const struct report *report)
 {
 	if (!report->syscall_count)
 		return;
-	heading(t, report->syscalls[0].summary->sampled ? "System calls that threads were seen blocked in, estimated from samples" : "System calls");
+	terminal_heading(t, report->syscalls[0].summary->sampled ? "System calls that threads were seen blocked in, estimated from samples" : "System calls");
 	terminal_paint(t, SGR_DIM, "  Call                   Calls     Total       p50   Longest  Most from");
-	newline(t);
+	terminal_newline(t);
 	for (size_t i = 0; i < report->syscall_count && i < TEXT_SYSCALLS; i++)
 		add_syscall(t, &report->syscalls[i]);
 	if (report->syscall_count > TEXT_SYSCALLS)
@@ -289,7 +289,7 @@ static void add_syscalls(struct terminal *t, const struct report *report)
 static void add_around(struct terminal *t, const struct report *report)
 {
 	if (report->around_count)
-		heading(t, "Around the process");
+		terminal_heading(t, "Around the process");
 	for (size_t i = 0; i < report->around_count; i++) {
 		text_add_string(&t->text, "  ");
 		terminal_left(t, 0, report->around[i].label, 21);
