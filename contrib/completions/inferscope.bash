@@ -12,6 +12,7 @@ _inferscope()
 	--gpu) COMPREPLY=($(compgen -W "auto none" -- "$word")); return ;;
 	--gpu-graphs) COMPREPLY=($(compgen -W "node graph" -- "$word")); return ;;
 	--native) COMPREPLY=($(compgen -W "auto hold both none" -- "$word")); return ;;
+	--syscalls) COMPREPLY=($(compgen -W "sampled trace none" -- "$word")); return ;;
 	--source) COMPREPLY=($(compgen -W "auto none" -- "$word")); return ;;
 	--argv) COMPREPLY=($(compgen -W "redacted all" -- "$word")); return ;;
 	--log-level) COMPREPLY=($(compgen -W "debug info warn error" -- "$word")); return ;;
@@ -20,8 +21,8 @@ _inferscope()
 	-f|--format) COMPREPLY=($(compgen -W "text md html json events perfetto chrome speedscope collapsed pprof otlp profile stacks csv " -- "$word")); return ;;
 	esac
 	case "$command" in
-	attach) COMPREPLY=($(compgen -W "$(pgrep python 2>/dev/null) --pid --children --match --cgroup --container --duration --at --every --keep --keep-mb --ship --ship-as --ship-mb --on --window --keep-files --output --format --trace --force --max-overhead --alternate --hook --c-calls --gc --memory --memory-interval --gpu --gpu-memory --gpu-graphs --skip --rate --native --debuginfod --trace-size-mb --gil-timeout --sync-error-margin-us --scope --top --max-report-mb --source --parameter --rules-file --fail-on --strict --argv --unverified --ready-fd --dry-run --log-level --error-format --color --help " -- "$word")) ;;
-	run) COMPREPLY=($(compgen -f -W "--output --format --trace --force --max-overhead --hook --c-calls --gc --memory --memory-interval --gpu --gpu-memory --gpu-graphs --skip --rate --native --debuginfod --trace-size-mb --gil-timeout --sync-error-margin-us --scope --top --max-report-mb --source --parameter --rules-file --fail-on --strict --argv --unverified --python --module --code --enabled --log-level --error-format --color --help " -- "$word")) ;;
+	attach) COMPREPLY=($(compgen -W "$(pgrep python 2>/dev/null) --pid --children --match --cgroup --container --duration --at --every --keep --keep-mb --ship --ship-as --ship-mb --on --window --keep-files --output --format --trace --force --max-overhead --alternate --hook --c-calls --gc --memory --memory-interval --gpu --gpu-memory --gpu-graphs --skip --rate --native --debuginfod --syscalls --trace-size-mb --gil-timeout --sync-error-margin-us --scope --top --max-report-mb --source --parameter --rules-file --fail-on --strict --argv --unverified --ready-fd --dry-run --log-level --error-format --color --help " -- "$word")) ;;
+	run) COMPREPLY=($(compgen -f -W "--output --format --trace --force --max-overhead --hook --c-calls --gc --memory --memory-interval --gpu --gpu-memory --gpu-graphs --skip --rate --native --debuginfod --syscalls --trace-size-mb --gil-timeout --sync-error-margin-us --scope --top --max-report-mb --source --parameter --rules-file --fail-on --strict --argv --unverified --python --module --code --enabled --log-level --error-format --color --help " -- "$word")) ;;
 	analyze) COMPREPLY=($(compgen -f -W "--output --format --force --scope --top --max-report-mb --source --parameter --rules-file --fail-on --strict --list-metrics --explain --check-rules --log-level --error-format --color --help " -- "$word")) ;;
 	merge) COMPREPLY=($(compgen -W "--output --format --force --scope --parameter --rules-file --fail-on --strict --log-level --error-format --help " -- "$word")) ;;
 	diff) COMPREPLY=($(compgen -W "--output --format --force --scope --parameter --rules-file --fail-on --log-level --error-format --help " -- "$word")) ;;
