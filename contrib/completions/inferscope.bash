@@ -10,6 +10,7 @@ _inferscope()
 	--hook) COMPREPLY=($(compgen -W "auto none monitoring evaluator setprofile settrace" -- "$word")); return ;;
 	--c-calls) COMPREPLY=($(compgen -W "auto all none" -- "$word")); return ;;
 	--gpu) COMPREPLY=($(compgen -W "auto none" -- "$word")); return ;;
+	--gpu-backend) COMPREPLY=($(compgen -W "cupti nsys" -- "$word")); return ;;
 	--gpu-graphs) COMPREPLY=($(compgen -W "node graph" -- "$word")); return ;;
 	--native) COMPREPLY=($(compgen -W "auto hold both none" -- "$word")); return ;;
 	--syscalls) COMPREPLY=($(compgen -W "sampled trace none" -- "$word")); return ;;
@@ -21,8 +22,8 @@ _inferscope()
 	-f|--format) COMPREPLY=($(compgen -W "text md html json events perfetto chrome speedscope collapsed pprof otlp profile stacks csv " -- "$word")); return ;;
 	esac
 	case "$command" in
-	attach) COMPREPLY=($(compgen -W "$(pgrep python 2>/dev/null) --pid --children --match --cgroup --container --duration --at --every --keep --keep-mb --ship --ship-as --ship-mb --on --window --keep-files --output --format --trace --force --max-overhead --alternate --hook --c-calls --gc --memory --memory-interval --gpu --gpu-memory --gpu-graphs --skip --rate --native --debuginfod --syscalls --trace-size-mb --gil-timeout --sync-error-margin-us --scope --top --max-report-mb --source --parameter --rules-file --fail-on --strict --argv --unverified --ready-fd --dry-run --log-level --error-format --color --help " -- "$word")) ;;
-	run) COMPREPLY=($(compgen -f -W "--output --format --trace --force --max-overhead --hook --c-calls --gc --memory --memory-interval --gpu --gpu-memory --gpu-graphs --skip --rate --native --debuginfod --syscalls --trace-size-mb --gil-timeout --sync-error-margin-us --scope --top --max-report-mb --source --parameter --rules-file --fail-on --strict --argv --unverified --python --module --code --enabled --log-level --error-format --color --help " -- "$word")) ;;
+	attach) COMPREPLY=($(compgen -W "$(pgrep python 2>/dev/null) --pid --children --match --cgroup --container --duration --at --every --keep --keep-mb --ship --ship-as --ship-mb --on --window --keep-files --output --format --trace --force --max-overhead --alternate --measure-overhead --hook --c-calls --gc --memory --memory-interval --gpu --gpu-memory --gpu-graphs --gpu-max-kernels --skip --rate --native --debuginfod --syscalls --trace-size-mb --gil-timeout --sync-error-margin-us --scope --top --max-report-mb --source --parameter --rules-file --fail-on --strict --argv --unverified --ready-fd --dry-run --log-level --error-format --color --help " -- "$word")) ;;
+	run) COMPREPLY=($(compgen -f -W "--output --format --trace --force --max-overhead --hook --c-calls --gc --memory --memory-interval --gpu --gpu-backend --gpu-memory --gpu-graphs --gpu-max-kernels --skip --rate --native --debuginfod --syscalls --trace-size-mb --gil-timeout --sync-error-margin-us --scope --top --max-report-mb --source --parameter --rules-file --fail-on --strict --argv --unverified --python --module --code --enabled --log-level --error-format --color --help " -- "$word")) ;;
 	analyze) COMPREPLY=($(compgen -f -W "--output --format --force --scope --top --max-report-mb --source --parameter --rules-file --fail-on --strict --list-metrics --explain --check-rules --log-level --error-format --color --help " -- "$word")) ;;
 	merge) COMPREPLY=($(compgen -W "--output --format --force --scope --parameter --rules-file --fail-on --strict --log-level --error-format --help " -- "$word")) ;;
 	diff) COMPREPLY=($(compgen -W "--output --format --force --scope --parameter --rules-file --fail-on --log-level --error-format --help " -- "$word")) ;;
