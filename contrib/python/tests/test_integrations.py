@@ -145,7 +145,10 @@ class Pytest(Case):
 
     def test_run(self):
         self.file("test_it.py", self.TESTS)
-        out = run("-m", "pytest", "-p", "no:cacheprovider", "--inferscope", "--inferscope-report", "r.json", "test_it.py", cwd=self.folder)
+        for _ in range(3):  # hooks give way to the budget on a loaded machine
+            out = run("-m", "pytest", "-p", "no:cacheprovider", "--inferscope", "--inferscope-report", "r.json", "test_it.py", cwd=self.folder)
+            if "no calls seen" not in out:
+                break
         self.assertRegex(out, r"(?s)= inferscope =.*\d ms  test_it.py::test_slow  slow_part \d+.*test_it.py::test_quick")
         with open(self.path("r.json")) as file:
             names = [row["name"] for row in json.load(file)["scopes"]]

@@ -10,12 +10,13 @@ from ._program import InferScopeError
 from .api import scope
 
 SHOWN = 10
+BUDGET = "50%"  # a run of tests lasts for seconds, and whoever asks for this wants to see the calls: the usual 5 % may be used up before a test begins
 KEY = "_inferscope"
 
 
 def pytest_addoption(parser):
     group = parser.getgroup("inferscope")
-    group.addoption("--inferscope", action="store_true", help="measure the run, each test a scope, and say where the slowest ones spent their time")
+    group.addoption("--inferscope", action="store_true", help="measure the run, each test a scope, and say where the slowest ones spent their time, for at most %s%% of overhead" % BUDGET)
     group.addoption("--inferscope-report", metavar="PATH", help="the same, and write the report there (.md, .html, .json)")
     group.addoption("--fail-on", dest="inferscope_fail_on", metavar="WHAT", help="the same, and fail when InferScope's verdict is this class, or a finding has this severity or is of this rule "
                     "(cpu_bound, high, gil.contention; several with commas)")
@@ -25,7 +26,7 @@ def pytest_configure(config):
     if not (config.getoption("--inferscope") or config.getoption("--inferscope-report") or config.getoption("inferscope_fail_on")):
         return
     from .profiler import Profiler
-    profiler = Profiler()
+    profiler = Profiler(max_overhead=BUDGET)
     try:
         profiler.start()
     except InferScopeError as error:
@@ -97,7 +98,7 @@ def pytest_terminal_summary(terminalreporter, exitstatus, config):
     write(profiler.report["verdict"]["sentence"])
     events = profiler.get_unified_timeline()
     for name, begin, end, thread in tests_of(events)[:SHOWN]:
-        top = own_times(events, begin, end, thread).most_common(2)
-        write("%9.1f ms  %s  %s" % ((end - begin) / 1000, name, ", ".join("%s %.1f ms" % (function, took / 1000) for function, took in top if took > 0)))
+        top = ["%s %.1f ms" % (function, took / 1000) for function, took in own_times(events, begin, end, thread).most_common(2) if took > 0]
+        write("%9.1f ms  %s  %s" % ((end - begin) / 1000, name, ", ".join(top) or "(no calls seen)"))
     if profiler.gate:
         write("inferscope: " + profiler.gate)
