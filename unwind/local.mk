@@ -20,7 +20,7 @@ libunwinding_a_SOURCES = \
 	unwind/pages.c unwind/pages.h \
 	unwind/perf.c unwind/perf.h \
 	unwind/perf_cost.c \
-	unwind/perf_record.c unwind/perf_record.h \
+	unwind/perf_record.c unwind/perf_record.h unwind/perf_ring.h \
 	unwind/plt.c \
 	unwind/pybytecode.c unwind/pybytecode.h \
 	unwind/pycode.c \

@@ -135,10 +135,11 @@ static void raise_limit(__rlimit_resource_t which)
 	}
 }
 
-static int descriptors_end(void)
+int perf_descriptors_end(void)
 {
 	struct rlimit limit;
 
+	raise_limit(RLIMIT_NOFILE);
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur > INT_MAX)
 		return INT_MAX;
 	return (int)limit.rlim_cur - (limit.rlim_cur / 2 < DESCRIPTORS_SPARE ? (int)limit.rlim_cur / 2 : DESCRIPTORS_SPARE);
@@ -162,9 +163,8 @@ int perf_open(uint32_t rate_hz, uint32_t stack_bytes, bool wakes, struct perf **
 	perf->stack_bytes = stack_bytes;
 	perf->wakes = wakes;
 	perf->random = (uint64_t)getpid();
-	raise_limit(RLIMIT_NOFILE);
 	raise_limit(RLIMIT_MEMLOCK);
-	perf->descriptors_end = descriptors_end();
+	perf->descriptors_end = perf_descriptors_end();
 	*out = perf;
 	return 0;
 }

@@ -39,6 +39,8 @@ int perf_read(struct perf *perf, perf_each *each, void *context);
 uint64_t perf_waiting(const struct perf *perf);
 /* What one sample costs the thread that it is taken of, as measured on the calling one within some 10 ms; 0: could not be measured. */
 uint64_t perf_cost_ns(uint32_t stack_bytes, bool wakes);
+/* Events of whatever kind do not take this descriptor, nor those above: they are for all else that is opened. Raises the soft limit to the hard one. */
+int perf_descriptors_end(void);
 struct perf_totals perf_totals(const struct perf *perf);
 
 #endif

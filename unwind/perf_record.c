@@ -4,42 +4,31 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
+#include "unwind/perf_ring.h"
+
 /* sample_id_all is off: LOST is id and count, LOST_SAMPLES a count. */
 enum { HEADER = 8, FIXED = 32 /* ids, time, period, abi */, REGISTERS = 17, RECORD_MAX = 1 << 16, LOST_AT = 16, LOST_SAMPLES_AT = 8 };
 
 /* DWARF number of the Nth register in a sample. */
 static const unsigned char dwarf_of[REGISTERS] = { DWARF_RAX, DWARF_RBX, DWARF_RCX, DWARF_RDX, DWARF_RSI, DWARF_RDI, DWARF_RBP, DWARF_RSP, DWARF_RIP, 8, 9, 10, 11, 12, 13, 14, 15 };
 
-struct ring {
-	const unsigned char *bytes;
-	uint64_t size;
-};
-
-static void take(const struct ring *ring, uint64_t at, void *out, uint64_t size)
-{
-	uint64_t offset = at & (ring->size - 1), first = ring->size - offset < size ? ring->size - offset : size;
-
-	memcpy(out, ring->bytes + offset, first);
-	memcpy((char *)out + first, ring->bytes, size - first);
-}
-
-static uint64_t take_word(const struct ring *ring, uint64_t at)
+static uint64_t take_word(const struct perf_ring *ring, uint64_t at)
 {
 	uint64_t word;
 
-	take(ring, at, &word, sizeof word);
+	perf_ring_take(ring, at, &word, sizeof word);
 	return word;
 }
 
 /* Layout: header, pid and tid, time, period, abi, registers, size of the stack, stack, how much of it is valid. False: not a sample we can use. */
-static bool read_sample(const struct ring *ring, uint64_t at, uint64_t size, struct thread_copy *copy)
+static bool read_sample(const struct perf_ring *ring, uint64_t at, uint64_t size, struct thread_copy *copy)
 {
 	uint64_t registers = at + HEADER + FIXED, stack = registers + REGISTERS * 8, room, valid;
 	uint32_t ids[2];
 
 	if (size < HEADER + FIXED + REGISTERS * 8 + 8 || take_word(ring, at + HEADER + 24) != PERF_SAMPLE_REGS_ABI_64)
 		return false;
-	take(ring, at + HEADER, ids, sizeof ids);
+	perf_ring_take(ring, at + HEADER, ids, sizeof ids);
 	copy->tid = (pid_t)ids[1];
 	copy->at_ns = take_word(ring, at + HEADER + 8);
 	copy->known = (1u << DWARF_COUNT) - 1;
@@ -53,14 +42,14 @@ static bool read_sample(const struct ring *ring, uint64_t at, uint64_t size, str
 		return false;
 	valid = take_word(ring, stack + 8 + room);
 	copy->stack_size = (uint32_t)(valid < room ? valid : room);
-	take(ring, stack + 8, copy->stack, copy->stack_size);
+	perf_ring_take(ring, stack + 8, copy->stack, copy->stack_size);
 	return true;
 }
 
 uint64_t perf_parse(const unsigned char *bytes, uint64_t size, uint64_t tail, uint64_t head, struct thread_copy *copy, perf_each *each, void *context,
                     struct perf_counts *counts)
 {
-	struct ring ring = { bytes, size };
+	struct perf_ring ring = { bytes, size };
 
 	if (head - tail > size) {
 		counts->damaged++;
@@ -69,7 +58,7 @@ uint64_t perf_parse(const unsigned char *bytes, uint64_t size, uint64_t tail, ui
 	while (head - tail >= HEADER) {
 		struct perf_event_header header;
 
-		take(&ring, tail, &header, sizeof header);
+		perf_ring_take(&ring, tail, &header, sizeof header);
 		if (header.size < HEADER || header.size > head - tail) {
 			counts->damaged++;
 			return head;

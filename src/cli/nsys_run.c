@@ -26,7 +26,7 @@ static int export_open(struct export *export, struct error *err)
 	const char *temporary = getenv("TMPDIR");
 
 	if ((size_t)snprintf(export->folder, sizeof export->folder, "%s/inferscope-nsys-XXXXXX", temporary && *temporary ? temporary : "/tmp") >= sizeof export->folder || !mkdtemp(export->folder)) {
-		fail(err, ERR_OUTPUT, "no folder for what nsys writes can be made in %s", temporary && *temporary ? temporary : "/tmp");
+		fail(err, ERR_OUTPUT, "no folder for what nsys writes can be made in %s: %s", temporary && *temporary ? temporary : "/tmp", strerror(errno));
 		export->folder[0] = '\0';
 		return -1;
 	}
@@ -108,6 +108,11 @@ static int export_keep(const struct export *export, const struct outputs *output
 	}
 	while ((count = fread(bytes, 1, sizeof bytes, file)) > 0)
 		sink_write(sink, bytes, count);
+	if (ferror(file)) {
+		fclose(file);
+		sink_discard(sink);
+		return fail(err, ERR_NSYS, "what nsys exported cannot be read to its end");
+	}
 	fclose(file);
 	return sink_commit(sink, err);
 }

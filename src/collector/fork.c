@@ -60,6 +60,7 @@ static void in_child(void)
 	munmap(the.page, the.mapping_bytes);
 	the.page = NULL;
 	the.hooks_on = the.memory.on = the.memory.inside = false;
+	the.memory.muted = 0; /* by a thread that is not here */
 	the.memory.left = 0; /* the first allocation takes our functions off */
 	memset(the.memory.filter, 0, sizeof the.memory.filter);
 	the.switcher_made = false;

@@ -449,7 +449,6 @@ void memory_begin(void)
 	}
 	stop_sampling();
 	the.memory.live = 0;
-	the.memory.muted = 0;
 	the.memory.inside = false;
 	memset(the.memory.filter, 0, sizeof the.memory.filter);
 	the.memory.random = ticks_now() | 1;

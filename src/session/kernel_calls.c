@@ -15,12 +15,7 @@ struct kernel_calls {
 	struct clock_map clock; /* of the moment: the TSC's runs a little beside that of its calibration */
 	bool tsc;
 	struct event_builder *events;
-	LIST(pid_t) watched;
 };
-
-enum { WATCHED_MAX = 1 << 16 };
-
-/* Of the budget half is for them: hooks and samples have the rest. */
 
 static struct kernel_calls *calls_new(const struct session *session, struct error *err)
 {
@@ -30,6 +25,7 @@ static struct kernel_calls *calls_new(const struct session *session, struct erro
 		fail(err, ERR_MEMORY, "tracing system calls");
 		return NULL;
 	}
+	/* Of the budget half is for them: hooks and samples have the rest. */
 	if (!descriptors_open(session->procfs, session->facts->pid, &calls->descriptors)) {
 		fail(err, ERR_MEMORY, "tracing system calls");
 	} else if (systrace_open(NULL, (session->options->max_overhead_ppm + 1) / 2, &calls->trace, err) == 0) {
@@ -57,34 +53,24 @@ void kernel_calls_begin(struct session *session)
 	kernel_calls_threads(session);
 }
 
-static bool is_watched(const struct kernel_calls *calls, pid_t tid)
+static bool lives(const void *context, pid_t tid)
 {
-	for (size_t i = 0; i < calls->watched.count; i++)
-		if (calls->watched.items[i] == tid)
-			return true;
-	return false;
+	return observe_by_tid(context, tid) != NULL;
 }
 
 void kernel_calls_threads(struct session *session)
 {
-	struct kernel_calls *calls = session->calls;
-	const struct observe *observe = &session->observe;
+	struct observe *observe = &session->observe;
 
-	for (size_t i = 0; calls && i < calls->watched.count;) {
-		if (observe_by_tid(observe, calls->watched.items[i])) {
-			i++;
-			continue;
-		}
-		systrace_remove(calls->trace, calls->watched.items[i]);
-		calls->watched.items[i] = calls->watched.items[--calls->watched.count];
-	}
-	for (size_t i = 0; calls && i < observe->count; i++) {
-		pid_t *watched;
+	if (!session->calls)
+		return;
+	systrace_prune(session->calls->trace, lives, observe);
+	for (size_t i = 0; i < observe->count; i++) {
+		struct observe_thread *thread = &observe->threads[i];
 
-		if (observe->threads[i].ours || is_watched(calls, observe->threads[i].tid) || !(watched = list_add(&calls->watched, WATCHED_MAX)))
-			continue;
-		*watched = observe->threads[i].tid;
-		systrace_add(calls->trace, *watched);
+		if (!thread->ours && !thread->traced)
+			systrace_add(session->calls->trace, thread->tid);
+		thread->traced = true;
 	}
 }
 
@@ -171,7 +157,6 @@ void kernel_calls_end(struct session *session)
 		return;
 	systrace_close(calls->trace);
 	descriptors_done(&calls->descriptors);
-	list_done(&calls->watched);
 	free(calls);
 	session->calls = NULL;
 }

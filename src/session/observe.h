@@ -17,6 +17,7 @@ struct observe_thread {
 	char wait[32];    /* system call, "gil", or empty */
 	uint64_t cpu_ns;
 	bool seen;        /* in the present reading */
+	bool traced;      /* kernel_calls.c has been told of it */
 	bool ours;        /* a thread of the collector: nothing of the program's */
 };
 

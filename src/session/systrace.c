@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/smallfile.h"
+#include "unwind/perf.h"
 
 enum {
 	PAGE = 4096, THREADS_MAX = 4096,
@@ -36,6 +37,7 @@ struct systrace {
 	uint32_t max_overhead_ppm;
 	LIST(struct watched) threads;
 	struct systrace_counts counts;
+	int descriptors_end; /* half of what events may have: samples need some, too */
 	uint32_t refused;
 	char why[160];
 	uint64_t cost_ns, opened_ns;
@@ -93,15 +95,26 @@ static void unwatch(struct watched *watched)
 		close(watched->enter);
 }
 
+static int event_within(const struct systrace *systrace, uint16_t id, pid_t tid)
+{
+	int fd = event_open(id, tid);
+
+	if (fd < systrace->descriptors_end)
+		return fd;
+	close(fd);
+	errno = EMFILE;
+	return -1;
+}
+
 /* False with errno. */
 static bool watch(const struct systrace *systrace, struct watched *out)
 {
 	out->leave = -1;
 	out->ring_size = ring_size(systrace);
-	out->enter = event_open(systrace->ids.enter, out->tid);
+	out->enter = event_within(systrace, systrace->ids.enter, out->tid);
 	if (out->enter < 0)
 		return false;
-	out->leave = event_open(systrace->ids.leave, out->tid);
+	out->leave = event_within(systrace, systrace->ids.leave, out->tid);
 	if (out->leave < 0)
 		return false;
 	out->page = mmap(NULL, PAGE + out->ring_size, PROT_READ | PROT_WRITE, MAP_SHARED, out->enter, 0);
@@ -121,20 +134,10 @@ static void turn(const struct watched *watched, bool on)
 	ioctl(on ? watched->enter : watched->leave, what, 0);
 }
 
-static struct watched *find(const struct systrace *systrace, pid_t tid)
-{
-	for (size_t i = 0; i < systrace->threads.count; i++)
-		if (systrace->threads.items[i].tid == tid)
-			return &systrace->threads.items[i];
-	return NULL;
-}
-
 bool systrace_add(struct systrace *systrace, pid_t tid)
 {
 	struct watched watched = { .tid = tid }, *place;
 
-	if (find(systrace, tid))
-		return true;
 	if (!watch(systrace, &watched)) {
 		int error = errno;
 
@@ -158,14 +161,16 @@ bool systrace_add(struct systrace *systrace, pid_t tid)
 	return true;
 }
 
-void systrace_remove(struct systrace *systrace, pid_t tid)
+void systrace_prune(struct systrace *systrace, bool (*lives)(const void *context, pid_t tid), const void *context)
 {
-	struct watched *watched = find(systrace, tid);
+	for (size_t i = systrace->threads.count; i-- > 0;) {
+		struct watched *watched = &systrace->threads.items[i];
 
-	if (!watched)
-		return;
-	unwatch(watched);
-	*watched = systrace->threads.items[--systrace->threads.count];
+		if (lives(context, watched->tid))
+			continue;
+		unwatch(watched);
+		*watched = systrace->threads.items[--systrace->threads.count];
+	}
 }
 
 /* ---- the budget ---- */
@@ -208,6 +213,11 @@ static void ignore(void *context, const struct systrace_call *call)
 {
 }
 
+static bool is_none(const void *context, pid_t tid)
+{
+	return false;
+}
+
 static void read_thread(struct systrace *systrace, struct watched *watched, systrace_each *each, void *context)
 {
 	uint64_t head = __atomic_load_n(&watched->page->data_head, __ATOMIC_ACQUIRE), tail = watched->page->data_tail;
@@ -236,7 +246,7 @@ static uint64_t measure_cost(struct systrace *systrace)
 		with_ns = took_ns < with_ns ? took_ns : with_ns;
 		read_thread(systrace, &systrace->threads.items[0], ignore, NULL);
 	}
-	systrace_remove(systrace, gettid());
+	systrace_prune(systrace, is_none, NULL);
 	systrace->counts = (struct systrace_counts){ 0 };
 	return with_ns > without_ns ? (with_ns - without_ns) / COST_CALLS : 0;
 }
@@ -264,6 +274,7 @@ int systrace_open(const char *tracefs, uint32_t max_overhead_ppm, struct systrac
 		return fail(err, ERR_MEMORY, "tracing system calls");
 	systrace->ids = ids;
 	systrace->max_overhead_ppm = max_overhead_ppm;
+	systrace->descriptors_end = perf_descriptors_end() / 2;
 	systrace->cost_ns = measure_cost(systrace);
 	systrace->opened_ns = clock_monotonic_ns();
 	*out = systrace;
@@ -291,7 +302,7 @@ struct systrace_totals systrace_totals(const struct systrace *systrace)
 {
 	uint64_t now_ns = clock_monotonic_ns(), off_ns = systrace->off_ns + (systrace->off ? now_ns - systrace->off_since_ns : 0);
 	struct systrace_totals totals = {
-		.calls = systrace->counts.calls, .lost = systrace->counts.lost, .open_ns = now_ns - systrace->opened_ns, .covered_ns = now_ns - systrace->opened_ns - off_ns,
+		.calls = systrace->counts.calls, .lost = systrace->counts.lost + systrace->counts.damaged, .open_ns = now_ns - systrace->opened_ns, .covered_ns = now_ns - systrace->opened_ns - off_ns,
 		.cost_ns = systrace->cost_ns, .threads = (uint32_t)systrace->threads.count, .refused = systrace->refused,
 	};
 

@@ -19,7 +19,7 @@ struct systrace_call {
 typedef void systrace_each(void *context, const struct systrace_call *call);
 
 struct systrace_totals {
-	uint64_t calls, lost;   /* lost: events for which there was no room, as the kernel counted; each spoils a call */
+	uint64_t calls, lost;   /* lost: events for which there was no room, as the kernel counted, or that made no sense; each spoils a call */
 	uint64_t covered_ns;    /* for so long calls were seen; less than the time since it was opened where the budget did not hold */
 	uint64_t open_ns;       /* since it was opened */
 	uint64_t cost_ns;       /* of one call, as measured on ourselves; 0: could not be */
@@ -33,10 +33,10 @@ struct systrace_totals {
  */
 int systrace_open(const char *tracefs, uint32_t max_overhead_ppm, struct systrace **out, struct error *err);
 void systrace_close(struct systrace *systrace); /* accepts NULL */
-/* Is TID watched from now on (or was already)? */
+/* Is TID, which was not, watched from now on? */
 bool systrace_add(struct systrace *systrace, pid_t tid);
-/* It has ended. What was not read of it is lost. */
-void systrace_remove(struct systrace *systrace, pid_t tid);
+/* Lets go of threads that do not live any longer. What was not read of them is lost. */
+void systrace_prune(struct systrace *systrace, bool (*lives)(const void *context, pid_t tid), const void *context);
 /* Hands over every call that has returned since; those of one thread in order. At least every 10 ms, or busy threads lose some. CPU_NS: of the process since it was opened. */
 void systrace_read(struct systrace *systrace, uint64_t cpu_ns, systrace_each *each, void *context);
 struct systrace_totals systrace_totals(const struct systrace *systrace);

@@ -3,19 +3,10 @@
 #include <string.h>
 
 #include "session/systrace.h"
+#include "unwind/perf_ring.h"
 
 /* header, pid and tid, time, size of the raw part; in that: type at 0, number at 8, arguments or result at 16 */
 enum { HEADER = 8, TIDS_AT = 8, TIME_AT = 16, SIZE_AT = 24, RAW_AT = 28, NUMBER_AT = 8, FIRST_AT = 16, RAW_LEAST = 24, LOST_AT = 16, RECORD_MOST = 512 };
-
-struct ring { const unsigned char *bytes; uint64_t size; };
-
-static void take(const struct ring *ring, uint64_t at, void *out, uint64_t size)
-{
-	uint64_t offset = at & (ring->size - 1), first = ring->size - offset < size ? ring->size - offset : size;
-
-	memcpy(out, ring->bytes + offset, first);
-	memcpy((char *)out + first, ring->bytes, size - first);
-}
 
 static uint64_t word_at(const unsigned char *record, size_t at)
 {
@@ -61,7 +52,7 @@ static bool take_sample(const unsigned char *record, uint64_t size, struct systr
 uint64_t systrace_parse(const unsigned char *bytes, uint64_t size, uint64_t tail, uint64_t head, struct systrace_ids ids, struct systrace_open_call *open, systrace_each *each, void *context,
                         struct systrace_counts *counts)
 {
-	struct ring ring = { bytes, size };
+	struct perf_ring ring = { bytes, size };
 	unsigned char record[RECORD_MOST];
 
 	if (head - tail > size) {
@@ -71,12 +62,12 @@ uint64_t systrace_parse(const unsigned char *bytes, uint64_t size, uint64_t tail
 	while (head - tail >= HEADER) {
 		struct perf_event_header header;
 
-		take(&ring, tail, &header, sizeof header);
+		perf_ring_take(&ring, tail, &header, sizeof header);
 		if (header.size < HEADER || header.size > head - tail) {
 			counts->damaged++;
 			return head;
 		}
-		take(&ring, tail, record, header.size < sizeof record ? header.size : sizeof record);
+		perf_ring_take(&ring, tail, record, header.size < sizeof record ? header.size : sizeof record);
 		if (header.type == PERF_RECORD_LOST && header.size >= LOST_AT + 8) {
 			counts->lost += word_at(record, LOST_AT);
 			open->open = false;

@@ -2,7 +2,8 @@
 
 batch       COUNTS below, once; prints how long sleeping took, ns; without a pause at its beginning where there is a second argument
 answers     waits for answers on a socket, again and again
-spin        works for ever"""
+spin        works for ever
+many        the same, beside 400 threads that wait"""
 import os
 import socket
 import sys
@@ -69,11 +70,19 @@ def spin():
         sum(range(1000))
 
 
+def many():
+    never = threading.Event()
+    for _ in range(400):
+        threading.Thread(target=never.wait, daemon=True).start()
+    print("STARTED", flush=True)
+    spin()
+
+
 def main():
     print("READY %d" % os.getpid(), flush=True)
     if len(sys.argv) < 3:
         sys.stdin.readline()
-    {"batch": batch, "answers": answers, "spin": spin}[sys.argv[1]]()
+    {"batch": batch, "answers": answers, "spin": spin, "many": many}[sys.argv[1]]()
     sys.stdin.readline()
 
 
