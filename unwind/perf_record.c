@@ -50,19 +50,9 @@ uint64_t perf_parse(const unsigned char *bytes, uint64_t size, uint64_t tail, ui
                     struct perf_counts *counts)
 {
 	struct perf_ring ring = { bytes, size };
+	struct perf_event_header header;
 
-	if (head - tail > size) {
-		counts->damaged++;
-		return head;
-	}
-	while (head - tail >= HEADER) {
-		struct perf_event_header header;
-
-		perf_ring_take(&ring, tail, &header, sizeof header);
-		if (header.size < HEADER || header.size > head - tail) {
-			counts->damaged++;
-			return head;
-		}
+	while (perf_ring_next(&ring, &tail, head, &header, &counts->damaged)) {
 		if (header.type == PERF_RECORD_SAMPLE && read_sample(&ring, tail, header.size, copy)) {
 			counts->samples++;
 			each(context, copy, take_word(&ring, tail + HEADER + 16));

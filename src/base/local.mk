@@ -10,6 +10,7 @@ libbase_a_SOURCES = \
 	src/base/procfs.c src/base/procfs.h \
 	src/base/sink.c src/base/sink.h \
 	src/base/smallfile.c src/base/smallfile.h \
+	src/base/thread.c src/base/thread.h \
 	src/base/sort.h \
 	src/base/strings.c \
 	src/base/text.c src/base/text.h \

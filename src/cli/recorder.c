@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "cli/present.h"
 #include "cli/signals.h"
 #include "cli/value.h"
@@ -380,15 +380,11 @@ int recorder_open(struct measure *measure, struct recorder **out, struct error *
 
 int recorder_start(struct recorder *recorder, struct error *err)
 {
-	sigset_t all, before;
 	int failed;
 
 	spool_keep_window(recorder->measure->spool, recorder->keep_ns);
 	signals_catch_wanted();
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before); /* signals are the session's */
-	failed = pthread_create(&recorder->thread, NULL, work, recorder);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	failed = thread_start(&recorder->thread, work, recorder);
 	if (failed)
 		return fail(err, ERR_MEMORY, "starting the flight recorder: %s", strerror(failed));
 	recorder->running = true;

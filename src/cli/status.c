@@ -3,7 +3,6 @@
 
 #include <langinfo.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 
 #define TERMINAL_NS 250000000ull
 #define PLAIN_NS 10000000000ull
@@ -132,7 +132,6 @@ struct status *status_open(bool quiet)
 	const char *term = getenv("TERM");
 	struct status *status = quiet ? NULL : calloc(1, sizeof *status);
 	pthread_condattr_t monotonic;
-	sigset_t all, before;
 
 	if (!status)
 		return NULL;
@@ -143,11 +142,7 @@ struct status *status_open(bool quiet)
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&status->changed, &monotonic);
 	pthread_condattr_destroy(&monotonic);
-	/* Signals are for the command. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	status->running = pthread_create(&status->thread, NULL, tick, status) == 0;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	status->running = thread_start(&status->thread, tick, status) == 0;
 	return status;
 }
 

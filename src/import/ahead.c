@@ -1,10 +1,11 @@
 #include "import/ahead.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/thread.h"
 
 /*
  * A ring of two: one is filled while the reader has the other one.
@@ -65,7 +66,6 @@ static void *work(void *argument)
 struct ahead *ahead_start(size_t (*fill)(void *context, unsigned char *out, size_t size), void *context)
 {
 	struct ahead *ahead = aligned_alloc(16, sizeof *ahead);
-	sigset_t all, before;
 
 	if (!ahead)
 		return NULL;
@@ -74,11 +74,7 @@ struct ahead *ahead_start(size_t (*fill)(void *context, unsigned char *out, size
 	ahead->context = context;
 	pthread_mutex_init(&ahead->lock, NULL);
 	pthread_cond_init(&ahead->changed, NULL);
-	/* Signals are for the thread that waits for them. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	ahead->threaded = pthread_create(&ahead->thread, NULL, work, ahead) == 0;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	ahead->threaded = thread_start(&ahead->thread, work, ahead) == 0;
 	return ahead;
 }
 

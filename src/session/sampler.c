@@ -2,7 +2,6 @@
 #include "session/sampler.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "session/sampler_state.h"
 
 #define MS 1000000ull
@@ -35,17 +35,9 @@ static void free_all(struct sampler *sampler)
 
 static int start(struct sampler *sampler, struct worker *worker, void *(*work)(void *), struct error *err)
 {
-	sigset_t all, before;
-	int result;
+	int result = thread_start(&worker->thread, work, sampler);
 
-	/* Signals are for the session's thread. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	result = pthread_create(&worker->thread, NULL, work, sampler);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (result)
-		return fail(err, ERR_MEMORY, "starting the sampler: %s", strerror(result));
-	return 0;
+	return result ? fail(err, ERR_MEMORY, "starting the sampler: %s", strerror(result)) : 0;
 }
 
 /* Which way native frames come; where none does, Python frames alone are sampled. */

@@ -53,20 +53,10 @@ uint64_t systrace_parse(const unsigned char *bytes, uint64_t size, uint64_t tail
                         struct systrace_counts *counts)
 {
 	struct perf_ring ring = { bytes, size };
+	struct perf_event_header header;
 	unsigned char record[RECORD_MOST];
 
-	if (head - tail > size) {
-		counts->damaged++;
-		return head;
-	}
-	while (head - tail >= HEADER) {
-		struct perf_event_header header;
-
-		perf_ring_take(&ring, tail, &header, sizeof header);
-		if (header.size < HEADER || header.size > head - tail) {
-			counts->damaged++;
-			return head;
-		}
+	while (perf_ring_next(&ring, &tail, head, &header, &counts->damaged)) {
 		perf_ring_take(&ring, tail, record, header.size < sizeof record ? header.size : sizeof record);
 		if (header.type == PERF_RECORD_LOST && header.size >= LOST_AT + 8) {
 			counts->lost += word_at(record, LOST_AT);

@@ -8,8 +8,9 @@
 #include <unistd.h>
 
 #include "base/procfs.h"
+#include "tests/unit/folder.h"
 
-static char root[64];
+static char root[FOLDER_BYTES];
 
 static void write_file(const char *name, const char *content)
 {
@@ -33,18 +34,14 @@ static void make_folder(const char *name)
 
 static void arrange(void)
 {
-	strcpy(root, "/tmp/inferscope-procfs.XXXXXX");
-	cr_assert_not_null(mkdtemp(root));
+	folder_make(root);
 	make_folder("77");
 	make_folder("77/task");
 }
 
 static void clean(void)
 {
-	char command[128];
-
-	snprintf(command, sizeof command, "rm -rf %s", root);
-	cr_assert_eq(system(command), 0);
+	folder_remove(root);
 }
 
 TestSuite(procfs, .init = arrange, .fini = clean);

@@ -12,22 +12,19 @@
 
 #include "base/sink.h"
 #include "base/text.h"
+#include "tests/unit/folder.h"
 
-static char folder[64];
+static char folder[FOLDER_BYTES];
 
 static void arrange(void)
 {
-	strcpy(folder, "/tmp/inferscope-sink.XXXXXX");
-	cr_assert_not_null(mkdtemp(folder));
+	folder_make(folder);
 	cr_assert_eq(chdir(folder), 0);
 }
 
 static void clean(void)
 {
-	char command[128];
-
-	snprintf(command, sizeof command, "rm -rf %s", folder);
-	cr_assert_eq(system(command), 0);
+	folder_remove(folder);
 }
 
 TestSuite(sink, .init = arrange, .fini = clean);

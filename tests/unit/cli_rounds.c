@@ -7,8 +7,9 @@
 #include <unistd.h>
 
 #include "cli/rounds.h"
+#include "tests/unit/folder.h"
 
-static char folder[64];
+static char folder[FOLDER_BYTES];
 
 static void put(const char *round, const char *name, size_t bytes)
 {
@@ -35,8 +36,7 @@ static bool there(const char *name)
 
 static void arrange(void)
 {
-	strcpy(folder, "/tmp/inferscope-rounds.XXXXXX");
-	cr_assert_not_null(mkdtemp(folder));
+	folder_make(folder);
 	put("inferscope-20260101T000000Z", "process-1.iscope", 100000);
 	put("inferscope-20260101T001000Z", "process-1.iscope", 100000);
 	put("inferscope-20260101T002000Z", "process-1.iscope", 100000);
@@ -45,10 +45,7 @@ static void arrange(void)
 
 static void clean(void)
 {
-	char command[128];
-
-	snprintf(command, sizeof command, "rm -rf %s", folder);
-	cr_assert_eq(system(command), 0);
+	folder_remove(folder);
 }
 
 TestSuite(rounds, .init = arrange, .fini = clean);

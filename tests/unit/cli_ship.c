@@ -9,16 +9,16 @@
 
 #include "cli/ship.h"
 #include "cli/ship_body.h"
+#include "tests/unit/folder.h"
 
-static char folder[64];
+static char folder[FOLDER_BYTES];
 static struct options options;
 
 static void arrange(void)
 {
 	char round[96];
 
-	strcpy(folder, "/tmp/inferscope-ship.XXXXXX");
-	cr_assert_not_null(mkdtemp(folder));
+	folder_make(folder);
 	snprintf(round, sizeof round, "%s/round", folder);
 	cr_assert_eq(mkdir(round, 0700), 0);
 	cr_assert_eq(options_init(&options, NULL), 0);
@@ -26,10 +26,7 @@ static void arrange(void)
 
 static void clean(void)
 {
-	char command[128];
-
-	snprintf(command, sizeof command, "rm -rf %s", folder);
-	cr_assert_eq(system(command), 0);
+	folder_remove(folder);
 	options_done(&options);
 }
 

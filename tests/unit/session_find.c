@@ -7,8 +7,9 @@
 #include <unistd.h>
 
 #include "session/find.h"
+#include "tests/unit/folder.h"
 
-static char root[64];
+static char root[FOLDER_BYTES];
 static struct procfs procfs = { root };
 static struct found_list found;
 
@@ -44,8 +45,7 @@ static void process(int pid, int parent, unsigned flags, char state, const char 
 
 static void arrange(void)
 {
-	strcpy(root, "/tmp/inferscope-find.XXXXXX");
-	cr_assert_not_null(mkdtemp(root));
+	folder_make(root);
 	process(1, 0, 0, 'S', "/sbin/init", "/");
 	process(10, 1, 0, 'S', "gunicorn: master [app]", "/system.slice/web.service");
 	process(11, 10, 0, 'R', "python3 -m worker --port 80", "/system.slice/web.service");
@@ -61,11 +61,8 @@ static void arrange(void)
 
 static void clean(void)
 {
-	char command[128];
-
 	list_done(&found);
-	snprintf(command, sizeof command, "rm -rf %s", root);
-	cr_assert_eq(system(command), 0);
+	folder_remove(root);
 }
 
 TestSuite(find, .init = arrange, .fini = clean);

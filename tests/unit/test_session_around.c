@@ -7,8 +7,9 @@
 
 #include "session/around.h"
 #include "session/pools.h"
+#include "tests/unit/folder.h"
 
-static char folder[64];
+static char folder[FOLDER_BYTES];
 
 /* Makes FILE, and the folders on the way to it, below the test's own one. */
 static void put(const char *file, const char *text)
@@ -27,16 +28,12 @@ static void put(const char *file, const char *text)
 
 static void setup(void)
 {
-	snprintf(folder, sizeof folder, "/tmp/inferscope-around-XXXXXX");
-	cr_assert_not_null(mkdtemp(folder));
+	folder_make(folder);
 }
 
 static void teardown(void)
 {
-	char command[128];
-
-	snprintf(command, sizeof command, "rm -rf %s", folder);
-	cr_assert_eq(system(command), 0);
+	folder_remove(folder);
 }
 
 TestSuite(around, .init = setup, .fini = teardown);

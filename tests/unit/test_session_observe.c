@@ -12,8 +12,9 @@
 #include "session/census.h"
 #include "session/observe.h"
 #include "session/syscalls.h"
+#include "tests/unit/folder.h"
 
-static char folder[64];
+static char folder[FOLDER_BYTES];
 
 __attribute__((format(printf, 2, 3)))
 static void file_put(const char *name, const char *format, ...)
@@ -59,8 +60,7 @@ static void thread_put(int tid, int inner, const char *name, char state, const c
 
 static void setup(void)
 {
-	snprintf(folder, sizeof folder, "/tmp/inferscope-proc-XXXXXX");
-	cr_assert_not_null(mkdtemp(folder));
+	folder_make(folder);
 	folder_put("7");
 	folder_put("7/task");
 	file_put("7/stat", "7 (py thon)) S 1 7 7 0 -1 0 10 0 20 0 30 40 0 0 20 0 2 0 555 1000 10 0 0 0 0\n");
@@ -68,10 +68,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-	char command[128];
-
-	snprintf(command, sizeof command, "rm -rf %s", folder);
-	cr_assert_eq(system(command), 0);
+	folder_remove(folder);
 }
 
 TestSuite(observe, .init = setup, .fini = teardown);

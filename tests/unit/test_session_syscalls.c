@@ -10,6 +10,7 @@
 #include "session/blocked_calls.h"
 #include "session/systrace.h"
 #include "trace/writer.h"
+#include "tests/unit/folder.h"
 
 /* ---- records ---- */
 
@@ -136,14 +137,13 @@ Test(systrace, says_why_it_cannot_see)
 
 /* ---- descriptors ---- */
 
-static char folder[64];
+static char folder[FOLDER_BYTES];
 
 static void setup(void)
 {
 	char path[128];
 
-	snprintf(folder, sizeof folder, "/tmp/inferscope-fds-XXXXXX");
-	cr_assert_not_null(mkdtemp(folder));
+	folder_make(folder);
 	snprintf(path, sizeof path, "%s/7", folder);
 	mkdir(path, 0700);
 	snprintf(path, sizeof path, "%s/7/fd", folder);
@@ -152,10 +152,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-	char command[128];
-
-	snprintf(command, sizeof command, "rm -rf %s", folder);
-	cr_assert_eq(system(command), 0);
+	folder_remove(folder);
 }
 
 static void link_put(int fd, const char *target)
