@@ -2,12 +2,15 @@
 
 #include <string.h>
 
-enum { NAME_BYTES = 1024, TYPE_BYTES = 32 };
+#include "base/text.h"
+
+enum { NAME_BYTES = 1024, TYPE_BYTES = 32, METADATA_BYTES = 1000 /* as the Python package cuts it */ };
 
 struct fields {
 	char type[TYPE_BYTES], name[NAME_BYTES];
 	struct number start_ns, end_ns, thread, device;
 	int64_t grid[3], block[3], bytes, stream, correlation;
+	struct text *metadata;
 };
 
 static const struct { const char *type; enum event_kind kind; } types[] = {
@@ -16,10 +19,62 @@ static const struct { const char *type; enum event_kind kind; } types[] = {
 	{ "scope_enter", EVENT_SCOPE_ENTER }, { "scope_exit", EVENT_SCOPE_EXIT }, { "instant", EVENT_INSTANT },
 };
 
+/* The token as JSON again. */
+static void add_token(const struct json *json, enum json_token token, struct text *out)
+{
+	static const char *const words[] = {
+		[JSON_OBJECT] = "{", [JSON_OBJECT_END] = "}", [JSON_ARRAY] = "[", [JSON_ARRAY_END] = "]", [JSON_TRUE] = "true", [JSON_FALSE] = "false", [JSON_NULL] = "null",
+	};
+
+	if (token == JSON_NUMBER) {
+		text_add(out, json->text, json->length);
+	} else if (token == JSON_KEY || token == JSON_STRING) {
+		text_add(out, "\"", 1);
+		text_add_json(out, json->text, json->length);
+		text_add(out, token == JSON_KEY ? "\":" : "\"", token == JSON_KEY ? 2 : 1);
+	} else {
+		text_add_string(out, words[token]);
+	}
+}
+
+/* A string is the metadata itself, null is none, anything else stays JSON. What is longer than METADATA_BYTES is cut. False when it broke. */
+static bool read_metadata(struct json *json, enum json_token token, struct text *out)
+{
+	unsigned depth = 0;
+	bool comma = false;
+
+	text_clear(out);
+	if (token == JSON_STRING)
+		text_add(out, json->text, json->length < METADATA_BYTES ? json->length : METADATA_BYTES);
+	if (token == JSON_STRING || token == JSON_NULL)
+		return true;
+	for (;; token = json_next(json)) {
+		bool end = token == JSON_OBJECT_END || token == JSON_ARRAY_END, begin = token == JSON_OBJECT || token == JSON_ARRAY;
+
+		if (token == JSON_BAD || token == JSON_END)
+			return false;
+		if (out->length < METADATA_BYTES) {
+			if (comma && !end)
+				text_add(out, ",", 1);
+			add_token(json, token, out);
+		}
+		comma = !begin && token != JSON_KEY;
+		depth += begin;
+		depth -= end;
+		if (!depth)
+			break;
+	}
+	if (out->length > METADATA_BYTES)
+		out->data[out->length = METADATA_BYTES] = '\0';
+	return true;
+}
+
 static bool read_field(struct json *json, const char *key, enum json_token token, struct fields *out)
 {
 	if (strcmp(key, "grid_dim") == 0 || strcmp(key, "block_dim") == 0)
 		return json_three(json, token, key[0] == 'g' ? out->grid : out->block);
+	if (strcmp(key, "metadata") == 0)
+		return read_metadata(json, token, out->metadata);
 	if (token == JSON_STRING && strcmp(key, "event_type") == 0)
 		json_text(json, out->type, sizeof out->type);
 	else if (token == JSON_STRING && strcmp(key, "name") == 0)
@@ -60,6 +115,7 @@ static bool is_moment(enum event_kind kind)
 
 static void take_event(struct gather *gather, const struct fields *event)
 {
+	const char *metadata = event->metadata->length ? event->metadata->data : "";
 	struct gather_totals *totals = gather_totals(gather);
 	uint32_t thread;
 	size_t i = 0;
@@ -80,18 +136,18 @@ static void take_event(struct gather *gather, const struct fields *event)
 	}
 	thread = gather_thread(gather, 0, event->thread.value);
 	if (types[i].kind == EVENT_SCOPE_ENTER)
-		gather_row(gather, thread, ROW_SCOPE, event->name, "", 0, event->start_ns.value, GATHER_OPEN);
+		gather_row(gather, thread, ROW_SCOPE, event->name, metadata, 0, event->start_ns.value, GATHER_OPEN);
 	else if (types[i].kind == EVENT_SCOPE_EXIT)
 		gather_end(gather, thread, event->start_ns.value);
 	else if (types[i].kind == EVENT_INSTANT)
-		gather_row(gather, thread, ROW_INSTANT, event->name, "", 0, event->start_ns.value, event->start_ns.value);
+		gather_row(gather, thread, ROW_INSTANT, event->name, metadata, 0, event->start_ns.value, event->start_ns.value);
 	else if (types[i].kind == EVENT_GPU_API)
 		gather_api(gather, thread, event->name, event->start_ns.value, event->end_ns.value, (uint32_t)event->correlation);
 	else
 		gather_row(gather, thread, ROW_C, event->name, "", 0, event->start_ns.value, event->end_ns.value);
 }
 
-bool event_json_events(struct json *json, struct gather *gather)
+static bool read_events(struct json *json, struct gather *gather, struct text *metadata)
 {
 	struct fields event;
 	enum json_token token;
@@ -99,6 +155,8 @@ bool event_json_events(struct json *json, struct gather *gather)
 
 	while ((token = json_next(json)) == JSON_OBJECT) {
 		memset(&event, 0, sizeof event);
+		text_clear(metadata);
+		event.metadata = metadata;
 		while ((token = json_next(json)) == JSON_KEY) {
 			json_text(json, key, sizeof key);
 			if (!read_field(json, key, json_next(json), &event))
@@ -109,4 +167,15 @@ bool event_json_events(struct json *json, struct gather *gather)
 		take_event(gather, &event);
 	}
 	return token == JSON_ARRAY_END;
+}
+
+bool event_json_events(struct json *json, struct gather *gather)
+{
+	struct text metadata;
+	bool whole;
+
+	text_init(&metadata);
+	whole = read_events(json, gather, &metadata);
+	text_done(&metadata);
+	return whole;
 }

@@ -332,6 +332,30 @@ Test(import, event_json_as_object_and_as_array)
 	}
 }
 
+Test(import, event_json_keeps_metadata)
+{
+	static const char *const rows[][2] = {
+		{ "{\"batch\":8,\"ids\":[1,\"a\\\"b\",null,{}],\"on\":true}", "metadata=\"{\\\"batch\\\":8,\\\"ids\\\":[1,\\\"a\\\\\\\"b\\\",null,{}],\\\"on\\\":true}\"" },
+		{ "\"seven\"", "metadata=\"seven\"" },
+		{ "null", "metadata=\"\"" },
+		{ "[1.50,-2e3]", "metadata=\"[1.50,-2e3]\"" },
+	};
+	char document[512];
+	struct error err;
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		char *dump;
+
+		snprintf(document, sizeof document, "[{\"event_type\":\"instant\",\"name\":\"m\",\"time\":1,\"metadata\":%s,\"thread_id\":5},"
+			"{\"event_type\":\"instant\",\"name\":\"none\",\"time\":2,\"thread_id\":5}]", rows[i][0]);
+		dump = imported(document, &err);
+		cr_assert_not_null(dump, "%s", err.text);
+		cr_expect_not_null(strstr(dump, rows[i][1]), "%s in\n%s", rows[i][1], dump);
+		cr_expect_not_null(strstr(dump, "name=\"none\" metadata=\"\""), "the next one has none:\n%s", dump);
+		free(dump);
+	}
+}
+
 Test(import, what_breaks_off_gives_what_came_before)
 {
 	static const char document[] = "[{\"ph\":\"X\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":10,\"dur\":1},{\"ph\":\"X\",\"name\":\"b\",\"pid\":1,\"ti";
