@@ -29,6 +29,17 @@ uint64_t clock_realtime_ns(void)
 	return read_clock(CLOCK_REALTIME);
 }
 
+bool clock_process_ns(pid_t pid, uint64_t *ns)
+{
+	struct timespec now;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &now) < 0)
+		return false;
+	*ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	return true;
+}
+
 uint64_t clock_tsc(void)
 {
 	return __rdtsc();

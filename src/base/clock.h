@@ -4,9 +4,12 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 uint64_t clock_monotonic_ns(void);
 uint64_t clock_realtime_ns(void);
+/* CPU time of all threads of PID so far, exact where stat counts in clock ticks (linux/posix-timers.h: the clock's number holds the pid). False where the kernel has no such clock. */
+bool clock_process_ns(pid_t pid, uint64_t *ns);
 /* The CPU's time stamp counter, 0 where there is none that can be used. */
 uint64_t clock_tsc(void);
 /* True when the TSC is invariant and the kernel itself uses it as clock source. */

@@ -53,6 +53,14 @@ static uint64_t ticks_to_ns(const struct session *session, uint64_t ticks)
 	return (uint64_t)((unsigned __int128)ticks * 1000000000 / session->clock.ticks_per_second);
 }
 
+void session_read_cpu(struct session *session)
+{
+	struct proc_times times;
+
+	if (!clock_process_ns(session->facts->pid, &session->cpu_now_ns) && procfs_times(session->procfs, session->facts->pid, 0, &times) == 0)
+		session->cpu_now_ns = times.user_ns + times.system_ns;
+}
+
 uint64_t session_overhead_ppm(const struct session *session, uint64_t cost_ticks)
 {
 	uint64_t cpu_ns = session->cpu_now_ns > session->cpu_start_ns ? session->cpu_now_ns - session->cpu_start_ns : 0;
@@ -83,11 +91,10 @@ static void counter(struct session *session, uint64_t ticks, const char *name, u
 
 void session_cpu_reading(struct session *session)
 {
-	struct timespec now;
-	clockid_t clock;
+	uint64_t cpu_ns;
 
-	if (clock_getcpuclockid(session->facts->pid, &clock) == 0 && clock_gettime(clock, &now) == 0)
-		counter(session, session_ticks(session), "process_cpu_ns", (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
+	if (clock_process_ns(session->facts->pid, &cpu_ns))
+		counter(session, session_ticks(session), "process_cpu_ns", cpu_ns);
 }
 
 /* What was counted since it was told last. The rows are the target's: a number that went back tells nothing. */
@@ -127,6 +134,7 @@ static void page_counters(struct session *session, uint64_t ticks)
 void session_counters(struct session *session, uint64_t ticks)
 {
 	session_wall(session);
+	session_read_cpu(session);
 	if (session->sampler)
 		session->sampler_stolen_ns = sampler_stolen_ns(session->sampler);
 	if (session->drain) {

@@ -97,7 +97,6 @@ static uint64_t own_cpu_ns(void)
 /* Threads by the thousand take long to read; then they are read more rarely, so that we never take more than a twentieth of a CPU for it. */
 static void observe_step(struct session *session, struct loop *loop, uint64_t now_ns)
 {
-	struct proc_times times;
 	uint64_t cost_ns, begin_ns = own_cpu_ns();
 
 	if (session->drain)
@@ -106,8 +105,7 @@ static void observe_step(struct session *session, struct loop *loop, uint64_t no
 		loop->gone = true;
 		return;
 	}
-	if (procfs_times(session->procfs, session->facts->pid, 0, &times) == 0)
-		session->cpu_now_ns = times.user_ns + times.system_ns;
+	session_read_cpu(session);
 	kernel_calls_threads(session);
 	cost_ns = own_cpu_ns() - begin_ns;
 	loop->observe_every_ns = cost_ns * 20 > OBSERVE_NS ? cost_ns * 20 : OBSERVE_NS;

@@ -209,7 +209,6 @@ static void session_sample(struct session *session)
 static void session_look(struct session *session)
 {
 	const struct target_facts *facts = session->facts;
-	struct proc_times times;
 	remote_addr runtime = target_symbol(session->target, "_PyRuntime");
 
 	/* From 3.11 on the main interpreter lies within, a megabyte at most; before, only the little that all interpreters share. */
@@ -217,8 +216,8 @@ static void session_look(struct session *session)
 	if (runtime)
 		session->observe.naming = naming_open(session->target, runtime);
 	session->startstack = session_startstack(session);
-	if (procfs_times(session->procfs, facts->pid, 0, &times) == 0)
-		session->cpu_start_ns = session->cpu_now_ns = times.user_ns + times.system_ns;
+	session_read_cpu(session);
+	session->cpu_start_ns = session->cpu_now_ns;
 }
 
 static int alternate_check(const struct session *session, struct error *err)

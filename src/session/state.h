@@ -79,7 +79,9 @@ void session_hold(struct session *session, const struct receipt *receipt);
 void session_flush(struct session *session);
 /* COUNTER events of this moment. */
 void session_counters(struct session *session, uint64_t ticks);
-/* CPU time of the process now, to the nanosecond. */
+/* The process's CPU time until now, for what the overhead is compared with. */
+void session_read_cpu(struct session *session);
+/* A COUNTER event of it, to the nanosecond. */
 void session_cpu_reading(struct session *session);
 /* The same of the sampler; and how it worked, as CAPTURE events. */
 void sampled_counters(struct session *session, uint64_t ticks);

@@ -1,6 +1,8 @@
 /* Clocks and their conversion. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 
@@ -48,4 +50,17 @@ Test(clock, calibration_agrees_with_the_kernel)
 			return;
 	}
 	cr_assert_fail("20 ms after calibration the clocks differ by %lld ns", (long long)difference);
+}
+
+Test(clock, of_a_process_counts_its_cpu_time)
+{
+	uint64_t before, after;
+	struct timespec own;
+
+	cr_assert(clock_process_ns(getpid(), &before));
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own);
+	cr_assert(clock_process_ns(getpid(), &after));
+	cr_assert_leq(before, (uint64_t)own.tv_sec * 1000000000 + (uint64_t)own.tv_nsec);
+	cr_assert_geq(after, (uint64_t)own.tv_sec * 1000000000 + (uint64_t)own.tv_nsec);
+	cr_assert_not(clock_process_ns(1 << 22, &after), "PID_MAX_LIMIT: no process has it");
 }
