@@ -221,7 +221,8 @@ void functions_done(struct functions *functions)
 	memset(functions, 0, sizeof *functions);
 }
 
-const struct function_extent *functions_find(const struct functions *functions, uint64_t addr)
+/* How many functions begin at or before ADDR. */
+static size_t count_before(const struct functions *functions, uint64_t addr)
 {
 	size_t low = 0, high = functions->count;
 
@@ -233,7 +234,25 @@ const struct function_extent *functions_find(const struct functions *functions, 
 		else
 			high = middle;
 	}
-	if (low == 0 || addr - functions->extents[low - 1].start >= functions->extents[low - 1].size)
+	return low;
+}
+
+const struct function_extent *functions_find(const struct functions *functions, uint64_t addr)
+{
+	size_t before = count_before(functions, addr);
+
+	if (before == 0 || addr - functions->extents[before - 1].start >= functions->extents[before - 1].size)
 		return NULL;
-	return &functions->extents[low - 1];
+	return &functions->extents[before - 1];
+}
+
+bool functions_between(const struct functions *functions, uint64_t addr, uint64_t *start, uint64_t *end)
+{
+	size_t before = count_before(functions, addr);
+
+	if (before == 0 || before == functions->count || functions_find(functions, addr))
+		return false;
+	*start = functions->extents[before - 1].start + functions->extents[before - 1].size;
+	*end = functions->extents[before].start;
+	return true;
 }

@@ -24,5 +24,7 @@ int functions_load(Elf *elf, int fd, struct functions *out);
 void functions_done(struct functions *functions);
 /* The function that ADDR lies in, NULL when none is known. */
 const struct function_extent *functions_find(const struct functions *functions, uint64_t addr);
+/* The stretch [*START, *END) between two functions that ADDR lies in: code that its author wrote in assembler and gave no table. False where there is none before or behind it. */
+bool functions_between(const struct functions *functions, uint64_t addr, uint64_t *start, uint64_t *end);
 
 #endif

@@ -232,13 +232,17 @@ static const char *source_path(struct symfile *file, const struct debuginfo_fram
 	return intern(file, path);
 }
 
-/* No name: that of its function's first byte, so that all places in one function are one; else the address itself. */
+/* No name: that of its function's first byte, so that all places in one function are one; that of the stretch without functions; else the address itself. */
 static void name_by_place(struct symfile *file, uint64_t addr, struct symbol *out)
 {
 	const struct function_extent *function = functions_find(&file->functions, addr);
 	char text[DEMANGLED_MAX];
+	uint64_t start, end;
 
-	snprintf(text, sizeof text, "%s+0x%llx", file->label, (unsigned long long)(function ? function->start : addr));
+	if (!function && functions_between(&file->functions, addr, &start, &end))
+		snprintf(text, sizeof text, "%s+0x%llx..0x%llx", file->label, (unsigned long long)start, (unsigned long long)end);
+	else
+		snprintf(text, sizeof text, "%s+0x%llx", file->label, (unsigned long long)(function ? function->start : addr));
 	out->name = intern(file, text);
 	out->named = false;
 }

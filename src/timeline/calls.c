@@ -36,7 +36,7 @@ static double running_share(const struct timeline_private *p, struct name *funct
 	/* Samples do not overrule it: on a busy machine a woken waiter stands there for long and only wants to run. */
 	if (wait_is_waiter(p, function))
 		return 0.01;
-	return function->kind == FUNCTION_PYTHON && samples >= SAMPLES_TELL ? ((double)function->ran + 0.1) / (double)samples : 1;
+	return function->kind != FUNCTION_NATIVE && samples >= SAMPLES_TELL ? ((double)function->ran + 0.1) / (double)samples : 1;
 }
 
 static void end_slice(struct calls *calls)
@@ -93,10 +93,12 @@ static void run_node(struct calls *calls, struct thread_build *thread, uint32_t 
 	node->slice_estimated += estimated;
 }
 
-/* The samples of [from, to) were taken in this call. */
+/* The samples of [from, to) were taken in this call. Stacks of samples know no C functions: whether one waits is learned here, before its slice ends. */
 static void take_samples(struct calls *calls, const struct thread_build *thread, uint32_t node, uint64_t from_ns, uint64_t to_ns)
 {
 	const struct timeline_private *p = calls->p;
+	uint32_t index = p->nodes.items[node].function;
+	struct name *function = index != NONE && p->names.list.items[index].kind == FUNCTION_C ? &p->names.list.items[index] : NULL;
 	struct lane *lane = calls->lane;
 
 	for (; lane->sample < thread->sample_end; lane->sample++) {
@@ -104,8 +106,11 @@ static void take_samples(struct calls *calls, const struct thread_build *thread,
 
 		if (sample->at_ns >= p->timeline.start_ns + to_ns)
 			return;
-		if (sample->at_ns >= p->timeline.start_ns + from_ns)
-			sample->node = node;
+		if (sample->at_ns < p->timeline.start_ns + from_ns)
+			continue;
+		sample->node = node;
+		if (function)
+			*(sample->running ? &function->ran : &function->waited) += 1;
 	}
 }
 

@@ -167,6 +167,8 @@ static enum thread_state leaf_state(const struct timeline_private *p, const stru
 {
 	const char *name = last_part(strings_get(p->strings, leaf->name));
 
+	if (leaf->kind == FUNCTION_C && strcmp(name, "get") == 0 && strcmp(strings_get(p->strings, leaf->file), "_queue.SimpleQueue") == 0)
+		return THREAD_IDLE; /* in which the workers of concurrent.futures and asyncio wait for work */
 	if (leaf->kind == FUNCTION_C)
 		for (size_t i = 0; i < sizeof leaves / sizeof *leaves; i++)
 			if (strcmp(leaves[i].name, name) == 0)
@@ -188,7 +190,7 @@ enum thread_state wait_of_leaf(const struct timeline_private *p, struct name *le
 	return (enum thread_state)(leaf->leaf - 1);
 }
 
-enum { WAITER_TIMES = 9 }; /* of a native function: samples in which it waits to those in which it runs */
+enum { WAITER_TIMES = 9, WAITER_LEAST = 10 }; /* samples in which a native or C function waits to those in which it runs; and how many tell it of a C function */
 
 bool wait_is_waiter(const struct timeline_private *p, struct name *function)
 {
@@ -196,6 +198,8 @@ bool wait_is_waiter(const struct timeline_private *p, struct name *function)
 
 	if (function->kind == FUNCTION_NATIVE)
 		return function->waited > WAITER_TIMES * function->ran;
+	if (function->kind == FUNCTION_C && function->waited >= WAITER_LEAST && function->waited > WAITER_TIMES * function->ran)
+		return true;
 	return (state != THREAD_PYTHON && state != THREAD_NATIVE) || is_library_wait(p, function);
 }
 

@@ -165,3 +165,29 @@ Test(timeline_threads, moments_are_what_samples_saw_and_end_where_the_next_begin
 	cr_assert_eq(timeline->moments[2].holder, 0);
 	cr_assert_eq(timeline->moments[0].holder, UINT32_MAX);
 }
+
+/* 12 samples, all of them in the second call: blocked. */
+#define C_CALL(definition) \
+	timeline_from_text(META NAMES definition ON(0) OFF(1000000000) SESSION "0 stack ref=1 parent=0 frame=2 kind=0\n" \
+		"0 thread_time ref=7 cpu_ns=0 state=83 wait=\"\"\n" \
+		"450000000 sample ref=1 tid=7 state=4 weight_ns=10\n500000000 sample ref=1 tid=7 state=4 weight_ns=10\n550000000 sample ref=1 tid=7 state=4 weight_ns=10\n" \
+		"600000000 sample ref=1 tid=7 state=4 weight_ns=10\n650000000 sample ref=1 tid=7 state=4 weight_ns=10\n700000000 sample ref=1 tid=7 state=4 weight_ns=10\n" \
+		"750000000 sample ref=1 tid=7 state=4 weight_ns=10\n800000000 sample ref=1 tid=7 state=4 weight_ns=10\n850000000 sample ref=1 tid=7 state=4 weight_ns=10\n" \
+		"900000000 sample ref=1 tid=7 state=4 weight_ns=10\n940000000 sample ref=1 tid=7 state=4 weight_ns=10\n980000000 sample ref=1 tid=7 state=4 weight_ns=10\n" \
+		"1000000000 thread_time ref=7 cpu_ns=300000000 state=83 wait=\"\"\n" \
+		THREAD(3, 7) "0 enter ref=2\n0 c_enter ref=21\n400000000 c_leave ref=21\n400000000 c_enter ref=20\n1000000000 c_leave ref=20\n")
+
+Test(timeline_threads, give_no_cpu_time_to_c_functions_that_wait)
+{
+	static const char *const waits[] = { "get", "next_message" };
+	struct timeline *t[] = {
+		C_CALL("0 c_function ref=20 name=\"get\" module=\"_queue.SimpleQueue\"\n0 c_function ref=21 name=\"run\" module=\"onnxruntime\"\n"),
+		C_CALL("0 c_function ref=20 name=\"next_message\" module=\"broker\"\n0 c_function ref=21 name=\"run\" module=\"onnxruntime\"\n"),
+	};
+
+	for (int i = 0; i < 2; i++) {
+		cr_expect_float_eq((double)function_named(t[i], "run")->cpu_self_ns, 296e6, 2e6, "%s: %lu", waits[i], (unsigned long)function_named(t[i], "run")->cpu_self_ns);
+		cr_expect_lt(function_named(t[i], waits[i])->cpu_self_ns, 10000000, "%s", waits[i]);
+		cr_expect(function_named(t[i], waits[i])->waiter);
+	}
+}

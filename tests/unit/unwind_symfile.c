@@ -343,6 +343,32 @@ Test(symfile, functions_that_are_chosen_at_load_have_the_name_of_what_chooses)
 	symfile_free(file);
 }
 
+/* Kernels of BLAS and onnxruntime: a profile of one by instruction is none. */
+Test(symfile, assembler_without_a_table_has_one_name)
+{
+	static const char bare[] =
+		"int before(int x) { return x * 3; }\n"
+		"__asm__(\".text\\n.balign 16\\nbare:\\n.fill 100, 1, 0x90\\nret\\n.fill 100, 1, 0x90\\nret\\n\");\n"
+		"int after(int x) { return x * 5; }\n";
+	struct symfile *file;
+	char path[128];
+	uint64_t start;
+	FILE *out;
+
+	snprintf(path, sizeof path, "%s/lib.c", folder);
+	out = fopen(path, "w");
+	fputs(bare, out);
+	fclose(out);
+	build("-fno-toplevel-reorder");
+	run("strip lib.so");
+	file = load("lib.so");
+	start = address("bare");
+	cr_expect(strncmp(outer_name(file, start + 7), "lib.so+0x", 9) == 0 && strstr(outer_name(file, start + 7), "..0x"), "%s", outer_name(file, start + 7));
+	cr_expect_str_eq(outer_name(file, start + 7), outer_name(file, start + 150));
+	cr_expect_str_eq(outer_name(file, address("after")), "after");
+	symfile_free(file);
+}
+
 Test(symfile, debug_information_beyond_the_bound_is_left_aside)
 {
 	struct symfile *file;
