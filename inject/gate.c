@@ -11,6 +11,7 @@
 #include "inject/target.h"
 
 #define CAP_SYS_PTRACE_BIT 19
+#define CAP_ANY_FILE 0x6ull /* DAC_OVERRIDE, DAC_READ_SEARCH */
 
 static int yama_scope(const struct procfs *procfs)
 {
@@ -98,6 +99,19 @@ static int check_without_capability(struct target *target, const struct proc_sta
 	return 0;
 }
 
+/* /proc/PID/auxv, mem, fd and others are for their owner alone, whatever ptrace permits: a container's root that has CAP_SYS_PTRACE and nothing else. */
+static int check_files(struct target *target, const struct proc_status *own)
+{
+	char path[512];
+	struct stat info;
+
+	snprintf(path, sizeof path, "%s/%d/auxv", target->procfs.root, (int)target->pid);
+	if (stat(path, &info) < 0 || info.st_uid == own->uid_effective || (own->cap_effective & CAP_ANY_FILE))
+		return 0;
+	return target_refuse(target, ERR_CAPABILITY, "permission", "give it CAP_DAC_OVERRIDE beside CAP_SYS_PTRACE (docker run --cap-add), or run it as that user",
+	                     "its files in /proc are for uid %u alone, and this is uid %u without CAP_DAC_OVERRIDE", (unsigned)info.st_uid, (unsigned)own->uid_effective);
+}
+
 int preflight_permission(struct target *target)
 {
 	struct proc_status own;
@@ -112,6 +126,8 @@ int preflight_permission(struct target *target)
 		                     "kernel.yama.ptrace_scope is 3: nobody may attach to anything");
 	if (!(own.cap_effective >> CAP_SYS_PTRACE_BIT & 1))
 		return check_without_capability(target, &own);
+	if (check_files(target, &own) < 0)
+		return -1;
 	if (!same_namespace(target, "user"))
 		target_note(target, "permission", "CAP_SYS_PTRACE, in another user namespace than the target's");
 	else

@@ -223,8 +223,12 @@ static int choose_places(struct attempt *attempt, struct error *err)
 		return fail(err, ERR_INJECT, "cannot attach to %d: no room in its address space", (int)target->pid);
 	snprintf(path, sizeof path, "%s/%d/mem", target->procfs.root, (int)target->pid);
 	attempt->memory_fd = open(path, O_RDWR | O_CLOEXEC);
-	if (attempt->memory_fd < 0)
-		return fail(err, ERR_PERMISSION, "cannot attach to %d: its memory cannot be opened: %s", (int)target->pid, strerror(errno));
+	if (attempt->memory_fd < 0) {
+		bool closed = errno == EACCES;
+
+		fail(err, ERR_PERMISSION, "cannot attach to %d: its memory cannot be opened: %s", (int)target->pid, strerror(errno));
+		return closed ? fail_hint(err, "%s is for its user alone: CAP_DAC_OVERRIDE passes, CAP_SYS_PTRACE does not", path) : -1;
+	}
 	attempt->attach_id = random[1] | 1;
 	return 0;
 }
