@@ -48,6 +48,7 @@ struct target_facts {
 	uint64_t start_ticks;   /* of the process, to notice a reused pid */
 	uint64_t fds, mappings; /* counted at preflight */
 	int64_t clock_ahead_ns; /* its CLOCK_MONOTONIC less ours: not 0 in another time namespace */
+	int64_t own_clock_ahead_ns; /* our CLOCK_MONOTONIC less that of the machine: not 0 where we are in a time namespace */
 };
 
 /* Whose entry is called: that of the payload, loaded if need be; or, to end what an older or newer InferScope left, that of a library which is there. */

@@ -37,10 +37,11 @@ static int64_t clock_offset_ns(const struct procfs *procfs, const char *process)
 static void look_at_clock(struct target *target)
 {
 	char process[32];
-	int64_t ahead_ns;
+	int64_t ahead_ns, own_ns = clock_offset_ns(&target->procfs, "self");
 
 	snprintf(process, sizeof process, "%d", (int)target->pid);
-	ahead_ns = clock_offset_ns(&target->procfs, process) - clock_offset_ns(&target->procfs, "self");
+	ahead_ns = clock_offset_ns(&target->procfs, process) - own_ns;
+	target->facts.own_clock_ahead_ns = own_ns;
 	target->facts.clock_ahead_ns = ahead_ns;
 	if (ahead_ns)
 		target_note(target, "clock", "in a time namespace of its own: its CLOCK_MONOTONIC is %+.3f s from ours; the time stamp counter is the same", (double)ahead_ns / 1e9);

@@ -143,28 +143,62 @@ static size_t pair_up(const struct clock_source *a, const struct clock_source *b
 	return ways ? most : 0;
 }
 
+/* Where the traces lie before collectives are asked: AHEAD of B's times makes them A's, within BOUND. */
+struct placing { enum rank_clock_way way; int64_t ahead; uint64_t bound; };
+
+static struct placing place_by_wall(const struct rank *first, const struct wall_clock *a, const struct rank *rank, const struct wall_clock *b)
+{
+	uint64_t bound = wall_bound(first, rank, a, b);
+
+	return (struct placing){ bound == UINT64_MAX ? CLOCK_UNKNOWN : CLOCK_BY_WALL, (int64_t)(b->unix_ns - a->unix_ns), bound };
+}
+
+static struct placing place_by_boot(const struct wall_clock *a, const struct wall_clock *b)
+{
+	return (struct placing){ CLOCK_BY_BOOT, (int64_t)(b->monotonic_ns - a->monotonic_ns), add_capped(a->monotonic_bound_ns, b->monotonic_bound_ns) };
+}
+
+static bool same_boot(const struct rank *first, const struct wall_clock *a, const struct rank *rank, const struct wall_clock *b)
+{
+	return *first->boot && strcmp(first->boot, rank->boot) == 0 && a->monotonic && b->monotonic;
+}
+
+/* How far B's wall clock goes ahead of A's, of one machine: stepped meanwhile, or another one was shown to who recorded. */
+static int64_t wall_ahead(const struct wall_clock *a, const struct wall_clock *b, const struct placing *placing)
+{
+	int64_t ahead = (int64_t)(b->unix_ns - a->unix_ns - (uint64_t)placing->ahead);
+	uint64_t distance = ahead < 0 ? 0 - (uint64_t)ahead : (uint64_t)ahead;
+
+	return distance > add_capped(placing->bound, add_capped(a->bound_ns, b->bound_ns)) ? ahead : 0;
+}
+
 static void align_one(const struct rank *first, const struct clock_source *a, struct rank *rank, const struct clock_source *b)
 {
 	struct rank_clock *clock = &rank->clock;
-	uint64_t bound = wall_bound(first, rank, &a->wall, &b->wall);
-	int64_t ahead = (int64_t)(b->wall.unix_ns - a->wall.unix_ns), reach = bound > SEARCH_NS ? SEARCH_NS : (int64_t)bound;
+	bool boot = same_boot(first, &a->wall, rank, &b->wall);
+	struct placing placing = boot ? place_by_boot(&a->wall, &b->wall) : place_by_wall(first, &a->wall, rank, &b->wall);
+	int64_t reach = placing.bound > SEARCH_NS ? SEARCH_NS : (int64_t)placing.bound;
 	struct range range;
 	int64_t shift;
 
 	clock->shift = INT64_MIN;
-	if (!a->wall.readings || !b->wall.readings || ahead > INT64_MAX / 4 || ahead < INT64_MIN / 4)
+	if (!a->wall.readings || !b->wall.readings || placing.ahead > INT64_MAX / 4 || placing.ahead < INT64_MIN / 4)
 		return;
-	clock->zero_ns = ahead;
-	clock->bound_ns = bound;
-	clock->known = bound != UINT64_MAX;
-	clock->collectives = (uint32_t)pair_up(a, b, ahead, reach, &range, &shift);
+	clock->way = placing.way;
+	clock->zero_ns = placing.ahead;
+	clock->bound_ns = placing.bound;
+	if (boot)
+		clock->ahead_ns = wall_ahead(&a->wall, &b->wall, &placing);
+	clock->collectives = (uint32_t)pair_up(a, b, placing.ahead, reach, &range, &shift);
 	if (!clock->collectives)
 		return;
-	clock->known = true;
 	clock->shift = shift;
+	if (boot)
+		return; /* one clock: what collectives leave open is wider */
+	clock->way = CLOCK_BY_COLLECTIVES;
 	clock->ahead_ns = range.low + (range.high - range.low) / 2;
 	clock->bound_ns = (uint64_t)(range.high - range.low + 1) / 2;
-	clock->zero_ns = ahead - clock->ahead_ns;
+	clock->zero_ns = placing.ahead - clock->ahead_ns;
 }
 
 /* Of the first rank's collective INDEX: rank K's, on the first rank's clock. False: it has none. */
@@ -212,7 +246,7 @@ void align_ranks(struct rank *ranks, const struct clock_source *sources, size_t 
 {
 	if (!count)
 		return;
-	ranks[0].clock = (struct rank_clock){ .known = sources[0].wall.readings != 0, .shift = 0 };
+	ranks[0].clock = (struct rank_clock){ .way = !sources[0].wall.readings ? CLOCK_UNKNOWN : sources[0].wall.monotonic ? CLOCK_BY_BOOT : CLOCK_BY_WALL, .shift = 0 };
 	for (size_t k = 1; k < count; k++)
 		align_one(&ranks[0], &sources[0], &ranks[k], &sources[k]);
 	for (size_t i = 0; count > 1 && i < sources[0].collectives.count; i++)

@@ -1,6 +1,6 @@
 /*
- * Clocks of several traces. Traces of one machine share its clock; those of several are laid side by side by their wall clocks, as far as these are
- * trusted, and closer by collective operations: no rank's part of one ends before every rank's part has begun.
+ * Clocks of several traces. Traces of one boot of a machine share its monotonic clock, whatever its wall clock was set to; those of several are laid side by
+ * side by their wall clocks, as far as these are trusted, and closer by collective operations: no rank's part of one ends before every rank's part has begun.
  */
 #ifndef INFERSCOPE_ANALYZE_ALIGN_H
 #define INFERSCOPE_ANALYZE_ALIGN_H

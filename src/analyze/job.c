@@ -77,7 +77,7 @@ static void find_hottest(const struct timeline *timeline, struct rank *out)
 
 static void add_process(const struct timeline *timeline, struct rank *out)
 {
-	const char *host = timeline_capture(timeline, "host");
+	const char *host = timeline_capture(timeline, "host"), *boot = timeline_capture(timeline, "boot");
 	int64_t overhead_ppm = timeline_counter(timeline, "overhead_ppm", -1);
 
 	if (timeline->process_count) {
@@ -87,6 +87,8 @@ static void add_process(const struct timeline *timeline, struct rank *out)
 	}
 	if (host)
 		snprintf(out->host, sizeof out->host, "%s", host);
+	if (boot)
+		snprintf(out->boot, sizeof out->boot, "%s", boot);
 	if (timeline->scope_count) {
 		const struct scope_latency *scope = &timeline->scopes[0];
 

@@ -7,10 +7,11 @@
 enum { RANK_NAME_BYTES = 64, RANK_COMMAND_BYTES = 128, RANK_FINDINGS = 3, RANKS_MAX = 4096 };
 
 /* Where a trace's times lie on the clock of the job's first one; align.h. */
+enum rank_clock_way { CLOCK_UNKNOWN = 0, CLOCK_BY_WALL, CLOCK_BY_BOOT /* both were recorded since one boot of one machine */, CLOCK_BY_COLLECTIVES };
 struct rank_clock {
-	bool known;
+	enum rank_clock_way way;
 	int64_t zero_ns;      /* its time 0 */
-	int64_t ahead_ns;     /* its machine's clock goes so much ahead of the first one's, as collectives say */
+	int64_t ahead_ns;     /* the wall clock that it was recorded with goes so much ahead of the first one's; 0: less than can be told */
 	uint64_t bound_ns;    /* of both */
 	uint32_t collectives; /* that tell it; 0: the wall clocks alone do */
 	int64_t shift;        /* its collective i is the first rank's i + shift; INT64_MIN: not known */
@@ -33,7 +34,7 @@ struct rank {
 	int64_t number;   /* -1: not known */
 	char name[RANK_NAME_BYTES]; /* "rank 3", else the file's name */
 	uint32_t pid, parent;       /* 0: not known */
-	char host[RANK_NAME_BYTES], command[RANK_COMMAND_BYTES];
+	char host[RANK_NAME_BYTES], boot[RANK_NAME_BYTES], command[RANK_COMMAND_BYTES]; /* boot: which run of the machine's kernel */
 	enum verdict_class class_;
 	double confidence;
 	uint64_t duration_ns, busy_ns, computation_ns, communication_ns, memory_ns, overlap_ns /* of communication, by computation */, kernels;

@@ -173,7 +173,7 @@ int request_path_build(struct job *job, const struct spans *spans, struct error 
 		const struct rank *rank = &job->ranks[i];
 		const struct spans *own = &spans[rank->source];
 
-		for (size_t j = 0; rank->clock.known && j < own->count; j++) {
+		for (size_t j = 0; rank->clock.way && j < own->count; j++) {
 			struct placed *placed = list_add(&all, SIZE_MAX);
 
 			if (!placed) {

@@ -173,6 +173,19 @@ static void add_name(struct text *out, const struct rank *rank, bool markdown)
 	}
 }
 
+static void add_clock(struct text *out, const struct rank_clock *clock)
+{
+	const char *sign = clock->zero_ns < 0 ? "-" : "+", *ahead_sign = clock->ahead_ns < 0 ? "-" : "";
+	struct quantity zero = distance(clock->zero_ns), ahead = distance(clock->ahead_ns), bound = quantity_ns(clock->bound_ns, 0);
+
+	if (clock->way == CLOCK_BY_COLLECTIVES)
+		text_printf(out, ": begins at %s%s; its clock is %s%s ahead, ± %s by %u collectives\n", sign, zero.text, ahead_sign, ahead.text, bound.text, clock->collectives);
+	else if (clock->way == CLOCK_BY_BOOT && clock->ahead_ns)
+		text_printf(out, ": begins at %s%s, ± %s by the clock of the machine, though the wall clock was %s%s ahead\n", sign, zero.text, bound.text, ahead_sign, ahead.text);
+	else
+		text_printf(out, ": begins at %s%s, ± %s by the %s\n", sign, zero.text, bound.text, clock->way == CLOCK_BY_BOOT ? "clock of the machine" : "wall clocks");
+}
+
 static void add_clocks(struct text *out, const struct job *job, bool markdown)
 {
 	const char *before = markdown ? "- " : "  ";
@@ -185,13 +198,10 @@ static void add_clocks(struct text *out, const struct job *job, bool markdown)
 
 		text_add_string(out, before);
 		add_name(out, rank, markdown);
-		if (!rank->clock.known)
+		if (!rank->clock.way)
 			text_add_string(out, ": not known against the first trace's: nobody vouches for the wall clocks, and no collectives tell\n");
-		else if (rank->clock.collectives)
-			text_printf(out, ": begins at %s%s; its clock is %s%s ahead, ± %s by %u collectives\n", rank->clock.zero_ns < 0 ? "-" : "+", distance(rank->clock.zero_ns).text,
-			            rank->clock.ahead_ns < 0 ? "-" : "", distance(rank->clock.ahead_ns).text, quantity_ns(rank->clock.bound_ns, 0).text, rank->clock.collectives);
 		else
-			text_printf(out, ": begins at %s%s, ± %s by the wall clocks\n", rank->clock.zero_ns < 0 ? "-" : "+", distance(rank->clock.zero_ns).text, quantity_ns(rank->clock.bound_ns, 0).text);
+			add_clock(out, &rank->clock);
 	}
 	for (size_t i = 0; i < job->count; i++) {
 		const struct rank *rank = &job->ranks[i];
@@ -291,12 +301,14 @@ static void put_rank_process(struct json *json, cJSON *object, const struct rank
 
 static void put_clock(struct json *json, cJSON *object, const struct rank *rank)
 {
+	static const char *const ways[] = { "", "wall", "boot", "collectives" };
 	cJSON *clock = put_object(json, object, "clock"), *late;
 
-	put_bool(json, clock, "known", rank->clock.known);
+	put_bool(json, clock, "known", rank->clock.way != CLOCK_UNKNOWN);
+	put_known(json, clock, "by", ways[rank->clock.way]);
 	put_number(json, clock, "zero_us", (double)rank->clock.zero_ns / 1e3, 3);
 	put_number(json, clock, "ahead_us", (double)rank->clock.ahead_ns / 1e3, 3);
-	put_number(json, clock, "bound_us", rank->clock.known ? (double)rank->clock.bound_ns / 1e3 : NAN, 3);
+	put_number(json, clock, "bound_us", rank->clock.way ? (double)rank->clock.bound_ns / 1e3 : NAN, 3);
 	put_u64(json, clock, "collectives", rank->clock.collectives);
 	late = put_object(json, object, "late");
 	put_u64(json, late, "collectives", rank->late.collectives);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/smallfile.h"
 #include "base/text.h"
 #include "session/cgroup.h"
 #include "session/environment.h"
@@ -121,6 +122,18 @@ static void skip_add(struct event_builder *builder, uint64_t ticks, const struct
 	capture_add(builder, ticks, "skip", "%s", skip);
 }
 
+/* Says which traces share a monotonic clock: random(4). */
+static void boot_add(struct event_builder *builder, uint64_t ticks, const struct procfs *procfs)
+{
+	char path[512], id[64];
+
+	snprintf(path, sizeof path, "%s/sys/kernel/random/boot_id", procfs->root);
+	if (!smallfile_read(path, id, sizeof id))
+		return;
+	id[strcspn(id, "\n")] = '\0';
+	capture_add(builder, ticks, "boot", "%s", id);
+}
+
 void capture_begin(struct event_builder *builder, uint64_t ticks, const struct target_facts *facts, const struct session_options *options, enum clock_kind clock)
 {
 	static const char *const c_calls[] = { "auto", "all", "none" };
@@ -155,6 +168,7 @@ void capture_begin(struct event_builder *builder, uint64_t ticks, const struct t
 		capture_add(builder, ticks, "host", "%s", host.nodename);
 		capture_add(builder, ticks, "kernel", "%s %s", host.sysname, host.release);
 	}
+	boot_add(builder, ticks, procfs);
 	capture_add(builder, ticks, "duration.asked_ns", "%llu", (unsigned long long)options->duration_ns);
 	capture_add(builder, ticks, "sync_error_margin_us", "%u", options->sync_error_margin_us);
 }

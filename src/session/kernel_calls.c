@@ -14,6 +14,7 @@ struct kernel_calls {
 	struct block_runtime runtime;
 	struct clock_map clock; /* of the moment: the TSC's runs a little beside that of its calibration */
 	bool tsc;
+	int64_t clock_ahead_ns; /* as watch.clock_ahead_ns */
 	struct event_builder *events;
 };
 
@@ -32,6 +33,7 @@ static struct kernel_calls *calls_new(const struct session *session, struct erro
 		calls->runtime = session->observe.runtime;
 		calls->clock = session->clock;
 		calls->tsc = session->clock_kind == CLOCK_TSC;
+		calls->clock_ahead_ns = session->facts->own_clock_ahead_ns;
 		return calls;
 	}
 	descriptors_done(&calls->descriptors);
@@ -78,12 +80,13 @@ static void tell_call(void *context, const struct systrace_call *call)
 {
 	struct kernel_calls *calls = context;
 	struct block block = { .number = (int64_t)call->number, .argument = call->first };
+	uint64_t start_ns = call->start_ns + (uint64_t)calls->clock_ahead_ns;
 	char label[SYSCALL_LABEL], name[32];
 
 	block_name(&block, &calls->runtime, name, sizeof name);
 	syscall_label(&calls->descriptors, call->number, call->first, strcmp(name, "gil") == 0, label);
 	descriptors_seen(&calls->descriptors, call->number, call->first, call->result);
-	event_add(calls->events, calls->tsc ? clock_to_ticks(&calls->clock, call->start_ns) : call->start_ns, EVENT_CPU_SYSCALL, (uint32_t)call->tid, 0, call->duration_ns, (uint32_t)call->number,
+	event_add(calls->events, calls->tsc ? clock_to_ticks(&calls->clock, start_ns) : start_ns, EVENT_CPU_SYSCALL, (uint32_t)call->tid, 0, call->duration_ns, (uint32_t)call->number,
 	          call->result, label);
 }
 

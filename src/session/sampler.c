@@ -103,7 +103,8 @@ int sampler_open(const struct sampler_settings *settings, struct sampler **out, 
 	digest.joiner = sampler->joiner;
 	if (looker_open(settings->target, settings->procfs, settings->runtime.start, &sampler->looker, err) < 0 || digest_open(&digest, &sampler->digest, err) < 0)
 		goto out;
-	sampler->watch = (struct watch){ .census = &sampler->census, .looker = sampler->looker, .sights = &sampler->sights, .perf = sampler->perf, .native = sampler->joiner != NULL };
+	sampler->watch = (struct watch){ .census = &sampler->census, .looker = sampler->looker, .sights = &sampler->sights, .perf = sampler->perf, .native = sampler->joiner != NULL,
+		.clock_ahead_ns = sampler->facts->own_clock_ahead_ns };
 	sampler->totals.every_ns = pace_every_ns(&sampler->pace);
 	if (start(sampler, &sampler->telling, sampler_tell_again, err) < 0)
 		goto out;

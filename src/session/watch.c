@@ -263,7 +263,7 @@ static void see_sample(void *context, const struct thread_copy *copy, uint64_t c
 		return;
 	thread->quiet = 0;
 	looker_python(watch->looker, copy->tid, true, &watch->look);
-	watch->look.copy.at_ns = copy->at_ns;
+	watch->look.copy.at_ns = copy->at_ns + (uint64_t)watch->clock_ahead_ns;
 	watch->look.copy.known = copy->known;
 	watch->look.copy.stack_size = copy->stack_size;
 	memcpy(watch->look.copy.regs, copy->regs, sizeof copy->regs);

@@ -24,6 +24,7 @@ struct watch {
 	struct sights *sights;      /* what is seen goes here */
 	struct perf *perf;          /* NULL: running threads are held where the looker can, else only their Python frames are read */
 	bool native;                /* native frames are wanted */
+	int64_t clock_ahead_ns;     /* our CLOCK_MONOTONIC less that of perf_event, which knows no time namespace */
 	uint64_t weight_max_ns;
 	struct watch_totals totals;
 	pid_t holder;               /* of the GIL at the last look, 0 = not seen */

@@ -145,7 +145,8 @@ struct counter_build { uint32_t name; struct counter out; struct counter_points 
 struct throttle_build { uint32_t function; struct throttle_change out; };
 struct capture_build { uint32_t key, value; };
 struct cpu_reading { uint64_t at_ns, cpu_ns; }; /* absolute; of the process */
-struct wall_build { uint64_t readings, bound_ns, sync_ns; int64_t first_ns, least_ns, most_ns; /* wall less ours */ };
+struct offset_range { int64_t first_ns, least_ns, most_ns; }; /* of another clock, less ours */
+struct wall_build { uint64_t readings, bound_ns, sync_ns; bool monotonic_missing; struct offset_range wall, monotonic; };
 
 struct node {
 	uint32_t parent, function, thread, depth;

@@ -228,12 +228,15 @@ struct turns {
 	double ledger_pct;         /* of the CPU time of turns with collection: what measuring cost as it counted itself; below 0 = not known */
 };
 
-/* The wall clock of the machine that recorded, as read while it was. */
+/* The clocks of the machine that recorded, as read while it was. */
 struct wall_clock {
 	uint64_t readings;     /* 0: none, and all else is 0 */
 	uint64_t unix_ns;      /* at time 0 of the timeline */
 	uint64_t bound_ns;     /* of that, against the machine's own clock: width of a reading, steps and drift in the course of the trace */
 	uint64_t sync_ns;      /* so far that clock may be off, as its kernel says; UINT64_MAX: it is not synchronised */
+	bool monotonic;        /* the two below were told */
+	uint64_t monotonic_ns; /* CLOCK_MONOTONIC of the machine at time 0 of the timeline: all traces of one boot share it */
+	uint64_t monotonic_bound_ns; /* of that, as bound_ns */
 };
 
 struct timeline_quality {
