@@ -34,7 +34,7 @@ libsession_a_SOURCES = \
 	src/session/sight.c src/session/sight.h \
 	src/session/snapshot.c src/session/snapshot.h \
 	src/session/snapshot_native.c src/session/snapshot_native.h \
-	src/session/spool.c src/session/spool.h src/session/spool_state.h src/session/spool_window.c \
+	src/session/spool.c src/session/spool.h src/session/spool_state.h src/session/spool_keep.c src/session/spool_window.c \
 	src/session/stacks.c src/session/stacks.h \
 	src/session/syscalls.c src/session/syscalls.h \
 	src/session/systrace.c src/session/systrace.h src/session/systrace_parse.c \

@@ -33,7 +33,7 @@ static int temporary_open(const char *folder, struct error *err)
 	return fd;
 }
 
-static int piece_open(const struct spool *spool, struct piece *out, struct error *err)
+int spool_piece_open(const struct spool *spool, struct piece *out, struct error *err)
 {
 	struct piece piece = { .fd = temporary_open(spool->folder, err) };
 
@@ -52,7 +52,7 @@ static int piece_open(const struct spool *spool, struct piece *out, struct error
 	return 0;
 }
 
-static void piece_close(struct piece *piece)
+void spool_piece_close(struct piece *piece)
 {
 	if (!piece->sink)
 		return;
@@ -80,7 +80,7 @@ int spool_open(const char *folder, uint64_t bound_bytes, uint64_t created_unix_n
 	}
 	spool->bound_bytes = bound_bytes;
 	spool->created_unix_ns = created_unix_ns;
-	if (piece_open(spool, &spool->segments[0], err) < 0 || (bound_bytes && piece_open(spool, &spool->keep, err) < 0)) {
+	if (spool_piece_open(spool, &spool->segments[0], err) < 0 || (bound_bytes && spool_piece_open(spool, &spool->keep, err) < 0)) {
 		spool->count = spool->segments[0].sink != NULL;
 		spool_close(spool);
 		return -1;
@@ -95,7 +95,7 @@ void spool_turn(struct spool *spool)
 	struct piece next;
 	struct error err = { 0 };
 
-	if (piece_open(spool, &next, &err) < 0) {
+	if (spool_piece_open(spool, &next, &err) < 0) {
 		spool_fail(spool, &err);
 		return;
 	}
@@ -103,11 +103,13 @@ void spool_turn(struct spool *spool)
 	if (spool->count == SEGMENTS) {
 		spool->dropped_events += spool->window_ns ? 0 : spool->segments[0].events; /* of a window nobody misses what is older */
 		spool->dropped_mark = spool->segments[0].keep_mark;
-		piece_close(&spool->segments[0]);
+		spool_piece_close(&spool->segments[0]);
 		memmove(spool->segments, spool->segments + 1, (SEGMENTS - 1) * sizeof *spool->segments);
 		spool->count--;
 	}
 	spool->segments[spool->count++] = next;
+	if (spool->window_ns && spool_keep_rewrite(spool, &err) < 0)
+		spool_fail(spool, &err);
 }
 
 void spool_add(struct spool *spool, const struct chunk *chunk, uint64_t event_count)
@@ -213,9 +215,11 @@ void spool_close(struct spool *spool)
 	if (!spool)
 		return;
 	for (uint32_t i = 0; i < spool->count; i++)
-		piece_close(&spool->segments[i]);
-	piece_close(&spool->keep);
+		spool_piece_close(&spool->segments[i]);
+	spool_piece_close(&spool->keep);
 	event_builder_done(&spool->lasting);
+	map_done(&spool->seen);
+	map_done(&spool->seen_before);
 	free(spool->folder);
 	free(spool);
 }

@@ -52,6 +52,8 @@ int spool_keep_lasting(struct spool *spool, const struct chunk *chunk, struct er
 	for (struct event_cursor c = event_cursor(chunk->events, chunk->size); event_next(&c);) {
 		if (c.event.kind == EVENT_WINDOW_ON || c.event.kind == EVENT_WINDOW_OFF)
 			spool->hooks_on = c.event.kind == EVENT_WINDOW_ON;
+		if ((c.event.kind == EVENT_THREAD || c.event.kind == EVENT_THREAD_TIME) && !map_put(&spool->seen, c.event.ref, spool->mark_count))
+			return fail(err, ERR_MEMORY, "recording");
 		if (lasts(&c.event))
 			event_builder_append(&spool->lasting, c.payload - sizeof c.event, c.event.size);
 	}
@@ -77,6 +79,9 @@ void spool_mark(struct spool *spool, uint64_t at_ns)
 	if (piece->marks.count && (at_ns - piece->marks.items[0].at_ns >= spool->window_ns / SEGMENT_SHARE || trace_writer_bytes(piece->writer) > spool->bound_bytes / SEGMENTS))
 		spool_turn(spool);
 	piece = &spool->segments[spool->count - 1];
+	if (!piece->marks.count)
+		piece->first_mark = spool->mark_count;
+	spool->mark_count++;
 	mark = list_add(&piece->marks, MARKS_MOST);
 	if (mark) /* without it a window begins at an earlier one */
 		*mark = (struct spool_mark){ at_ns, trace_writer_bytes(piece->writer), trace_writer_bytes(spool->keep.writer), spool->hooks_on };

@@ -76,6 +76,11 @@ void trace_writer_pack(struct trace_writer *writer, bool pack)
 	writer->codec = pack ? CODEC_DELTA_ZSTD : CODEC_RAW;
 }
 
+void trace_writer_count(struct trace_writer *writer, uint64_t bytes)
+{
+	writer->bytes += bytes;
+}
+
 uint64_t trace_writer_bytes(const struct trace_writer *writer)
 {
 	return writer->bytes;

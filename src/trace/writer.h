@@ -15,6 +15,8 @@ int trace_writer_open(struct sink *sink, enum trace_codec codec, uint64_t create
 int trace_writer_add(struct trace_writer *writer, const struct chunk *chunk, struct error *err);
 /* From the next chunk on. Only a writer opened with CODEC_DELTA_ZSTD may pack: the file says at its head what a reader must know. */
 void trace_writer_pack(struct trace_writer *writer, bool pack);
+/* The caller has put BYTES of whole chunks into the sink. */
+void trace_writer_count(struct trace_writer *writer, uint64_t bytes);
 uint64_t trace_writer_bytes(const struct trace_writer *writer);
 void trace_writer_close(struct trace_writer *writer);
 

@@ -1,6 +1,7 @@
 /* The spool: what is put in comes out in order; at the bound the oldest calls go and the names stay. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -312,5 +313,83 @@ Test(spool_window, is_shorter_where_the_bound_is_reached)
 	cr_expect_lt(text.length, 200000);
 	trace_close(trace);
 	text_done(&text);
+	spool_close(spool);
+}
+
+/* A second of a program that starts threads all the time: one of each second ends at once, one is renamed, one is silent, and a function is told. */
+static void add_threads(struct spool *spool, uint64_t second, unsigned count)
+{
+	struct event_builder builder;
+	struct chunk chunk = { .lane_kind = LANE_SESSION, .sequence = second, .clock = clock_map_monotonic() };
+	char name[32];
+
+	event_builder_init(&builder);
+	for (unsigned i = 0; i < count; i++) {
+		snprintf(name, sizeof name, "t%llx", (unsigned long long)((second * count + i) * 0x9e3779b97f4a7c15ull)); /* does not compress to nothing */
+		event_add(&builder, second * SECOND, EVENT_THREAD, (uint32_t)(1000 + second * count + i), 0, second, name);
+	}
+	snprintf(name, sizeof name, "%llu", (unsigned long long)second);
+	event_add(&builder, second * SECOND, EVENT_THREAD, 7, 0, (uint64_t)0, name);
+	event_add(&builder, second * SECOND, EVENT_THREAD_TIME, 7, 0, second, (uint64_t)0, (uint64_t)0, (uint64_t)0, (uint32_t)'R', "");
+	if (second == 1)
+		event_add(&builder, second * SECOND, EVENT_THREAD, 8, 0, (uint64_t)0, "silent");
+	event_add(&builder, second * SECOND, EVENT_THREAD_TIME, 8, 0, second, (uint64_t)0, (uint64_t)0, (uint64_t)0, (uint32_t)'S', "");
+	if (second % 100 == 0)
+		event_add(&builder, second * SECOND, EVENT_CODE, (uint32_t)second, 0, second, (uint32_t)1, (uint32_t)0, "f", "f", "f.py");
+	chunk.events = builder.bytes;
+	chunk.size = builder.size;
+	spool_add(spool, &chunk, 0);
+	event_builder_done(&builder);
+}
+
+struct names { uint64_t threads, codes, renamed, silent, bytes; };
+
+static struct names names_kept(struct spool *spool, uint64_t since_ns)
+{
+	struct names names = { 0 };
+	struct trace *trace;
+	struct chunk chunk;
+	struct text text;
+	uint64_t begin_ns;
+	size_t length;
+
+	trace = window(spool, since_ns, &begin_ns, &text);
+	names.bytes = text.length;
+	while (trace_next(trace, &chunk, NULL) == 1)
+		for (struct event_cursor c = event_cursor(chunk.events, chunk.size); event_next(&c);) {
+			names.threads += c.event.kind == EVENT_THREAD;
+			names.codes += c.event.kind == EVENT_CODE;
+			names.silent += c.event.kind == EVENT_THREAD && c.event.ref == 8;
+			if (c.event.kind == EVENT_THREAD && c.event.ref == 7)
+				names.renamed = strtoull(event_str(&c, 1, &length), NULL, 10);
+		}
+	cr_assert_eq(trace_info(trace).damaged_chunks, 0);
+	trace_close(trace);
+	text_done(&text);
+	return names;
+}
+
+Test(spool_window, forgets_threads_that_ended_and_words_said_again)
+{
+	struct spool *spool;
+	struct names early, late;
+	uint64_t last = 6000;
+
+	cr_assert_eq(spool_open("/tmp", 1 << 30, 1, &spool, NULL), 0);
+	spool_keep_window(spool, 30 * SECOND);
+	for (uint64_t i = 1; i <= last; i++) {
+		spool_mark(spool, i * SECOND);
+		add_threads(spool, i, 20);
+		if (i == last / 3)
+			early = names_kept(spool, (i - 20) * SECOND);
+	}
+	late = names_kept(spool, (last - 20) * SECOND);
+	cr_expect_lt(late.threads, last * 20 / 3, "of %llu threads %llu are named", (unsigned long long)last * 20, (unsigned long long)late.threads);
+	cr_expect_lt(late.bytes, 2 * early.bytes, "%llu bytes, %llu before", (unsigned long long)late.bytes, (unsigned long long)early.bytes);
+	cr_expect_geq(late.threads, 20 * 20, "those of the window are all there: %llu", (unsigned long long)late.threads);
+	cr_expect_eq(late.codes, last / 100, "functions stay");
+	cr_expect_eq(late.silent, 1, "a thread that lives keeps its name");
+	cr_expect_eq(late.renamed, last, "the last name counts: %llu", (unsigned long long)late.renamed);
+	cr_expect(!spool_failed(spool));
 	spool_close(spool);
 }
