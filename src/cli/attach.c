@@ -114,13 +114,11 @@ int attach_command(struct invocation *invocation, struct error *err)
 		return rounds_attach(invocation, err);
 	if (options_given(&invocation->options, OPT_SHIP))
 		return fail(err, ERR_USAGE, "--ship goes with --every");
-	if (recorder_wanted(&invocation->options) && fleet_wanted(invocation))
-		return fail(err, ERR_USAGE, "a flight recorder (--on, --keep) watches one process; start one for each");
 	if (fleet_wanted(invocation))
 		return fleet_attach(invocation, err);
 	if (process_named(invocation, true, &pid, err) < 0)
 		return -1;
-	if (measure_init(&measure, invocation, pid, "attach", err) < 0 || (recorder_wanted(&invocation->options) ? recorder_open(&measure, &measure.recorder, err) : outputs_test(&measure.outputs, err)) < 0 ||
+	if (measure_init(&measure, invocation, pid, "attach", err) < 0 || (recorder_wanted(&invocation->options) ? recorder_open(&measure, NULL, &measure.recorder, err) : outputs_test(&measure.outputs, err)) < 0 ||
 	    at_read(&invocation->options, &at_ns, err) < 0)
 		goto out;
 	if (target_open(pid, &measure.session.inject, &target, err) < 0) {

@@ -32,6 +32,7 @@ struct fleet {
 	uint64_t recording_ns, scan_ns; /* since when the first one records; when to look for new ones */
 	size_t at_once;
 	uint64_t at_ns;               /* since 1970, when to begin; 0 = now */
+	struct watch watch;
 };
 
 static bool known(const struct fleet *fleet, const struct found *found)
@@ -136,7 +137,7 @@ static void memory_share(struct fleet *fleet, size_t count)
 
 static bool over_now(struct fleet *fleet, uint64_t now_ns)
 {
-	return fleet->page->stop || (fleet->page->until_ns && now_ns + WORTH_NS >= fleet->page->until_ns);
+	return fleet->page->stop || watch_full(&fleet->watch, fleet->page) || (fleet->page->until_ns && now_ns + WORTH_NS >= fleet->page->until_ns);
 }
 
 /* Nobody named it, and it is none of ours to measure. */
@@ -261,8 +262,8 @@ static void progress_say(const struct fleet *fleet, uint64_t now_ns)
 		lost += member->page->lost;
 		samples += member->page->samples;
 	}
-	snprintf(line, sizeof line, "recording %.1f s  processes %zu  events %.1fk  lost %llu  samples %llu", seconds, recording, (double)events / 1e3, (unsigned long long)lost, (unsigned long long)samples);
-	status_say(fleet->measure.status, line, "Ctrl-C stops and writes");
+	snprintf(line, sizeof line, "%s %.1f s  processes %zu  events %.1fk  lost %llu  samples %llu", fleet->watch.wanted ? "watching" : "recording", seconds, recording, (double)events / 1e3, (unsigned long long)lost, (unsigned long long)samples);
+	status_say(fleet->measure.status, line, fleet->watch.wanted ? "Ctrl-C ends it" : "Ctrl-C stops and writes");
 }
 
 static void fleet_record(struct fleet *fleet)
@@ -275,6 +276,7 @@ static void fleet_record(struct fleet *fleet)
 
 		fleet->page->stop = *stop;
 		members_step(fleet, now_ns);
+		watch_step(&fleet->watch, &fleet->members, fleet->page, &fleet->measure, now_ns);
 		until_set(fleet, now_ns);
 		scan_step(fleet, now_ns);
 		progress_say(fleet, now_ns);
@@ -295,11 +297,11 @@ static int fleet_open(struct fleet *fleet, struct invocation *invocation, struct
 	fleet->page = page;
 	fleet->at_once = AT_ONCE_PER_CPU * (size_t)(cpus > 0 ? cpus : 1);
 	if (measure_init(&fleet->measure, invocation, 0, "attach", err) < 0 || fleet_query_read(invocation, &fleet->query, err) < 0 || folder_plan(fleet, &invocation->options, err) < 0 ||
-	    at_read(&invocation->options, &fleet->at_ns, err) < 0)
+	    watch_read(&invocation->options, fleet->folder, &fleet->measure.session, &fleet->watch, err) < 0 || at_read(&invocation->options, &fleet->at_ns, err) < 0)
 		return -1;
 	*plan = fleet->measure.outputs;
 	plan->count = 0;
-	for (size_t i = 0; i < fleet->measure.outputs.count; i++)
+	for (size_t i = 0; i < fleet->measure.outputs.count && !fleet->watch.wanted; i++)
 		if (job_format_find(fleet->measure.outputs.reports[i].format->name))
 			plan->reports[plan->count++] = fleet->measure.outputs.reports[i];
 	return outputs_test(plan, err);
@@ -345,7 +347,7 @@ int fleet_attach(struct invocation *invocation, struct error *err)
 		if (member_add(&fleet, &list.items[i], true, 0, err) < 0)
 			goto out;
 	fleet_record(&fleet);
-	result = fleet_report(&fleet.members, &fleet.measure, &plan, fleet.folder, err);
+	result = fleet.watch.wanted ? watch_report(&fleet.members, &fleet.measure, err) : fleet_report(&fleet.members, &fleet.measure, &plan, fleet.folder, err);
 out:
 	for (size_t i = 0; i < fleet.members.count; i++)
 		member_done(&fleet.members.items[i]);

@@ -23,7 +23,27 @@ void fleet_query_done(struct fleet_query *query);
 /* Processes that come later can be meant, too. */
 bool fleet_query_follows(const struct fleet_query *query);
 
+/* fleet_watch.c. Flight recorders of several processes, when the options ask for them. */
+struct watch {
+	bool wanted;
+	uint64_t keep_ns, quiet_until_ns; /* CLOCK_MONOTONIC: so long no condition calls */
+	uint32_t calls_most;
+	int signals_seen;
+};
+/* FOLDER: where files go. Checks the words of all recorders, and what they say about the session. */
+int watch_read(const struct options *options, const char *folder, struct session_options *session, struct watch *out, struct error *err);
+/* What they ask for and have written since; a condition that holds in one of them, or SIGUSR1, calls all. */
+void watch_step(struct watch *watch, struct members *members, struct fleet_page *page, const struct measure *measure, uint64_t now_ns);
+/* All that may be written is called for. */
+bool watch_full(const struct watch *watch, const struct fleet_page *page);
+/* As fleet_report(). */
+int watch_report(const struct members *members, const struct measure *measure, struct error *err);
+
 /* fleet_report.c. The joint reports of PLAN and the summary; the exit status as of a command. FOLDER: where the members' files lie, or empty. */
 int fleet_report(const struct members *members, const struct measure *measure, const struct outputs *plan, const char *folder, struct error *err);
+/* Parts of it: what warns, who is absent; the worst that is to be told, or NULL; ERR of why none was measured, -1. */
+void fleet_tell(const struct members *members, enum log_level level);
+const struct error *fleet_worst(const struct members *members);
+int fleet_none(const struct members *members, struct error *err);
 
 #endif

@@ -54,7 +54,18 @@ static void warnings_tell(const struct members *members, enum log_level level)
 /* Measured, and nothing but a gate or a promise of the user's is amiss. */
 static bool was_measured(const struct member *member)
 {
-	return member->page && *member->page->rank.name;
+	return member->page && (*member->page->rank.name || member->page->watched);
+}
+
+void fleet_tell(const struct members *members, enum log_level level)
+{
+	warnings_tell(members, level);
+	for (size_t i = 0; i < members->count; i++) {
+		const struct member *member = &members->items[i];
+
+		if (member->page && !was_measured(member) && !member->skipped)
+			log_print(level, LOG_WARN, "%s was not measured: %s", member->name, member->page->err.text);
+	}
 }
 
 static void job_gather(const struct members *members, struct rank *ranks, struct absent *absents, struct job *out)
@@ -112,7 +123,7 @@ static int summary_write(const struct job *job, const struct outputs *plan, cons
 }
 
 /* The worst that is to be told: what stayed in a process outranks a gate, that outranks partial data. */
-static const struct error *worst_of(const struct members *members)
+const struct error *fleet_worst(const struct members *members)
 {
 	static const enum error_code rank[] = { ERR_NOT_CLEAN, ERR_GATE, ERR_PARTIAL, ERR_OUTPUT };
 
@@ -124,7 +135,7 @@ static const struct error *worst_of(const struct members *members)
 }
 
 /* None was measured: as the one that was named, or the first, says. */
-static int none_measured(const struct members *members, struct error *err)
+int fleet_none(const struct members *members, struct error *err)
 {
 	for (size_t i = 0; i < members->count; i++) {
 		const struct member *member = &members->items[i];
@@ -142,7 +153,7 @@ int fleet_report(const struct members *members, const struct measure *measure, c
 {
 	struct rank *ranks = calloc(members->count + 1, sizeof *ranks);
 	struct absent *absents = calloc(members->count + 1, sizeof *absents);
-	const struct error *worst = worst_of(members);
+	const struct error *worst = fleet_worst(members);
 	struct job job;
 	int result = -1;
 
@@ -151,11 +162,9 @@ int fleet_report(const struct members *members, const struct measure *measure, c
 		goto out;
 	}
 	job_gather(members, ranks, absents, &job);
-	warnings_tell(members, measure->level);
-	for (size_t i = 0; i < job.absent_count; i++)
-		log_print(measure->level, LOG_WARN, "%s was not measured: %s", absents[i].name, absents[i].why);
+	fleet_tell(members, measure->level);
 	if (!job.count) {
-		none_measured(members, err);
+		fleet_none(members, err);
 		goto out;
 	}
 	for (size_t i = 0; i < plan->count; i++)

@@ -10,7 +10,7 @@ libcli_a_SOURCES = \
 	src/cli/doctor.c \
 	src/cli/dump.c \
 	src/cli/failure.c src/cli/failure.h \
-	src/cli/fleet.c src/cli/fleet.h src/cli/fleet_query.c src/cli/fleet_report.c \
+	src/cli/fleet.c src/cli/fleet.h src/cli/fleet_query.c src/cli/fleet_report.c src/cli/fleet_watch.c \
 	src/cli/help.c src/cli/help.h \
 	src/cli/http.c src/cli/http.h \
 	src/cli/job.c src/cli/job.h \
@@ -24,7 +24,7 @@ libcli_a_SOURCES = \
 	src/cli/parse.c src/cli/parse.h \
 	src/cli/present.c src/cli/present.h \
 	src/cli/process.c src/cli/process.h \
-	src/cli/recorder.c src/cli/recorder.h \
+	src/cli/recorder.c src/cli/recorder.h src/cli/recorder_state.h src/cli/recorder_work.c \
 	src/cli/retell.c src/cli/retell.h \
 	src/cli/rounds.c src/cli/rounds.h \
 	src/cli/run.c \

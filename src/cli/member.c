@@ -12,34 +12,40 @@
 
 #include "cli/signals.h"
 
+struct sharing { struct member_page *page; struct recorder *recorder; };
+
 static void progress_share(void *context, const struct session_progress *progress)
 {
-	struct member_page *page = context;
+	const struct sharing *sharing = context;
 
-	page->events = progress->events;
-	page->lost = progress->lost;
-	page->samples = progress->samples;
+	sharing->page->events = progress->events;
+	sharing->page->lost = progress->lost;
+	sharing->page->samples = progress->samples;
+	if (sharing->recorder)
+		recorder_progress(sharing->recorder, progress);
 }
 
 /* From an open target to the files; the joint report's part is left in the page. */
 static int member_session(struct measure *measure, struct member_page *page, struct target *target, const volatile int *stop, struct error *err)
 {
+	const struct sharing sharing = { page, measure->recorder };
 	struct error left = { 0 };
 	struct session *session;
 	bool not_clean;
 	int result;
 
-	if (measure_spool(measure, err) < 0 || session_start(target, &measure->session, measure->spool, &session, err) < 0)
+	if (measure_spool(measure, err) < 0 || (measure->recorder && recorder_start(measure->recorder, err) < 0) || session_start(target, &measure->session, measure->spool, &session, err) < 0)
 		return -1;
 	page->phase = MEMBER_RECORDING;
-	session_record(session, stop, progress_share, page, err);
+	page->watched = measure->recorder != NULL;
+	session_record(session, measure->recorder ? recorder_stop(measure->recorder) : stop, progress_share, (void *)&sharing, err);
 	page->phase = MEMBER_ENDING;
 	not_clean = session_leave(session, &page->receipt, &left) < 0;
 	session_free(session);
 	if (page->receipt.end == END_ABANDONED || *stop >= 2)
 		result = not_clean ? -1 : fail(err, ERR_INTERRUPTED, "left at once; nothing was written");
 	else
-		result = measure_present(measure, -1, err);
+		result = measure->recorder ? recorder_finish(measure->recorder, err) : measure_present(measure, -1, err);
 	if (not_clean) {
 		*err = left;
 		return -1;
@@ -50,6 +56,7 @@ static int member_session(struct measure *measure, struct member_page *page, str
 static int member_measure(struct measure *measure, struct member *member, struct fleet_page *fleet, struct error *err)
 {
 	struct member_page *page = member->page;
+	const struct recorder_group group = { &fleet->call, &page->told };
 	struct outputs outputs;
 	struct target *target = NULL;
 	int result = -1;
@@ -65,18 +72,20 @@ static int member_measure(struct measure *measure, struct member *member, struct
 	measure->session.stop = &fleet->stop;
 	measure->session.inject.stop = &fleet->stop;
 	measure->session.until_ns = &fleet->until_ns;
-	if (target_open(measure->pid, &measure->session.inject, &target, err) < 0)
+	if ((recorder_wanted(&measure->invocation->options) && recorder_open(measure, &group, &measure->recorder, err) < 0) ||
+	    target_open(measure->pid, &measure->session.inject, &target, err) < 0)
 		;
 	else if (member->process.start_ticks && target_facts(target)->start_ticks != member->process.start_ticks)
 		fail(err, ERR_EXITED, "process %d ended before measuring began", (int)measure->pid);
 	else
 		result = member_session(measure, page, target, &fleet->stop, err);
+	recorder_close(measure->recorder);
 	target_close(target);
 	return result;
 }
 
-/* In a process group of its own: what a terminal sends to the parent's group, the parent passes on as a number. */
-static void member_settle(pid_t parent, struct fleet_page *fleet, bool quiet)
+/* In a process group of its own: what a terminal sends to the parent's group, the parent passes on as a number. TELLS: of its files, on stdout. */
+static void member_settle(pid_t parent, struct fleet_page *fleet, bool quiet, bool tells)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -87,7 +96,8 @@ static void member_settle(pid_t parent, struct fleet_page *fleet, bool quiet)
 		_exit(1);
 	if (null >= 0) {
 		dup2(null, STDIN_FILENO);
-		dup2(null, STDOUT_FILENO);
+		if (!tells)
+			dup2(null, STDOUT_FILENO);
 		if (quiet)
 			dup2(null, STDERR_FILENO);
 	}
@@ -105,6 +115,7 @@ int member_begin(struct member *member, const struct measure *measure, struct fl
 		member->page = page;
 	}
 	memset(member->page, 0, sizeof *member->page);
+	memset(&member->seen, 0, sizeof member->seen);
 	member->tries++;
 	member->child = fork();
 	if (member->child < 0) {
@@ -114,7 +125,7 @@ int member_begin(struct member *member, const struct measure *measure, struct fl
 	if (member->child == 0) {
 		struct measure own = *measure;
 
-		member_settle(parent, fleet, measure->level > LOG_DEBUG);
+		member_settle(parent, fleet, measure->level > LOG_DEBUG, recorder_wanted(&measure->invocation->options));
 		member->page->result = member_measure(&own, member, fleet, &member->page->err);
 		member->page->phase = MEMBER_DONE;
 		_exit(0);

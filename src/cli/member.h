@@ -7,12 +7,14 @@
 
 #include "analyze/job.h"
 #include "cli/measure.h"
+#include "cli/recorder.h"
 #include "session/find.h"
 
 /* Shared by all: the parent writes, the others read. */
 struct fleet_page {
 	volatile int stop;          /* as session_record()'s */
 	volatile uint64_t until_ns; /* as session_options.until_ns */
+	struct recorder_call call;
 };
 
 enum member_phase { MEMBER_ATTACHING = 0, MEMBER_RECORDING, MEMBER_ENDING, MEMBER_DONE };
@@ -25,6 +27,8 @@ struct member_page {
 	struct error err;
 	struct session_receipt receipt;
 	struct rank rank;           /* name empty: there is none */
+	bool watched;               /* a flight recorder has begun */
+	struct recorder_told told;
 };
 
 struct member {
@@ -37,6 +41,7 @@ struct member {
 	uint64_t not_before_ns;     /* CLOCK_MONOTONIC; when it may be begun */
 	pid_t child;                /* 0 = none at the moment */
 	struct member_page *page;
+	struct { uint32_t asks, files, failures; } seen; /* of what the flight recorder told */
 };
 
 /* Begins to measure: as MEASURE says, but what concerns the one process. PLAN's formats are written beside its trace. */

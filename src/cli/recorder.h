@@ -8,11 +8,35 @@
 #include "cli/measure.h"
 
 struct recorder;
+struct ruleset;
+
+enum { RECORDER_WHY = 256, CALL_WHY = RECORDER_WHY + 40 /* and who asks */ };
+
+/* Recorders of several processes, each in a process of ours of its own: when the condition holds in one, all write. Each asks, and tells, in memory of its own that whoever
+ * measures them all reads; that one calls. */
+struct recorder_call { uint32_t count; char why[CALL_WHY]; /* stored before count */ };
+struct recorder_told {
+	uint32_t asks, files, failures; /* each stored after its text */
+	char asked[RECORDER_WHY], failure[RECORDER_WHY];
+	double seconds;                 /* in the latest file */
+};
+struct recorder_group { const struct recorder_call *call; struct recorder_told *told; };
+
+/* What the options say. recorder_words_done() frees. */
+struct recorder_words {
+	uint64_t keep_ns, window_ns;
+	uint32_t files_most;
+	struct ruleset *condition; /* NULL: files are asked for */
+};
+int recorder_words_read(const struct options *options, struct recorder_words *out, struct error *err);
+void recorder_words_done(struct recorder_words *words);
 
 /* The options ask for one. */
 bool recorder_wanted(const struct options *options);
-/* Reads the options, and the condition; tests where files will go. MEASURE must outlive it. */
-int recorder_open(struct measure *measure, struct recorder **out, struct error *err);
+/* It records until it is ended, and within a bound. */
+void recorder_session(const struct options *options, struct session_options *session);
+/* Reads the options, and the condition; tests where files will go. MEASURE and GROUP must outlive it; GROUP NULL: it is alone, and SIGUSR1 its own. */
+int recorder_open(struct measure *measure, const struct recorder_group *group, struct recorder **out, struct error *err);
 /* After measure_spool(). */
 int recorder_start(struct recorder *recorder, struct error *err);
 /* As session_record()'s stop and progress; CONTEXT is the recorder. */

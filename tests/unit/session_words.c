@@ -19,12 +19,32 @@ Test(environment, tells_the_rank_of_torchrun_before_that_of_srun)
 	cr_assert_eq(place.world, 16);
 }
 
-Test(environment, knows_mpi_and_slurm)
+struct launch { char environment[96]; long rank, local_rank, world; };
+
+/* | stands for the end of a variable. */
+ParameterizedTestParameters(environment, knows_who_launches_ranks)
 {
-	PLACE("OMPI_COMM_WORLD_RANK=2\0");
-	cr_assert_eq(place.rank, 2);
-	PLACE("SLURM_PROCID=5\0SLURM_LOCALID=1");
-	cr_assert(place.rank == 5 && place.local_rank == 1 && place.world == -1);
+	static struct launch rows[] = {
+		{ "RANK=7|LOCAL_RANK=3|WORLD_SIZE=16|", 7, 3, 16 },
+		{ "OMPI_COMM_WORLD_RANK=2|OMPI_COMM_WORLD_LOCAL_RANK=1|OMPI_COMM_WORLD_SIZE=4|", 2, 1, 4 },
+		{ "PMI_RANK=3|MPI_LOCALRANKID=0|PMI_SIZE=8|", 3, 0, 8 },
+		{ "SLURM_PROCID=5|SLURM_LOCALID=1|SLURM_NTASKS=6", 5, 1, 6 },
+		{ "LOCAL_RANK=0|", -1, 0, -1 },
+		{ "OMPI_COMM_WORLD_RANK=1|RANK=9|", 9, -1, -1 },
+	};
+
+	return cr_make_param_array(struct launch, rows, sizeof rows / sizeof *rows);
+}
+
+ParameterizedTest(struct launch *row, environment, knows_who_launches_ranks)
+{
+	size_t length = strlen(row->environment);
+
+	for (size_t i = 0; i < length; i++)
+		if (row->environment[i] == '|')
+			row->environment[i] = '\0';
+	environment_place(row->environment, length, &place);
+	cr_assert(place.rank == row->rank && place.local_rank == row->local_rank && place.world == row->world, "%ld %ld %ld", place.rank, place.local_rank, place.world);
 }
 
 Test(environment, takes_no_number_that_is_none)
