@@ -85,6 +85,8 @@ static double scaled(const struct analysis_private *p, double margin_)
 	return (p->device ? 0.95 : 0.6) * margin_ * analysis_quality(p);
 }
 
+enum { OWN_CORES_PCT = 70 }; /* of the cores that a process may use: with less it is others that keep them */
+
 static void decide_cpu_bound(struct analysis_private *p, double compute, double threshold)
 {
 	double gil = of_demand(p, THREAD_GIL_WAIT), runnable = of_demand(p, THREAD_RUNNABLE);
@@ -94,19 +96,21 @@ static void decide_cpu_bound(struct analysis_private *p, double compute, double 
 		analysis_printf(p, "; most CPU time is in %s%s%s", top->name, *top->file ? " of " : "", top->file);
 	const char *reason = p->load.share_ns[THREAD_NATIVE] > p->load.share_ns[THREAD_PYTHON] ? "native_code" : "python_code";
 	const char *how = "with work is spent on a CPU";
+	bool crowded = p->load.wanted_cores > cores && metric_value(p, METRIC_cpu_utilization) >= OWN_CORES_PCT; /* by this process itself */
 
 	if (gil > 25) {
 		reason = "gil_contention";
 		how = "with work is spent in Python code or waiting for the GIL that such code holds";
-	} else if (runnable > 25 && p->load.wanted_cores > cores) {
+	} else if (runnable > 25 && crowded) {
 		reason = "cpu_contention";
 		how = "with work is spent on a CPU or waiting for one, as its threads want more than there are";
+	} else if (runnable > 25) {
+		reason = "cpu_taken_by_others";
+		how = "with work is spent on a CPU or waiting for one that other programs have";
 	} else if (busiest >= 90 && p->load.wanted_cores <= 1.3 && !(cores < 2)) {
 		reason = "one_core_saturated";
 		how = "with work one thread wants a CPU, and it can use only one";
 	}
-	if (runnable > 25 && !(p->load.wanted_cores > cores))
-		where = analysis_printf(p, "%s; for %.0f %% of it other programs had the CPU", where, runnable);
 	decide(p, VERDICT_CPU_BOUND, reason, scaled(p, margin(compute, threshold, 25)),
 		analysis_printf(p, "CPU-bound: %.0f %% of the time %s%s", compute, how, where));
 }

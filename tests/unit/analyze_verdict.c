@@ -13,7 +13,7 @@ struct row { char class_[16], reason[32]; };
 ParameterizedTestParameters(analyze_verdict, is_as_the_trace_is_named)
 {
 	static struct row rows[] = {
-		{ "cpu_bound", "one_core_saturated" }, { "cpu_bound", "gil_contention" }, { "cpu_bound", "gpu_starved" },
+		{ "cpu_bound", "one_core_saturated" }, { "cpu_bound", "gil_contention" }, { "cpu_bound", "gpu_starved" }, { "cpu_bound", "cpu_contention" }, { "cpu_bound", "cpu_taken_by_others" },
 		{ "gpu_bound", "gpu_busy" }, { "memory_bound", "exposed_copies" },
 		{ "balanced", "lock_waits" }, { "balanced", "io_waits" }, { "balanced", "mixed" },
 		{ "unknown", "no_demand" }, { "unknown", "too_short" },
