@@ -93,16 +93,21 @@ static bool plain_print(struct top *top)
 
 static int plain_run(struct top *top, struct error *err)
 {
-	int result = 0;
+	/* Native frames need the tables of all modules first, which takes long on a busy machine: the one turn is the first whole one with samples. */
+	enum { TURNS_UNTIL_SAMPLES = 10 };
+	bool whole = !top->view.native, wait;
+	int result = 0, turns = 0;
 
 	do {
 		sleep_until(top, clock_monotonic_ns() + top->refresh_ns);
 		if (*top->stop && top->turn)
 			break;
 		result = turn_take(top, err);
-		if (result == 0 && !plain_print(top))
+		wait = result == 0 && top->once && !whole && ++turns < TURNS_UNTIL_SAMPLES && !over(top);
+		whole |= result == 0 && top->turn->samples;
+		if (result == 0 && !wait && !plain_print(top))
 			return errno == EPIPE ? 0 : fail(err, ERR_OUTPUT, "stdout: %s", strerror(errno));
-	} while (result == 0 && !top->once && !over(top));
+	} while (result == 0 && (!top->once || wait) && !over(top));
 	return result;
 }
 
