@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inject/memory.h"
-
 #define LOOK_BACK 24 /* bytes before the call in which the argument is set: a handful of moves */
 
 static int32_t signed32(const unsigned char *bytes)
@@ -80,14 +78,14 @@ static bool looks_like_version(const char *text)
 	return minor > 0 && minor <= 3 && strlen(text) < 32;
 }
 
-bool decode_version(pid_t pid, uint64_t addr, char *out, size_t out_size)
+bool decode_version(const struct memory *memory, uint64_t addr, char *out, size_t out_size)
 {
 	unsigned char code[192];
 	size_t size = sizeof code;
 
 	out[0] = '\0';
 	/* The function may be the last thing before the end of a mapping. */
-	while (size >= 32 && memory_read(pid, addr, code, size) < 0)
+	while (size >= 32 && memory_read(memory, addr, code, size) < 0)
 		size /= 2;
 	for (size_t at = 0; size >= 32 && at < size; at++) {
 		uint64_t where;
@@ -97,7 +95,7 @@ bool decode_version(pid_t pid, uint64_t addr, char *out, size_t out_size)
 							   code[at + 1] == 0x0f))
 			break; /* ret and padding: the next function */
 		where = decode_address(code, size, at, addr);
-		if (where < 4096 || memory_read_string(pid, where, text, sizeof text) < 0)
+		if (where < 4096 || memory_read_string(memory, where, text, sizeof text) < 0)
 			continue;
 		text[strcspn(text, " ")] = '\0'; /* or the finished "3.13.5 (main, …)" */
 		if (!looks_like_version(text))
@@ -108,14 +106,14 @@ bool decode_version(pid_t pid, uint64_t addr, char *out, size_t out_size)
 	return false;
 }
 
-int decode_initialized(pid_t pid, uint64_t addr)
+int decode_initialized(const struct memory *memory, uint64_t addr)
 {
 	unsigned char code[32];
 	size_t at = 0;
 	uint64_t where;
 	uint32_t value;
 
-	if (memory_read(pid, addr, code, sizeof code) < 0)
+	if (memory_read(memory, addr, code, sizeof code) < 0)
 		return -1;
 	if (memcmp(code, "\xf3\x0f\x1e\xfa", 4) == 0) /* endbr64 */
 		at = 4;
@@ -123,18 +121,18 @@ int decode_initialized(pid_t pid, uint64_t addr)
 		where = addr + at + 6 + (uint64_t)(int64_t)signed32(code + at + 2);
 	} else if (memcmp(code + at, "\x48\x8b\x05", 3) == 0 && code[at + 7] == 0x8b && code[at + 8] == 0x40 && code[at + 10] == 0xc3) {
 		/* mov rax, [rip + got]; mov eax, [rax + x]; ret */
-		if (memory_read(pid, addr + at + 7 + (uint64_t)(int64_t)signed32(code + at + 3), &where, sizeof where) < 0)
+		if (memory_read(memory, addr + at + 7 + (uint64_t)(int64_t)signed32(code + at + 3), &where, sizeof where) < 0)
 			return -1;
 		where += (uint64_t)(int64_t)(signed char)code[at + 9];
 	} else if (memcmp(code + at, "\x48\x8b\x05", 3) == 0 && code[at + 7] == 0x8b && code[at + 8] == 0x80 && code[at + 13] == 0xc3) {
 		/* the same with a large offset: 3.13 */
-		if (memory_read(pid, addr + at + 7 + (uint64_t)(int64_t)signed32(code + at + 3), &where, sizeof where) < 0)
+		if (memory_read(memory, addr + at + 7 + (uint64_t)(int64_t)signed32(code + at + 3), &where, sizeof where) < 0)
 			return -1;
 		where += (uint64_t)(int64_t)signed32(code + at + 9);
 	} else {
 		return -1;
 	}
-	if (memory_read(pid, where, &value, sizeof value) < 0)
+	if (memory_read(memory, where, &value, sizeof value) < 0)
 		return -1;
 	return value != 0;
 }

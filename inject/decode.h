@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "inject/memory.h"
+
 #define TLS_ARGUMENT_UNKNOWN (-1)
 #define TLS_ARGUMENT_NONE 2 /* the function takes one argument */
 
@@ -20,11 +22,11 @@ int decode_tls_argument(const unsigned char *code, size_t size, uint64_t addr, u
 /* The address of an object whose address the instruction at CODE[AT] takes (lea rip-relative, mov imm32), 0 = no such instruction. */
 uint64_t decode_address(const unsigned char *code, size_t size, size_t at, uint64_t addr);
 
-/* A string like "3.11.2+" that the function at ADDR of process PID refers to. Empty and false when there is none. */
-bool decode_version(pid_t pid, uint64_t addr, char *out, size_t out_size);
+/* A string like "3.11.2+" that the function at ADDR refers to. Empty and false when there is none. */
+bool decode_version(const struct memory *memory, uint64_t addr, char *out, size_t out_size);
 
 /* Py_IsInitialized(): 1 yes, 0 no, -1 its code is not understood. */
-int decode_initialized(pid_t pid, uint64_t addr);
+int decode_initialized(const struct memory *memory, uint64_t addr);
 
 /* "3.11.2", "3.14.0rc1+" → numbers and PY_VERSION_HEX. */
 bool decode_python_version(const char *text, int *major, int *minor, int *micro, uint32_t *hex);

@@ -93,7 +93,7 @@ int entry_wait(struct entry *entry, int timeout_ms, struct error *err)
 	long nap = 50;
 
 	for (;; nap = nap < 5000 ? nap + nap / 4 : nap) {
-		if (memory_read(entry->target->pid, entry->control, &control, sizeof control) < 0 || control.attach_id != entry->attach_id)
+		if (memory_read(&entry->target->memory, entry->control, &control, sizeof control) < 0 || control.attach_id != entry->attach_id)
 			return target_alive(entry->target) ? fail(err, ERR_EXITED, "process %d has replaced itself (exec)", (int)entry->target->pid)
 			                                   : attempt_gone(entry->target, err);
 		if (control.ended && !slot_thread_lives(entry->target, (pid_t)control.thread)) {
@@ -114,7 +114,7 @@ void entry_close(struct entry *entry)
 	uint64_t one = 1, id;
 
 	/* Its page may be used again from now on. Best effort: after a second it may anyway. */
-	if (entry && memory_read(entry->target->pid, entry->control, &id, sizeof id) == 0 && id == entry->attach_id)
+	if (entry && memory_read(&entry->target->memory, entry->control, &id, sizeof id) == 0 && id == entry->attach_id)
 		memory_write(entry->target->pid, entry->control + offsetof(struct control, released), &one, sizeof one);
 	free(entry);
 }

@@ -117,6 +117,10 @@ int preflight_permission(struct target *target)
 	struct proc_status own;
 	int scope = yama_scope(&target->procfs);
 
+	if (target->memory.fd > 0) {
+		target_note(target, "permission", "it has opened its memory to this process itself");
+		return 0;
+	}
 	if (procfs_status(&target->procfs, getpid(), 0, &own) < 0) {
 		target_warn(target, "permission", "our own status cannot be read (%s): trying is the only way to know", strerror(errno));
 		return 0;

@@ -18,7 +18,7 @@
 
 static int read_control(const struct attempt *attempt, struct control *out)
 {
-	return memory_read(attempt->target->pid, attempt->scratch.control, out, sizeof *out);
+	return memory_read(&attempt->target->memory, attempt->scratch.control, out, sizeof *out);
 }
 
 static int wait_for_raw_thread(struct attempt *attempt, struct control *control, struct error *err)

@@ -37,7 +37,7 @@ struct hold_copy {
 
 struct holder;
 
-/* Called in the small process while TID stands still: may read the target's memory (tracee_read() or memory_read(), TID will do) and write at most SIZE
+/* Called in the small process while TID stands still: may read the target's memory (tracee_read() or memory_read(), TID will do for its pid) and write at most SIZE
  * bytes to OUT; returns how many. It must not allocate, lock or wait, and has no descriptors. What CONTEXT points to is a copy, as it was when the
  * process was last started: at the latest at holder_open(), anew whenever it had to be ended. */
 typedef uint32_t (*hold_extra)(void *context, pid_t tid, void *out, uint32_t size);

@@ -5,17 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "inject/memory.h"
-
 #define MAX_DYNAMIC 256
 #define MAX_CHAIN 100000 /* steps through one hash chain: a chain that lies must end */
 #define MAX_NAME 64
 
-bool image_is_elf(pid_t pid, uint64_t addr, uint8_t *elf_class, uint16_t *machine)
+bool image_is_elf(const struct memory *memory, uint64_t addr, uint8_t *elf_class, uint16_t *machine)
 {
 	unsigned char head[20];
 
-	if (memory_read(pid, addr, head, sizeof head) < 0 || memcmp(head, ELFMAG, SELFMAG) != 0)
+	if (memory_read(memory, addr, head, sizeof head) < 0 || memcmp(head, ELFMAG, SELFMAG) != 0)
 		return false;
 	*elf_class = head[EI_CLASS];
 	memcpy(machine, head + 18, sizeof *machine);
@@ -91,7 +89,7 @@ static void read_notes(struct image *image, uint64_t addr, uint64_t size)
 
 	if (image->build_id[0] || size == 0 || size > sizeof notes || !inside(image, addr, size))
 		return;
-	if (memory_read(image->pid, addr, notes, size) == 0)
+	if (memory_read(&image->memory, addr, notes, size) == 0)
 		build_id_from_notes(notes, size, image->build_id, sizeof image->build_id);
 }
 
@@ -112,7 +110,7 @@ static void read_dynamic(struct image *image, uint64_t addr, uint64_t size)
 	if (count > MAX_DYNAMIC)
 		count = MAX_DYNAMIC;
 	if (count == 0 || !inside(image, addr, count * sizeof *entries) ||
-	    memory_read(image->pid, addr, entries, count * sizeof *entries) < 0)
+	    memory_read(&image->memory, addr, entries, count * sizeof *entries) < 0)
 		return;
 	for (size_t i = 0; i < count && entries[i].d_tag != DT_NULL; i++) {
 		uint64_t value = entries[i].d_un.d_val;
@@ -129,7 +127,7 @@ static void read_dynamic(struct image *image, uint64_t addr, uint64_t size)
 		}
 	}
 	if (image->strtab && soname && soname < image->strtab_size && inside(image, image->strtab, image->strtab_size))
-		if (memory_read_string(image->pid, image->strtab + soname, image->soname, sizeof image->soname) < 0)
+		if (memory_read_string(&image->memory, image->strtab + soname, image->soname, sizeof image->soname) < 0)
 			image->soname[0] = '\0';
 }
 
@@ -164,21 +162,21 @@ static bool read_segments(struct image *image, const Elf64_Phdr *headers, uint32
 	return image->segment_count > 0;
 }
 
-bool image_open(pid_t pid, const struct mapping *mapping, struct image *out)
+bool image_open(const struct memory *memory, const struct mapping *mapping, struct image *out)
 {
 	Elf64_Phdr headers[64];
 	Elf64_Ehdr header;
 
 	memset(out, 0, sizeof *out);
-	if (memory_read(pid, mapping->start, &header, sizeof header) < 0 || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+	if (memory_read(memory, mapping->start, &header, sizeof header) < 0 || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
 		return false;
 	if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64 || header.e_phentsize != sizeof(Elf64_Phdr))
 		return false;
 	if (header.e_phnum == 0 || header.e_phnum > 64 || header.e_phoff > 4096)
 		return false;
-	if (memory_read(pid, mapping->start + header.e_phoff, headers, header.e_phnum * sizeof *headers) < 0)
+	if (memory_read(memory, mapping->start + header.e_phoff, headers, header.e_phnum * sizeof *headers) < 0)
 		return false;
-	out->pid = pid;
+	out->memory = *memory;
 	out->base = mapping->start;
 	out->inode = mapping->inode;
 	out->path = mapping->path;
@@ -226,7 +224,7 @@ static uint32_t sysv_hash_of(const char *name)
 
 static bool read_inside(const struct image *image, uint64_t addr, void *out, size_t size)
 {
-	return inside(image, addr, size) && memory_read(image->pid, addr, out, size) == 0;
+	return inside(image, addr, size) && memory_read(&image->memory, addr, out, size) == 0;
 }
 
 /* The symbol at INDEX, if it is NAME and defined here. */

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "base/mappings.h"
+#include "inject/memory.h"
 
 #define IMAGE_MAX_SEGMENTS 32
 
@@ -19,7 +20,7 @@ struct image_segment {
 };
 
 struct image {
-	pid_t pid;
+	struct memory memory; /* whose descriptor outlives it */
 	uint64_t base;      /* where its ELF header lies */
 	uint64_t bias;      /* add to a symbol's value */
 	uint64_t low, high; /* all of its segments lie in here */
@@ -34,9 +35,9 @@ struct image {
 };
 
 /* Looks at the ELF header at MAPPING->start. False when there is none that makes sense. */
-bool image_open(pid_t pid, const struct mapping *mapping, struct image *out);
+bool image_open(const struct memory *memory, const struct mapping *mapping, struct image *out);
 /* The ELF header's bytes alone: is this a 32-bit or foreign file? */
-bool image_is_elf(pid_t pid, uint64_t addr, uint8_t *elf_class, uint16_t *machine);
+bool image_is_elf(const struct memory *memory, uint64_t addr, uint8_t *elf_class, uint16_t *machine);
 /* Address of a defined dynamic symbol (its default version first), 0 = none. SIZE may be NULL. */
 uint64_t image_symbol(const struct image *image, const char *name, uint64_t *size);
 bool image_has(const struct image *image, uint64_t addr);

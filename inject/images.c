@@ -101,7 +101,7 @@ static void walk_images(struct target *target, uint64_t loader, uint64_t headers
 	for (size_t i = 0; i < target->maps.count; i++) {
 		const struct mapping *mapping = &target->maps.list[i];
 
-		if (mapping->offset != 0 || !mapping->readable || mapping->inode == 0 || !image_open(target->pid, mapping, &image))
+		if (mapping->offset != 0 || !mapping->readable || mapping->inode == 0 || !image_open(&target->memory, mapping, &image))
 			continue;
 		if (image.tls_size) {
 			target->tls_modules++;
@@ -134,14 +134,14 @@ static int read_python_version(struct target *target)
 	uint64_t symbol = image_symbol(&target->python, "Py_Version", NULL), hex = 0;
 	char text[64];
 
-	if (symbol && memory_read(target->pid, symbol, &hex, sizeof hex) == 0 && hex >> 24 == 3 && hex >> 32 == 0) {
+	if (symbol && memory_read(&target->memory, symbol, &hex, sizeof hex) == 0 && hex >> 24 == 3 && hex >> 32 == 0) {
 		facts->python_hex = (uint32_t)hex;
 		facts->python_major = 3;
 		facts->python_minor = (int)(hex >> 16 & 0xff);
 		facts->python_micro = (int)(hex >> 8 & 0xff);
 		return 0;
 	}
-	if (decode_version(target->pid, image_symbol(&target->python, "Py_GetVersion", NULL), text, sizeof text) &&
+	if (decode_version(&target->memory, image_symbol(&target->python, "Py_GetVersion", NULL), text, sizeof text) &&
 	    decode_python_version(text, &facts->python_major, &facts->python_minor, &facts->python_micro, &facts->python_hex))
 		return 0;
 	/* Last: the library's name, "libpython3.9.so.1.0". */
@@ -159,7 +159,7 @@ static bool is_free_threaded(const struct target *target)
 {
 	uint64_t runtime = image_symbol(&target->python, "_PyRuntime", NULL), words[3];
 
-	if (!runtime || memory_read(target->pid, runtime, words, sizeof words) < 0 || memcmp(words, "xdebugpy", 8) != 0)
+	if (!runtime || memory_read(&target->memory, runtime, words, sizeof words) < 0 || memcmp(words, "xdebugpy", 8) != 0)
 		return image_symbol(&target->python, "_Py_MergeZeroLocalRefcount", NULL) != 0;
 	return words[2] != 0;
 }
@@ -187,7 +187,7 @@ static int check_python(struct target *target)
 	facts->free_threaded = is_free_threaded(target);
 	if (facts->free_threaded && !target->unverified)
 		return target_refuse(target, ERR_FREE_THREADED, "interpreter", NULL, "it runs a free-threaded build of Python %s", version);
-	if (decode_initialized(target->pid, image_symbol(&target->python, "Py_IsInitialized", NULL)) == 0)
+	if (decode_initialized(&target->memory, image_symbol(&target->python, "Py_IsInitialized", NULL)) == 0)
 		return target_refuse(target, ERR_NOT_PYTHON, "interpreter", "try again once its Python has started",
 		                     "Python %s is mapped in it but not initialised (not yet, or not any more)", version);
 	target_note(target, "interpreter", "CPython %s (%s)%s", version, facts->static_python ? "in the executable" : "shared library",
@@ -206,7 +206,7 @@ static int check_libc(struct target *target)
 	if (!target->libc.base)
 		return target_refuse(target, ERR_LIBC, "libc", NULL,
 		                     image_symbol(&target->loader, "__libc_start_main", NULL) ? "its libc is musl" : "its libc is not glibc");
-	if (!decode_version(target->pid, image_symbol(&target->libc, "gnu_get_libc_version", NULL), version, sizeof version) ||
+	if (!decode_version(&target->memory, image_symbol(&target->libc, "gnu_get_libc_version", NULL), version, sizeof version) ||
 	    sscanf(version, "%d.%d", &major, &minor) != 2)
 		return target_refuse(target, ERR_LIBC, "libc", NULL, "its glibc does not tell its version");
 	snprintf(facts->libc, sizeof facts->libc, "glibc %s", version);
@@ -232,7 +232,7 @@ static int check_tls(struct target *target)
 	if (size > sizeof code)
 		size = sizeof code;
 	target->facts.tls_init_argument = TLS_ARGUMENT_UNKNOWN;
-	if (allocate && target->functions.tls_init && memory_read(target->pid, allocate, code, size) == 0)
+	if (allocate && target->functions.tls_init && memory_read(&target->memory, allocate, code, size) == 0)
 		target->facts.tls_init_argument = decode_tls_argument(code, size, allocate, target->functions.tls_init);
 	if (sscanf(target->facts.libc, "glibc 2.%d", &minor) == 1 && minor > LAST_LIBC_WITH_ONE && target->facts.tls_init_argument == TLS_ARGUMENT_NONE)
 		target->facts.tls_init_argument = TLS_ARGUMENT_UNKNOWN;
@@ -240,7 +240,7 @@ static int check_tls(struct target *target)
 		return target_refuse(target, ERR_LIBC, "thread storage", "please report this with `ldd --version` and the distribution's name",
 		                     "how its loader (%s) sets up thread storage could not be decoded", target->facts.libc);
 	target->facts.tid_offset = USUAL_TID_OFFSET;
-	if (tid && memory_read(target->pid, tid, row, sizeof row) == 0 && row[0] == 32 && row[2] < 4000)
+	if (tid && memory_read(&target->memory, tid, row, sizeof row) == 0 && row[0] == 32 && row[2] < 4000)
 		target->facts.tid_offset = row[2];
 	if (target->tls_modules > MAX_TLS_MODULES || target->tls_bytes > (64u << 20))
 		return target_refuse(target, ERR_LIBC, "thread storage", NULL, "it has %llu libraries with thread storage, %llu KiB: more than foreseen",
@@ -300,7 +300,7 @@ uint64_t target_dormant(const struct target *target, const char *name, const cha
 		const struct mapping *mapping = &target->maps.list[i];
 
 		if (mapping->offset != 0 || strncmp(mapping->path, path, strlen(path)) != 0 ||
-		    (mapping->path[strlen(path)] != '\0' && mapping->path[strlen(path)] != ' ') || !image_open(target->pid, mapping, &image))
+		    (mapping->path[strlen(path)] != '\0' && mapping->path[strlen(path)] != ' ') || !image_open(&target->memory, mapping, &image))
 			continue;
 		++*loaded;
 		if (build_id && (image.build_id[0] == '\0' || (strcmp(build_id, image.build_id) == 0) == other))

@@ -61,6 +61,7 @@ enum library_choice {
 struct inject_options {
 	const struct procfs *procfs; /* NULL = procfs_real */
 	bool unverified;             /* go on with a Python or libc that nobody tried */
+	int memory_fd;               /* of its /proc/PID/mem, opened by the process itself: read by that, and no right to trace it is asked for; 0 = none */
 	bool look_only;              /* nothing will be put into it: stopped or traced processes will do, and nothing needs room in it */
 	enum library_choice library;
 	bool fresh_library;          /* tests: do not reuse a dormant one */

@@ -40,7 +40,7 @@ int gate_find_python(pid_t pid, struct gate_python *out, bool *old)
 		struct image image;
 		struct gate_python python;
 
-		if (maps.list[i].offset != 0 || maps.list[i].path[0] != '/' || !image_open(pid, &maps.list[i], &image))
+		if (maps.list[i].offset != 0 || maps.list[i].path[0] != '/' || !image_open(&(struct memory){ .pid = pid }, &maps.list[i], &image))
 			continue;
 		python.run_main = image_symbol(&image, "Py_RunMain", NULL);
 		python.save_thread = image_symbol(&image, "PyEval_SaveThread", NULL);
@@ -109,7 +109,7 @@ static remote_addr room_behind(const struct maps *maps, const struct image *imag
 	if (!segment->executable || segment->writable || !mapping || !mapping->executable || mapping->writable)
 		return 0;
 	room = (mapping->end - size) & ~(remote_addr)15;
-	if (room < segment->end || room < mapping->start || memory_read(image->pid, room, bytes, size) < 0)
+	if (room < segment->end || room < mapping->start || memory_read(&image->memory, room, bytes, size) < 0)
 		return 0;
 	for (size_t i = 0; i < size; i++)
 		if (bytes[i])
@@ -139,7 +139,7 @@ static remote_addr find_room(pid_t pid, size_t size)
 	for (size_t i = 0; i < maps.count && !found; i++) {
 		struct image image;
 
-		if (maps.list[i].offset != 0 || maps.list[i].path[0] != '/' || !image_open(pid, &maps.list[i], &image))
+		if (maps.list[i].offset != 0 || maps.list[i].path[0] != '/' || !image_open(&(struct memory){ .pid = pid }, &maps.list[i], &image))
 			continue;
 		for (uint32_t j = 0; j < image.segment_count && !found; j++) {
 			remote_addr room = room_behind(&maps, &image, &image.segments[j], size);

@@ -6,10 +6,16 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* All SIZE bytes, or -1 with errno. */
-int memory_read(pid_t pid, uint64_t addr, void *buffer, size_t size);
+/* Whose memory, and how it is read: FD is a descriptor of its /proc/PID/mem that the process opened itself, which asks for no right to trace it; 0 = process_vm_readv. */
+struct memory {
+	pid_t pid;
+	int fd;
+};
+
+/* All SIZE bytes, or -1 with errno: EFAULT where nothing is mapped, or nothing any more. */
+int memory_read(const struct memory *memory, uint64_t addr, void *buffer, size_t size);
 int memory_write(pid_t pid, uint64_t addr, const void *bytes, size_t size);
 /* A string of at most SIZE-1 bytes, always terminated here. Its length, or -1. */
-ssize_t memory_read_string(pid_t pid, uint64_t addr, char *buffer, size_t size);
+ssize_t memory_read_string(const struct memory *memory, uint64_t addr, char *buffer, size_t size);
 
 #endif

@@ -191,7 +191,7 @@ static int write_slot(struct attempt *attempt, struct error *err)
 	if (pwrite(attempt->memory_fd, image, STUB_SIZE, (off_t)attempt->slot.addr) != (ssize_t)STUB_SIZE)
 		return fail(err, ERR_INJECT, "cannot attach to %d: writing to its code padding (%s): %s (a kernel built with PROC_MEM_NO_FORCE, or a "
 		            "security module?)", (int)attempt->target->pid, attempt->slot.where, strerror(errno));
-	if (memory_read(attempt->target->pid, attempt->slot.addr, check, STUB_SIZE) < 0 || memcmp(check, image, STUB_SIZE) != 0)
+	if (memory_read(&attempt->target->memory, attempt->slot.addr, check, STUB_SIZE) < 0 || memcmp(check, image, STUB_SIZE) != 0)
 		return fail(err, ERR_INJECT, "cannot attach to %d: what was written to its code padding (%s) did not arrive", (int)attempt->target->pid,
 		            attempt->slot.where);
 	return 0;

@@ -102,7 +102,7 @@ static enum slot_state state_of_used(const struct target *target, struct slot *s
 	slot->used_ns = data->used_ns;
 	if (data->saved.rip == 0)
 		return SLOT_EMPTY; /* an attacher gave up before it stopped anything */
-	if (memory_read(target->pid, page, &control, sizeof control) < 0 || control.attach_id != data->attach_id || control.clone_result == 0) {
+	if (memory_read(&target->memory, page, &control, sizeof control) < 0 || control.attach_id != data->attach_id || control.clone_result == 0) {
 		/* Its attacher died between saving and entering, or its thread has not got to run, or could map nothing. */
 		if (is_recent(data))
 			return SLOT_RESTING;
@@ -171,7 +171,7 @@ static size_t slots_in(const struct target *target, const struct image *image, s
 		for (; addr + step <= page_end && count < MAX_SLOTS; addr += step) {
 			memset(&list[count], 0, sizeof *list);
 			list[count].addr = addr;
-			if (memory_read(target->pid, addr, bytes, STUB_SIZE) < 0 || !classify(target, bytes, &list[count]))
+			if (memory_read(&target->memory, addr, bytes, STUB_SIZE) < 0 || !classify(target, bytes, &list[count]))
 				continue;
 			name_slot(target, image, &list[count]);
 			count++;

@@ -81,6 +81,7 @@ int target_open(pid_t pid, const struct inject_options *options, struct target *
 	if (!target)
 		return fail(err, ERR_MEMORY, "looking at process %d", (int)pid);
 	target->pid = pid;
+	target->memory = (struct memory){ pid, options ? options->memory_fd : 0 };
 	target->procfs = options && options->procfs ? *options->procfs : procfs_real;
 	target->unverified = options && options->unverified;
 	target->look_only = options && options->look_only;
@@ -169,7 +170,7 @@ remote_addr target_symbol(struct target *target, const char *name)
 
 int target_read(const struct target *target, remote_addr addr, void *buffer, size_t size)
 {
-	return memory_read(target->pid, addr, buffer, size);
+	return memory_read(&target->memory, addr, buffer, size);
 }
 
 int target_write(const struct target *target, remote_addr addr, const void *bytes, size_t size)

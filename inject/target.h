@@ -16,6 +16,7 @@ struct remote_functions {
 struct target {
 	struct procfs procfs;
 	pid_t pid;
+	struct memory memory;
 	bool unverified, look_only;
 	struct target_facts facts;
 	struct finding findings[MAX_FINDINGS];

@@ -1,1 +1,1 @@
-EXTRA_DIST += src/abi/cupti.def src/abi/cupti.h src/abi/event.def src/abi/event.h src/abi/lane.h src/abi/memory.def src/abi/page.h src/abi/handover.h src/abi/cpython.def src/abi/cpython.h src/abi/native.def src/abi/scope.h src/abi/syscall.def src/abi/syscall.h
+EXTRA_DIST += src/abi/cupti.def src/abi/cupti.h src/abi/event.def src/abi/event.h src/abi/lane.h src/abi/memory.def src/abi/page.h src/abi/handover.h src/abi/inside.h src/abi/cpython.def src/abi/cpython.h src/abi/native.def src/abi/scope.h src/abi/syscall.def src/abi/syscall.h

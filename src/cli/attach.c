@@ -40,6 +40,21 @@ static void ready_tell(int fd)
 		close(fd);
 }
 
+/* A process that measures itself has opened its memory: nothing of it needs to be traced, or to have room. */
+static int inside_begin(struct measure *measure, struct error *err)
+{
+	struct session_options *session = &measure->session;
+	int fd = (int)options_count(&measure->invocation->options, OPT_INSIDE_FD);
+
+	if (fd == 0)
+		return 0;
+	if (inside_open(&procfs_real, fd, measure->pid, &session->inside, err) < 0)
+		return -1;
+	session->inject.memory_fd = inside_memory(session->inside);
+	session->inject.look_only = true;
+	return 0;
+}
+
 /* Waits for --at. The process may have changed meanwhile, so that it is looked at again. */
 static int begin_together(struct measure *measure, uint64_t unix_ns, struct target **target, struct error *err)
 {
@@ -119,7 +134,7 @@ int attach_command(struct invocation *invocation, struct error *err)
 	if (process_named(invocation, true, &pid, err) < 0)
 		return -1;
 	if (measure_init(&measure, invocation, pid, "attach", err) < 0 || (recorder_wanted(&invocation->options) ? recorder_open(&measure, NULL, &measure.recorder, err) : outputs_test(&measure.outputs, err)) < 0 ||
-	    at_read(&invocation->options, &at_ns, err) < 0)
+	    at_read(&invocation->options, &at_ns, err) < 0 || inside_begin(&measure, err) < 0)
 		goto out;
 	if (target_open(pid, &measure.session.inject, &target, err) < 0) {
 		if (target && options_flag(&invocation->options, OPT_DRY_RUN))

@@ -116,10 +116,12 @@ void measure_done(struct measure *measure)
 	free(measure->skips);
 	free(measure->command_line);
 	launcher_close(measure->launcher);
+	inside_close(measure->session.inside);
 	spool_close(measure->spool);
 	measure->skips = NULL;
 	measure->command_line = NULL;
 	measure->launcher = NULL;
+	measure->session.inside = NULL;
 	measure->spool = NULL;
 }
 

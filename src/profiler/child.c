@@ -1,5 +1,5 @@
 /*
- * posix_spawn, a pipe on which the program says that it has begun, two memory files for what it writes. In a process group of its own, so that a Ctrl-C
+ * posix_spawn, a pipe on which the program says that it has begun, a socket by which it gets this process's memory to read, two memory files for what it writes. In a process group of its own, so that a Ctrl-C
  * in the terminal is this program's alone to handle.
  */
 #include "profiler/child.h"
@@ -18,12 +18,15 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { BEGIN_MS = 30000, END_MS = 60000, PAUSE_MS = 2, PATH_BYTES = 4096, READY_FD = 3, FIRST_FD = 10 };
+#include "abi/inside.h"
+
+enum { BEGIN_MS = 30000, END_MS = 60000, PAUSE_MS = 2, PATH_BYTES = 4096, READY_FD = 3, INSIDE_FD = 4, FIRST_FD = 10 };
 
 extern char **environ;
 
@@ -100,7 +103,7 @@ static void close_others(posix_spawn_file_actions_t *actions)
 	const struct dirent *entry;
 
 	while (folder && (entry = readdir(folder))) {
-		int fd = atoi(entry->d_name), flags = fd > READY_FD ? fcntl(fd, F_GETFD) : -1;
+		int fd = atoi(entry->d_name), flags = fd > INSIDE_FD ? fcntl(fd, F_GETFD) : -1;
 
 		if (flags >= 0 && !(flags & FD_CLOEXEC))
 			posix_spawn_file_actions_addclose(actions, fd);
@@ -109,7 +112,7 @@ static void close_others(posix_spawn_file_actions_t *actions)
 		closedir(folder);
 }
 
-static int spawn(struct child *child, const char *path, char *const words[], int ready)
+static int spawn(struct child *child, const char *path, char *const words[], int ready, int inside)
 {
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
@@ -124,6 +127,8 @@ static int spawn(struct child *child, const char *path, char *const words[], int
 	posix_spawn_file_actions_adddup2(&actions, child->out, STDOUT_FILENO);
 	posix_spawn_file_actions_adddup2(&actions, child->err, STDERR_FILENO);
 	posix_spawn_file_actions_adddup2(&actions, ready, READY_FD);
+	if (inside >= 0)
+		posix_spawn_file_actions_adddup2(&actions, inside, INSIDE_FD);
 	close_others(&actions);
 	posix_spawnattr_init(&attributes);
 	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
@@ -155,6 +160,45 @@ static int pipe_open(int ends[2])
 	ends[0] = high(ends[0]);
 	ends[1] = high(ends[1]);
 	return ends[0] < 0 || ends[1] < 0 ? -1 : 0;
+}
+
+/* A descriptor of this process's memory, on its way through a socket: the program needs no right to trace us then. */
+static int memory_send(int fd, int memory)
+{
+	const struct inside_message hello = { .kind = INSIDE_HELLO };
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof memory)];
+	} control = { .room = { 0 } };
+	struct iovec part = { (void *)(uintptr_t)&hello, sizeof hello };
+	struct msghdr header = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
+	struct cmsghdr *first = CMSG_FIRSTHDR(&header);
+
+	first->cmsg_level = SOL_SOCKET;
+	first->cmsg_type = SCM_RIGHTS;
+	first->cmsg_len = CMSG_LEN(sizeof memory);
+	memcpy(CMSG_DATA(first), &memory, sizeof memory);
+	return sendmsg(fd, &header, MSG_NOSIGNAL) == (ssize_t)sizeof hello ? 0 : -1;
+}
+
+/* The program's end of it; -1: it has to do without, as any attach. */
+static int memory_give(void)
+{
+	int ends[2], result = -1, memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+
+	if (memory < 0)
+		return -1;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0) {
+		result = memory_send(ends[0], memory);
+		close(ends[0]);
+		ends[1] = high(ends[1]);
+		if (result == 0)
+			result = ends[1];
+		else if (ends[1] >= 0)
+			close(ends[1]);
+	}
+	close(memory);
+	return result;
 }
 
 static void close_all(const int *descriptors, size_t count)
@@ -259,10 +303,10 @@ static int begin_wait(const struct child *child, int ready, char *error)
 
 int child_start(struct child *child, unsigned rate_hz, char *error)
 {
-	char path[PATH_BYTES], pid[16], rate[16];
-	int ready[2] = { -1, -1 }, failed, result = -1;
+	char path[PATH_BYTES], pid[16], rate[16], inside_fd[16];
+	int ready[2] = { -1, -1 }, inside, failed, result = -1;
 	char *const words[] = { path, "attach", pid, "-d", "0", "--hook", "none", "--rate", rate, "-f", "profile", "-o", "-", "--trace", "none", "--log-level", "error",
-	                        "--error-format", "text", "--ready-fd", "3", NULL };
+	                        "--error-format", "text", "--ready-fd", "3", "--inside-fd", inside_fd, NULL };
 
 	if (!program_find(path))
 		return refuse(error, "the program inferscope is not found: install it, or name it in INFERSCOPE_PROGRAM", 0);
@@ -274,7 +318,10 @@ int child_start(struct child *child, unsigned rate_hz, char *error)
 		goto out;
 	}
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); /* until its pid is known */
-	failed = spawn(child, path, words, ready[1]);
+	inside = memory_give();
+	snprintf(inside_fd, sizeof inside_fd, "%d", inside < 0 ? 0 : INSIDE_FD);
+	failed = spawn(child, path, words, ready[1], inside);
+	close_all(&inside, 1);
 	if (failed) {
 		refuse(error, path, failed);
 		goto out;

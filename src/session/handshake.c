@@ -28,9 +28,23 @@ static void pause_us(unsigned microseconds)
 	nanosleep(&pause, NULL);
 }
 
-static int handover_read(const struct handshake *handshake, const struct entry *entry, struct handover *out, struct error *err)
+/* One call of the collector's entry: on a thread of ours that was put there, or on one of the process's own. */
+struct visit {
+	struct entry *entry; /* NULL: the process made the call itself */
+	struct inside *inside;
+};
+
+static int handover_read(const struct handshake *handshake, const struct visit *visit, struct handover *out, struct error *err)
 {
-	if (target_read(handshake->target, entry_argument(entry), out, sizeof *out) < 0) {
+	uint32_t said;
+
+	if (visit->inside) {
+		if (inside_ended(visit->inside, 0, err) < 0)
+			return -1;
+		said = __atomic_load_n(&inside_handover(visit->inside)->said, __ATOMIC_ACQUIRE); /* the rest is valid by that */
+		*out = *inside_handover(visit->inside);
+		out->said = said;
+	} else if (target_read(handshake->target, entry_argument(visit->entry), out, sizeof *out) < 0) {
 		if (!target_alive(handshake->target))
 			return fail(err, ERR_EXITED, "process %d ended while the collector was being loaded", (int)target_facts(handshake->target)->pid);
 		return fail(err, ERR_COLLECTOR, "the hand-over cannot be read: %s", strerror(errno));
@@ -41,14 +55,35 @@ static int handover_read(const struct handshake *handshake, const struct entry *
 	return 0;
 }
 
-static int answer_write(const struct handshake *handshake, const struct entry *entry, uint64_t lanes_bytes, uint32_t answer)
+static int answer_write(const struct handshake *handshake, const struct visit *visit, uint64_t lanes_bytes, uint32_t answer)
 {
-	remote_addr base = entry_argument(entry);
+	remote_addr base = visit->entry ? entry_argument(visit->entry) : 0;
 
+	if (visit->inside) {
+		inside_handover(visit->inside)->lanes_bytes = lanes_bytes;
+		__atomic_store_n(&inside_handover(visit->inside)->answer, answer, __ATOMIC_RELEASE);
+		return 0;
+	}
 	/* The size first: the thread reads it once it has seen the answer. */
 	if (target_write(handshake->target, base + offsetof(struct handover, lanes_bytes), &lanes_bytes, sizeof lanes_bytes) < 0)
 		return -1;
 	return target_write(handshake->target, base + offsetof(struct handover, answer), &answer, sizeof answer);
+}
+
+static int visit_wait(const struct visit *visit, int timeout_ms, struct error *err)
+{
+	int ended;
+
+	if (visit->entry)
+		return entry_wait(visit->entry, timeout_ms, err);
+	ended = inside_ended(visit->inside, timeout_ms, err);
+	return ended ? (ended > 0 ? 0 : -1) : fail(err, ERR_TIMEOUT, "the process has not ended its call of the collector within %d ms", timeout_ms);
+}
+
+static void visit_close(const struct visit *visit)
+{
+	if (visit->entry)
+		entry_close(visit->entry);
 }
 
 static bool is_stopped(const struct handshake *handshake, struct error *err)
@@ -77,12 +112,12 @@ static int gave_up(const struct handshake *handshake, const struct handover *sai
 }
 
 /* Waits until the thread has said at least WANTED. PAGE (may be NULL): its deadline is pushed ahead meanwhile. */
-static int said_wait(const struct handshake *handshake, const struct entry *entry, uint32_t wanted, uint32_t timeout_ms, struct page *page, struct handover *out, struct error *err)
+static int said_wait(const struct handshake *handshake, const struct visit *visit, uint32_t wanted, uint32_t timeout_ms, struct page *page, struct handover *out, struct error *err)
 {
 	uint64_t end_ns = deadline_after(timeout_ms);
 
 	for (;;) {
-		if (handover_read(handshake, entry, out, err) < 0)
+		if (handover_read(handshake, visit, out, err) < 0)
 			return -1;
 		if (out->said == SAID_FAILED || out->said == SAID_GAVE_UP)
 			return gave_up(handshake, out, err);
@@ -92,7 +127,7 @@ static int said_wait(const struct handshake *handshake, const struct entry *entr
 			return fail(err, ERR_TIMEOUT, "the collector did not answer within %u ms", timeout_ms);
 		if (page)
 			deadline_push(page); /* it maps at this moment: from then on the page decides */
-		else if (is_stopped(handshake, err))
+		else if (wanted == SAID_HAVE_FD && is_stopped(handshake, err)) /* leaving is not given up */
 			return -1;
 		pause_us(POLL_US);
 	}
@@ -196,11 +231,17 @@ static bool target_stopped(const struct handshake *handshake)
 	return procfs_times(procfs, target_facts(handshake->target)->pid, 0, &times) == 0 && times.state == 'T';
 }
 
+/* What an attach of somebody else's left is ended from outside, as is whatever the process does not wait for. */
+static bool enters_itself(const struct handshake *handshake, uint32_t command)
+{
+	return handshake->inside && handshake->inject->library != LIBRARY_OTHER && (command == HANDOVER_ARM || command == HANDOVER_DISARM);
+}
+
 /*
  * On a machine with more runnable threads than CPUs, or under a target whose threads all sit where they must not be touched, no thread may be
  * had at the first try. Nothing has happened then, and trying again is harmless.
  */
-static int enter(struct handshake *handshake, uint32_t command, uint32_t patience_ms, struct entry **out, struct error *err)
+static int enter(struct handshake *handshake, uint32_t command, uint32_t patience_ms, struct visit *out, struct error *err)
 {
 	const struct payload payload = {
 		.bytes = payload_begin, .size = (size_t)(payload_end - payload_begin), .memfd_name = COLLECTOR_MEMFD_NAME, .entry = COLLECTOR_ENTRY,
@@ -210,9 +251,15 @@ static int enter(struct handshake *handshake, uint32_t command, uint32_t patienc
 	uint64_t end_ns = deadline_after(patience_ms);
 	struct error failure = { 0 };
 
+	*out = (struct visit){ 0 };
+	if (enters_itself(handshake, command)) {
+		out->inside = handshake->inside;
+		handshake->receipt = (struct receipt){ .thread_state = "its own" };
+		return inside_enter(handshake->inside, &handover, err);
+	}
 	/* Leaving is not given up, whatever was asked for. */
 	options.stop = command == HANDOVER_ARM ? handshake->stop : NULL;
-	while (inject_enter(handshake->target, &payload, &handover, sizeof handover, &options, out, &handshake->receipt, &failure) < 0) {
+	while (inject_enter(handshake->target, &payload, &handover, sizeof handover, &options, &out->entry, &handshake->receipt, &failure) < 0) {
 		if (failure.code != ERR_NO_THREAD || clock_monotonic_ns() > end_ns || !target_alive(handshake->target) || target_stopped(handshake)) {
 			if (err)
 				*err = failure;
@@ -227,39 +274,39 @@ static int enter(struct handshake *handshake, uint32_t command, uint32_t patienc
 static int arm_once(struct handshake *handshake, const struct page *settings, size_t lanes_bytes, uint32_t first, uint32_t gil_timeout_ms, struct pool *pool, bool *again,
                     struct error *err)
 {
-	struct entry *entry;
+	struct visit visit;
 	struct handover said = { 0 };
 	struct pool lanes = { 0 };
 	int result = -1;
 
-	if (enter(handshake, HANDOVER_ARM, ARM_PATIENCE_MS, &entry, err) < 0)
+	if (enter(handshake, HANDOVER_ARM, ARM_PATIENCE_MS, &visit, err) < 0)
 		return -1;
-	if (said_wait(handshake, entry, SAID_HAVE_FD, LOAD_TIMEOUT_MS, NULL, &said, err) < 0) {
-		answer_write(handshake, entry, 0, ANSWER_GIVE_UP);
+	if (said_wait(handshake, &visit, SAID_HAVE_FD, LOAD_TIMEOUT_MS, NULL, &said, err) < 0) {
+		answer_write(handshake, &visit, 0, ANSWER_GIVE_UP);
 		if (err && err->code == ERR_TIMEOUT)
 			err->code = ERR_COLLECTOR; /* nothing has begun */
 		goto out;
 	}
 	if (lanes_open(handshake, said.lanes_fd, lanes_bytes, &lanes, err) < 0) {
-		answer_write(handshake, entry, 0, ANSWER_GIVE_UP);
-		entry_wait(entry, END_TIMEOUT_MS, NULL);
+		answer_write(handshake, &visit, 0, ANSWER_GIVE_UP);
+		visit_wait(&visit, END_TIMEOUT_MS, NULL);
 		goto out;
 	}
 	page_fill(&lanes, settings, first);
-	if (answer_write(handshake, entry, lanes_bytes, ANSWER_GO) < 0) {
+	if (answer_write(handshake, &visit, lanes_bytes, ANSWER_GO) < 0) {
 		fail(err, ERR_COLLECTOR, "the collector cannot be answered: %s", strerror(errno));
 		goto cancel;
 	}
-	if (said_wait(handshake, entry, SAID_MAPPED, MAP_TIMEOUT_MS, lanes.page, &said, err) < 0) {
+	if (said_wait(handshake, &visit, SAID_MAPPED, MAP_TIMEOUT_MS, lanes.page, &said, err) < 0) {
 		*again = said.said == SAID_GAVE_UP;
 		goto cancel;
 	}
 	handshake->page_addr = said.page_addr;
 	if (arm_wait(handshake, &lanes, gil_timeout_ms, err) < 0) {
-		entry_wait(entry, 200, NULL);
+		visit_wait(&visit, 200, NULL);
 		goto out;
 	}
-	if (entry_wait(entry, END_TIMEOUT_MS, err) < 0 && err && err->code != ERR_TIMEOUT)
+	if (visit_wait(&visit, END_TIMEOUT_MS, err) < 0 && err && err->code != ERR_TIMEOUT)
 		goto out;
 	*pool = lanes;
 	lanes.page = NULL;
@@ -273,7 +320,7 @@ cancel:
 	}
 out:
 	pool_close(&lanes);
-	entry_close(entry);
+	visit_close(&visit);
 	return result;
 }
 
@@ -293,16 +340,16 @@ int handshake_arm(struct handshake *handshake, const struct page *settings, size
 /* A command that needs no lanes. */
 static int command_do(struct handshake *handshake, uint32_t command, uint32_t patience_ms, uint32_t timeout_ms, uint32_t end_ms, struct error *err)
 {
-	struct entry *entry;
+	struct visit visit;
 	struct handover said;
 	int result;
 
-	if (enter(handshake, command, patience_ms, &entry, err) < 0)
+	if (enter(handshake, command, patience_ms, &visit, err) < 0)
 		return -1;
-	result = said_wait(handshake, entry, SAID_DONE, timeout_ms, NULL, &said, err);
+	result = said_wait(handshake, &visit, SAID_DONE, timeout_ms, NULL, &said, err);
 	if (result == 0 || (err && err->code != ERR_TIMEOUT))
-		entry_wait(entry, (int)end_ms, NULL);
-	entry_close(entry);
+		visit_wait(&visit, (int)end_ms, NULL);
+	visit_close(&visit);
 	return result;
 }
 

@@ -4,11 +4,13 @@
 
 #include "abi/handover.h"
 #include "inject/inject.h"
+#include "session/inside.h"
 #include "session/pool.h"
 
 struct handshake {
 	struct target *target;
 	const struct inject_options *inject;
+	struct inside *inside;   /* NULL, or: the process itself calls the collector to arm and disarm it, while it waits for us */
 	struct receipt receipt;  /* of the entry made last */
 	uint64_t page_addr;      /* where the lanes lie in the target, 0 = not (any more) */
 	uint32_t attacher_pid;   /* as the target sees it, 0 = it does not */

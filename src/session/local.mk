@@ -14,6 +14,7 @@ libsession_a_SOURCES = \
 	src/session/environment.c src/session/environment.h \
 	src/session/redact.c src/session/redact.h \
 	src/session/find.c src/session/find.h src/session/gpu_relay.c src/session/gpu_relay.h src/session/handshake.c src/session/handshake.h \
+	src/session/inside.c src/session/inside.h \
 	src/session/joiner.c src/session/joiner.h \
 	src/session/kernel_calls.c \
 	src/session/live.c src/session/live.h \

@@ -248,7 +248,7 @@ int session_start(struct target *target, const struct session_options *options, 
 	session->clock_kind = clock_tsc_usable() ? CLOCK_TSC : CLOCK_MONOTONIC_NS;
 	session->clock = session->clock_kind == CLOCK_TSC ? clock_calibrate(CALIBRATE_NS) : clock_map_monotonic();
 	session->pidfd = (int)syscall(SYS_pidfd_open, session->facts->pid, 0);
-	session->handshake = (struct handshake){ .target = target, .inject = &options->inject, .stop = options->stop, .notice = options->notice,
+	session->handshake = (struct handshake){ .target = target, .inject = &options->inject, .inside = options->inside, .stop = options->stop, .notice = options->notice,
 		.notice_context = options->notice_context };
 	event_builder_init(&session->events);
 	observe_init(&session->observe, session->procfs, session->facts->pid, session->facts->pid != session->facts->inner_pid);

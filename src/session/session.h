@@ -7,6 +7,7 @@
 
 #include "abi/page.h"
 #include "inject/inject.h"
+#include "session/inside.h"
 #include "session/spool.h"
 
 /* How native frames are seen. */
@@ -54,6 +55,7 @@ struct session_options {
 	const volatile int *stop;   /* NULL, or: entering is given up with ERR_INTERRUPTED once it is not 0 */
 	void (*notice)(void *context, const char *text); /* what an attach waits for, when it takes long; or NULL */
 	void *notice_context;
+	struct inside *inside;      /* NULL, or: the process measures itself by us, and helps (session/inside.h) */
 	struct inject_options inject;
 };
 

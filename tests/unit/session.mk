@@ -4,6 +4,7 @@ TESTS += tests/unit/test_session
 endif
 tests_unit_test_session_SOURCES = tests/unit/test_session_drain.c tests/unit/test_session_spool.c tests/unit/test_session_digest.c tests/unit/test_session_around.c tests/unit/test_session_syscalls.c tests/unit/test_session_observe.c tests/unit/test_session_pace.c tests/unit/test_session_sights.c tests/unit/session_find.c tests/unit/session_words.c
 tests_unit_test_session_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_test_session_SOURCES += tests/unit/test_session_inside.c
 tests_unit_test_session_SOURCES += tests/unit/unwind_fake.c tests/unit/unwind_fake.h
 tests_unit_test_session_LDADD = libsession.a libinject.a libunwinding.a libtrace.a libbase.a $(CRITERION_LIBS) $(ZSTD_LIBS) $(ZLIB_LIBS) $(NATIVE_LIBS)
 tests_unit_test_session_SOURCES += tests/unit/test_session_gpu.c tests/unit/test_session_nvml.c tests/unit/test_session_tally.c

@@ -220,13 +220,14 @@ struct question {
 static uint32_t read_rounds(void *context, pid_t tid, void *out, uint32_t size)
 {
 	const struct question *question = context;
+	const struct memory memory = { .pid = tid };
 	uint64_t twice[2];
 
 	cr_assert(size >= sizeof twice && getpid() != question->asker);
-	memory_read(tid, question->addr, &twice[0], 8);
+	memory_read(&memory, question->addr, &twice[0], 8);
 	for (volatile int i = 0; i < 20000; i++)
 		;
-	memory_read(tid, question->addr, &twice[1], 8);
+	memory_read(&memory, question->addr, &twice[1], 8);
 	memcpy(out, twice, sizeof twice);
 	return sizeof twice;
 }

@@ -20,6 +20,7 @@
 #include "inject/image.h"
 #include "inject/inject.h"
 #include "inject/memfd.h"
+#include "inject/memory.h"
 #include "inject/resume.h"
 #include "inject/seccomp.h"
 #include "inject/slot.h"
@@ -186,7 +187,7 @@ static bool open_own(const char *function, struct image *out, struct maps *maps)
 
 	cr_assert_eq(maps_read(&procfs_real, getpid(), maps), 0);
 	cr_assert(dladdr((void *)(uintptr_t)addr, &info));
-	return image_open(getpid(), maps_find(maps, (uint64_t)(uintptr_t)info.dli_fbase), out);
+	return image_open(&(struct memory){ .pid = getpid() }, maps_find(maps, (uint64_t)(uintptr_t)info.dli_fbase), out);
 }
 
 Test(image, finds_the_symbols_that_the_loader_finds)
@@ -204,12 +205,33 @@ Test(image, finds_the_symbols_that_the_loader_finds)
 	maps_done(&maps);
 }
 
+/* ---- memory ---- */
+
+Test(memory, is_read_whole_or_not_at_all_by_either_way)
+{
+	const struct memory ways[] = { { .pid = getpid() }, { .pid = getpid(), .fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC) }, { .pid = getpid(), .fd = 900 /* not open */ } };
+	char *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), found[16];
+
+	cr_assert_neq(pages, MAP_FAILED);
+	strcpy(pages + 4090, "hello");
+	munmap(pages + 4096, 4096);
+	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+		cr_assert_eq(memory_read(&ways[i], (uint64_t)(uintptr_t)pages + 4090, found, 6), 0);
+		cr_assert_str_eq(found, "hello");
+		errno = 0;
+		cr_assert_eq(memory_read(&ways[i], (uint64_t)(uintptr_t)pages + 4090, found, 7), -1);
+		cr_assert_eq(errno, EFAULT);
+		cr_assert_eq(memory_read(&ways[i], UINT64_MAX - 3, found, 6), -1);
+	}
+	close(ways[1].fd);
+}
+
 Test(image, is_not_fooled_by_memory_that_is_no_elf_file)
 {
 	struct maps maps = maps_from("1000-2000 r-xp 00000000 00:01 5 /x\n");
 	struct image image;
 
-	cr_assert(!image_open(getpid(), &maps.list[0], &image));
+	cr_assert(!image_open(&(struct memory){ .pid = getpid() }, &maps.list[0], &image));
 	maps_done(&maps);
 }
 

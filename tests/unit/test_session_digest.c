@@ -70,7 +70,7 @@ static struct scene *scene_new(int minor)
 		free(scene);
 		return NULL;
 	}
-	scene->target.pid = scene->target.facts.pid = scene->target.facts.inner_pid = getpid();
+	scene->target.pid = scene->target.memory.pid = scene->target.facts.pid = scene->target.facts.inner_pid = getpid();
 	scene->target.facts.python_hex = fake_hex(minor);
 	scene->target.facts.python_minor = minor;
 	scene->target.facts.tid_offset = TID_OFFSET;
@@ -292,7 +292,7 @@ Test(joiner, walks_names_and_joins_a_copy_of_this_thread)
 	static struct thread_copy copy;
 	static struct native_stack native;
 	static struct joined_stack joined;
-	struct target target = { .pid = getpid(), .facts = { .pid = getpid(), .inner_pid = getpid(), .python_minor = 12 } };
+	struct target target = { .pid = getpid(), .memory.pid = getpid(), .facts = { .pid = getpid(), .inner_pid = getpid(), .python_minor = 12 } };
 	struct symbol names[SYMBOL_INLINES_MAX];
 	const struct module *module;
 	struct error err = { 0 };
@@ -319,7 +319,7 @@ Test(joiner, puts_python_frames_where_their_entry_lies)
 	static struct native_stack native;
 	static struct joined_stack joined;
 	static struct pystack python = { .count = 2 };
-	struct target target = { .pid = getpid(), .facts = { .pid = getpid(), .inner_pid = getpid(), .python_minor = 12 } };
+	struct target target = { .pid = getpid(), .memory.pid = getpid(), .facts = { .pid = getpid(), .inner_pid = getpid(), .python_minor = 12 } };
 	struct error err = { 0 };
 	struct joiner *joiner;
 
@@ -353,7 +353,7 @@ Test(joiner, learns_the_loop_from_an_entry_that_stands_still)
 	static struct thread_copy copy;
 	static struct native_stack native;
 	static struct pystack python = { .count = 2 };
-	struct target target = { .pid = getpid(), .facts = { .pid = getpid(), .inner_pid = getpid(), .python_minor = 14 } };
+	struct target target = { .pid = getpid(), .memory.pid = getpid(), .facts = { .pid = getpid(), .inner_pid = getpid(), .python_minor = 14 } };
 	struct error err = { 0 };
 	struct joiner *joiner;
 

@@ -300,6 +300,19 @@ class Inside(unittest.TestCase):
             burn_in_native(begun + seconds)
         """
 
+    # As where Yama's ptrace_scope is 3, or a container's seccomp filter is strict; the program that is started inherits it.
+    REFUSE = """
+        import ctypes, struct
+        def refuse(*numbers):
+            code = [(0x20, 0, 0, 0)] + [(0x15, len(numbers) - i, 0, number) for i, number in enumerate(numbers)] + [(0x06, 0, 0, 0x7fff0000), (0x06, 0, 0, 0x00050001)]
+            code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *row) for row in code))
+            filter = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(code) // 8, ctypes.addressof(code)))
+            libc = ctypes.CDLL(None, use_errno=True)
+            assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, ctypes.byref(filter)) == 0, ctypes.get_errno()
+            assert libc.ptrace(0x4206, 1, 0, 0) == -1 and ctypes.get_errno() == 1
+        PTRACE, PERF, VM = 101, 298, (310, 311)
+        """
+
     @staticmethod
     def shares(profile):
         """Of all samples of work(), by the functions that are on the stack."""
@@ -312,7 +325,9 @@ class Inside(unittest.TestCase):
 
     def test_the_same_as_from_outside(self):
         """One engine: native frames, and the functions that an attach from outside tells of the same work."""
-        inside = json.loads(run_python(textwrap.dedent(self.WORK) + "import inferscope\nwith inferscope.profiler_context() as profiler: work(1)\nprint(json.dumps(profiler.data))"))
+        program = textwrap.dedent(self.WORK) + "import inferscope\nwith inferscope.profiler_context() as profiler: work(1)\nprint(json.dumps(profiler.data))"
+        inside = json.loads(run_python(program))
+        refused = json.loads(run_python(textwrap.dedent(self.REFUSE) + "refuse(PTRACE, *VM)\n" + program))
         child = subprocess.Popen([sys.executable, "-c", textwrap.dedent(self.WORK) + "print('ready', flush=True)\nwhile True: work(0.1)"], stdout=subprocess.PIPE)
         try:
             child.stdout.readline()
@@ -320,11 +335,32 @@ class Inside(unittest.TestCase):
         finally:
             child.kill()
             child.communicate()
-        inside, outside = self.shares(inside), self.shares(outside)
-        for one, other in ((inside, outside), (outside, inside)):
-            self.assertEqual({name for name, share in one.items() if share > 0.1} - set(other), set(), (inside, outside))
+        inside, refused, outside = self.shares(inside), self.shares(refused), self.shares(outside)
+        for one, other in ((inside, outside), (refused, outside), (outside, inside), (outside, refused)):
+            self.assertEqual({name for name, share in one.items() if share > 0.1} - set(other), set(), (one, other))
             self.assertTrue(0.3 < one["burn_in_python"] < 0.7 and 0.3 < one["burn_in_native"] < 0.7, one)
             self.assertTrue([name for name, share in one.items() if share > 0.1 and ("deflate" in name or "compress" in name)], one)
+
+    def test_nothing_may_be_traced(self):
+        """Neither ptrace nor perf_event: calls, scopes and Python's stacks are there all the same, and what is missing is said."""
+        out = run_python(textwrap.dedent(self.REFUSE) + textwrap.dedent(self.WORK) + textwrap.dedent("""
+            refuse(PTRACE, PERF, *VM)
+            import inferscope, json, threading
+            profiler = inferscope.Profiler(max_overhead="none")
+            for _ in range(2):
+                profiler.start()
+                with inferscope.scope("inference"): work(0.3)
+                profiler.stop()
+            kinds = {(event["event_type"], event["name"]) for event in profiler.get_unified_timeline()}
+            with inferscope.profiler_context() as sampled: work(1)
+            print(json.dumps([sorted(kinds), sampled.data, profiler.report, threading.active_count()]))
+            """))
+        kinds, sampled, report, threads = json.loads(out)
+        self.assertTrue({("scope_enter", "inference"), ("scope_exit", "inference"), ("cpu_call", "burn_in_python")} <= {tuple(kind) for kind in kinds}, kinds)
+        self.assertGreater(self.shares(sampled)["burn_in_python"], 0.2)
+        self.assertRegex(json.dumps(report), "Python frames only[^\"]*perf_event")
+        self.assertEqual(report["quality"]["hold_max_ns"], 0)
+        self.assertEqual(threads, 1)
 
     def test_sampling_refused(self):
         """The program goes on, and is told why it was not profiled."""

@@ -23,7 +23,7 @@ struct told {
 
 static int read_memory(void *context, uint64_t addr, void *buffer, size_t size)
 {
-	return memory_read(*(pid_t *)context, addr, buffer, size);
+	return memory_read(&(struct memory){ .pid = *(pid_t *)context }, addr, buffer, size);
 }
 
 static uint64_t find_runtime(pid_t pid)
@@ -36,7 +36,7 @@ static uint64_t find_runtime(pid_t pid)
 	for (size_t i = 0; i < maps.count && !found; i++) {
 		struct image image;
 
-		if (maps.list[i].offset == 0 && maps.list[i].path[0] == '/' && image_open(pid, &maps.list[i], &image))
+		if (maps.list[i].offset == 0 && maps.list[i].path[0] == '/' && image_open(&(struct memory){ .pid = pid }, &maps.list[i], &image))
 			found = image_symbol(&image, "_PyRuntime", NULL);
 	}
 	maps_done(&maps);

@@ -29,7 +29,7 @@ static double now_us(void)
 
 static int read_memory(void *context, uint64_t addr, void *buffer, size_t size)
 {
-	return memory_read(*(pid_t *)context, addr, buffer, size);
+	return memory_read(&(struct memory){ .pid = *(pid_t *)context }, addr, buffer, size);
 }
 
 static void take_registers(const struct user_regs_struct *from, struct thread_copy *copy)
@@ -45,7 +45,7 @@ static void take_stack(pid_t pid, struct thread_copy *copy)
 {
 	uint64_t addr = copy->regs[DWARF_RSP], part = PAGE - addr % PAGE;
 
-	while (copy->stack_size + part <= THREAD_COPY_STACK_MAX && memory_read(pid, addr, copy->stack + copy->stack_size, part) == 0) {
+	while (copy->stack_size + part <= THREAD_COPY_STACK_MAX && memory_read(&(struct memory){ .pid = pid }, addr, copy->stack + copy->stack_size, part) == 0) {
 		copy->stack_size += (uint32_t)part;
 		addr += part;
 		part = PAGE;

@@ -1,4 +1,4 @@
-"""The one engine: the packaged program, as a child that attaches to this very process."""
+"""The one engine: the packaged program, as a child that measures this very process, with its help."""
 from __future__ import annotations
 
 import atexit
@@ -11,11 +11,11 @@ import signal
 import subprocess
 import tempfile
 import threading
-import time
 from typing import Any, List, Optional
 
 from . import _native
-from ._program import InferScopeError, end, error_of, option_words, started
+from ._inside import Channel
+from ._program import END_SECONDS, InferScopeError, end, error_of, option_words, started
 from ._types import Document, Event
 
 WAIT_SECONDS = 30
@@ -55,29 +55,43 @@ class Engine:
 
     def begin(self, held: contextlib.ExitStack) -> subprocess.Popen[bytes]:
         ready, told = os.pipe()
+        self.channel = channel = Channel()
+        inherited = (told, channel.theirs) if channel.theirs else (told,)
+        held.callback(channel.close)
         with os.fdopen(ready, "rb", 0) as begun, open(os.path.join(self.folder, "log"), "wb") as log:
             words = ["attach", str(os.getpid()), "-d", "0", "-f", "json,events", "-o", os.path.join(self.folder, "report"), "--trace", os.path.join(self.folder, "trace.iscope"),
-                     "--ready-fd", str(told)] + option_words(self.options)
+                     "--ready-fd", str(told), "--inside-fd", str(channel.theirs)] + option_words(self.options)
             held.callback(_native.allow_tracer, 0)
             _native.allow_tracer(-1)  # until its pid is known
-            child = started(words, given=(told,), inherited=(told,), stdout=subprocess.DEVNULL, stderr=log)
-            held.callback(end, child)
+            child = started(words, given=inherited, inherited=inherited, stdout=subprocess.DEVNULL, stderr=log)
+            held.callback(self.end, child)
             _native.allow_tracer(child.pid)
             self.wait_begun(child, begun)
             return child
 
     def wait_begun(self, child: subprocess.Popen[bytes], begun: Any) -> None:
-        limit = time.monotonic() + WAIT_SECONDS
-        while time.monotonic() < limit:
-            if select.select([begun], [], [], 1)[0]:
-                if begun.read(1):
-                    return
-                raise error_of(self.text(), child.wait(WAIT_SECONDS))
-        raise InferScopeError("measuring did not begin within %d s" % WAIT_SECONDS, "E_TIMEOUT", "see `inferscope doctor %d`" % os.getpid())
+        poll = select.poll()
+        poll.register(begun, select.POLLIN)
+        if not self.channel.serve_until(lambda: bool(poll.poll(0)), WAIT_SECONDS, begun.fileno()):
+            raise InferScopeError("measuring did not begin within %d s" % WAIT_SECONDS, "E_TIMEOUT", "see `inferscope doctor %d`" % os.getpid())
+        if not begun.read(1):
+            raise error_of(self.text(), child.wait(WAIT_SECONDS))
 
     def text(self) -> str:
         with open(os.path.join(self.folder, "log"), "rb") as file:
             return file.read().decode("utf-8", "replace")
+
+    def ended(self, child: subprocess.Popen[bytes], seconds: float) -> bool:
+        """Interrupts it, and helps it to leave."""
+        if child.poll() is None:
+            child.send_signal(signal.SIGINT)
+        return self.channel.serve_until(lambda: child.poll() is not None, seconds)
+
+    def end(self, child: subprocess.Popen[bytes]) -> None:
+        """CHILD is no more then, and its hooks are off."""
+        self.ended(child, END_SECONDS)
+        end(child)
+        self.channel.serve_until(lambda: not self.channel.open, 1)  # it may have asked for the end before it was killed
 
     def abandon(self) -> None:
         """The child is gone, and nothing of it stays."""
@@ -90,8 +104,9 @@ class Engine:
             if not self.child or not self.running:
                 return
             try:
-                self.child.send_signal(signal.SIGINT)
-                status = self.child.wait(2 * WAIT_SECONDS)
+                if not self.ended(self.child, 2 * WAIT_SECONDS):
+                    raise InferScopeError("the program did not end within %d s" % (2 * WAIT_SECONDS), "E_TIMEOUT", "please report this")
+                status = self.child.wait()
                 if status not in PASSED:
                     raise error_of(self.text(), status)
                 with open(os.path.join(self.folder, "report.json"), encoding="utf-8") as file:

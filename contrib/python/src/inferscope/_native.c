@@ -93,6 +93,7 @@ static PyMethodDef functions[] = {
 	{ "attached", attached, METH_NOARGS, "Is a collector at work in this process?" },
 	{ "set_helpers", set_helpers, METH_VARARGS, NULL },
 	{ "allow_tracer", allow_tracer, METH_VARARGS, NULL },
+	{ "enter", enter, METH_VARARGS, NULL },
 	{ NULL, NULL, 0, NULL },
 };
 

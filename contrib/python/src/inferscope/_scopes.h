@@ -27,6 +27,9 @@ PyObject *scopes_type_make(void);
 /* scope(name, metadata=None), or scope(function). METH_FASTCALL | METH_KEYWORDS. */
 PyObject *scopes_scope(PyObject *module, PyObject *const *args, Py_ssize_t count, PyObject *keywords);
 
+/* _enter.c: enter(library, page), descriptors: the collector is loaded, and called on a thread of ours, with what the page holds. OSError says why not. */
+PyObject *enter(PyObject *module, PyObject *args);
+
 /* (name, metadata=None) of a call of FUNCTION's, borrowed; OUT comes as NULLs. False with an exception. */
 bool arguments_parse(const char *function, PyObject *const *args, Py_ssize_t count, PyObject *keywords, PyObject *out[2]);
 /* A new reference to a str that is one by itself: what the collector reads is its layout. NULL without an exception for None and NULL. */
