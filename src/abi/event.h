@@ -43,6 +43,7 @@ enum throttle {
 	THROTTLE_TURN_ON = 3,     /* --alternate: from here hooks may be on … */
 	THROTTLE_TURN_OFF = 4,    /* … and from here they are off */
 	THROTTLE_LEFT_OUT = 5,    /* function ref is not even counted from here */
+	THROTTLE_MEMORY = 6,      /* twice as many bytes between samples of allocations from here */
 };
 
 /* How a thread spent a moment; SAMPLE.state. */

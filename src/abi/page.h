@@ -9,7 +9,7 @@
 #include "abi/lane.h"
 
 #define PAGE_MAGIC 0x31454741504b5349ull /* "ISKPAGE1", little-endian */
-enum { PAGE_VERSION = 5, PAGE_BYTES = 256 * 1024, PAGE_SKIP_BYTES = 4096, PAGE_TEXT_BYTES = 512, COUNTED_MAX = 256 };
+enum { PAGE_VERSION = 6, PAGE_BYTES = 256 * 1024, PAGE_SKIP_BYTES = 4096, PAGE_TEXT_BYTES = 512, COUNTED_MAX = 256 };
 
 enum collector_state { COLLECTOR_UNINITIALIZED = 0, COLLECTOR_IDLE = 1, COLLECTOR_COLLECTING = 2, COLLECTOR_FINALIZED = 3 };
 
@@ -53,6 +53,7 @@ enum memory_state {
 	MEMORY_NO_LAYER = 3,  /* allocators changed too often under us: nothing was touched */
 	MEMORY_TAKEN_OFF = 4, /* the allocators are what they were */
 	MEMORY_LEFT = 5,      /* another tool stands on our functions: they stay, and pass everything on */
+	MEMORY_TOO_DEAR = 7,  /* passing on alone costs more than the budget: the allocators are what they were */
 	MEMORY_CUT = 6,       /* another tool put back what was there before it, and us: the end of the window was not seen */
 };
 enum { MEMORY_FRAMES_MAX = 16 };
@@ -175,6 +176,9 @@ struct page {
 	uint64_t memory_samples;
 	uint64_t memory_missed;  /* samples where nothing could be written: by us, without the GIL, in another interpreter */
 	uint64_t memory_full;    /* samples whose end is not told: too many live */
+	uint64_t memory_cost_ns; /* of all that: estimate, calls × calibrated cost and samples as measured */
+	uint64_t memory_interval_now; /* the budget doubles it */
+	uint64_t memory_pauses;  /* turns without, of alternate_ms */
 	struct counted counted[COUNTED_MAX];
 
 	struct gpu_status gpu_status;

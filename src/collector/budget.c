@@ -19,7 +19,7 @@
 
 #include "collector/libc.h"
 
-enum { CYCLE_MS = 250, WATCH_MS = 500, BREATH_MS = 5, CALIBRATION_EVENTS = 4000, SWITCHER_STACK_BYTES = 256 * 1024, OWN_PS_MIN = 2000, LOAD_HOPELESS = 4000, LOAD_MOST = 1000000 };
+enum { CYCLE_MS = BUDGET_CYCLE_NS / 1000000, WATCH_MS = 500, BREATH_MS = 5, CALIBRATION_EVENTS = 4000, SWITCHER_STACK_BYTES = 256 * 1024, OWN_PS_MIN = 2000, LOAD_HOPELESS = 4000, LOAD_MOST = 1000000 };
 
 static void futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
 {
@@ -79,7 +79,7 @@ static void cycle_begin(uint64_t now)
 	the.cycle_end = now + the.cycle_ticks * 3 / 4 + random_next() % (the.cycle_ticks / 2 + 1);
 }
 
-static uint64_t process_cpu_ns(void)
+uint64_t process_cpu_ns(void)
 {
 	struct timespec now;
 
@@ -100,15 +100,24 @@ static uint64_t hooks_ppm(void)
 	return taken < whole - whole / 10 ? whole - taken : whole / 10;
 }
 
+void budget_charge(uint64_t ns)
+{
+	if (the.settings.max_overhead_ppm)
+		the.unpaid += tokens_for(ns, 1000000);
+}
+
 /* What has been earned since it was last asked goes to the savings. */
 static void earn(uint64_t now)
 {
 	uint64_t cpu_ns = process_cpu_ns(), ran_ns = cpu_ns - the.earned_cpu_ns, passed_ns = ticks_to_ns(now - the.earned_at);
-	int64_t earned;
+	int64_t earned, paid;
 
 	if (now <= the.earned_at)
 		return;
 	earned = tokens_for(ran_ns < passed_ns ? ran_ns : passed_ns, hooks_ppm());
+	paid = the.unpaid < earned - earned / 10 ? the.unpaid : earned - earned / 10;
+	the.unpaid -= paid;
+	earned -= paid;
 	the.saved += earned;
 	the.earned += earned;
 	if (the.saved > the.allowance)
@@ -187,6 +196,7 @@ void budget_init(void)
 	if (the.own_ps < OWN_PS_MIN)
 		the.own_ps = OWN_PS_MIN;
 	the.counted_count = 0;
+	the.unpaid = 0;
 	set_cost();
 	the.cycle_ticks = the.settings.ticks_per_second * CYCLE_MS / 1000;
 	the.random = ticks_now() | 1;
@@ -331,8 +341,11 @@ static void alternate(uint64_t now)
 	the.pausing = !the.pausing;
 	write_throttle(now, 0, the.pausing ? THROTTLE_TURN_OFF : THROTTLE_TURN_ON, 0);
 	__atomic_store_n(&the.page->alternate_off, the.pausing, __ATOMIC_RELEASE);
-	if (the.pausing)
+	if (the.pausing) {
+		memory_pause();
 		return;
+	}
+	memory_resume();
 	earn(now);
 	the.saved = the.alternate_saved;
 	window_open(now, WINDOW_ALTERNATE);

@@ -4,7 +4,7 @@
  *
  *   entry     takes the attacher's commands; lane, code, seed write; budget opens and closes windows;
  *   counted chooses the functions that are only counted, or left out;
- *   garbage tells collections of garbage; memory samples allocations;
+ *   garbage tells collections of garbage; memory samples allocations, which allocators passes on;
  *   gpu, gpu_*, cupti follow the device;
  *   monitoring, evaluator, setprofile, settrace are the ways to hook: they write lanes from the interpreter's hooks.
  */
@@ -24,6 +24,7 @@
 #include "collector/gpu.h"
 #include "collector/lane.h"
 #include "collector/python.h"
+#include "collector/sampled.h"
 
 /* A way to hook. All are called under the GIL; open and close also from inside a hook, so they allocate as little as can be. */
 struct hooks {
@@ -75,8 +76,8 @@ struct garbage {
 	uint64_t began;               /* ticks; 0 = none is running that began while we looked */
 };
 
-/* memory.c. Not under the GIL: left, calls, filter; they may be off a little where a program breaks the rules, and no more. */
-enum { MEMORY_DOMAINS = 3 /* of the interpreter's: raw, which is left alone, mem, object */, MEMORY_LAYERS = 8, MEMORY_LIVE_MAX = 32768, MEMORY_FILTER = 16384 };
+/* memory.c. Not under the GIL: left, calls, the filter of blocks; they may be off a little where a program breaks the rules, and no more. */
+enum { MEMORY_DOMAINS = 3 /* of the interpreter's: raw, which is left alone, mem, object */, MEMORY_LAYERS = 8 };
 struct allocator { /* PyMemAllocatorEx */
 	void *context;
 	void *(*malloc)(void *context, size_t size);
@@ -94,11 +95,11 @@ struct memory {
 	bool on, inside;   /* inside: we are at work, and what is allocated meanwhile is not told */
 	int muted;         /* above 0: likewise */
 	bool put_on[MEMORY_DOMAINS];
-	uint64_t random, call_ps;
-	uint32_t live;
-	uint64_t *table;   /* addresses of samples that live, by hash; mapped once and never unmapped */
+	uint64_t interval; /* bytes between points, on average */
+	uint64_t call_ps;  /* of passing on, as calibrated */
+	uint64_t passing_ns, telling_ns, cpu_ns; /* spent, and the process's CPU time, since the budget was last looked at */
 	struct layer layers[MEMORY_DOMAINS][MEMORY_LAYERS];
-	uint8_t filter[MEMORY_FILTER]; /* how many of them have this hash; 255: many */
+	struct sampled blocks;
 };
 
 struct collector {
@@ -127,6 +128,7 @@ struct collector {
 	/* budget */
 	int64_t allowance;  /* tokens of one cycle in which the process runs all the time: the most that is ever saved */
 	int64_t saved;      /* tokens earned while hooks are off; below zero: borrowed */
+	int64_t unpaid;     /* tokens that budget_charge() wants */
 	int64_t given, earned; /* tokens since the window opened or functions were last chosen to be counted */
 	uint64_t earned_cpu_ns, earned_at; /* up to when tokens were given */
 	struct tally tallies[TALLIES]; /* room to work in */
@@ -187,6 +189,9 @@ void budget_init(void); /* calibrates; before arm */
 bool budget_ask(uint64_t now); /* the slow way of hook_may_record: decides, and changes windows. Keeps errno */
 void window_open(uint64_t now, enum window_reason reason);
 void window_close(uint64_t now, enum window_reason reason);
+uint64_t process_cpu_ns(void);
+void budget_charge(uint64_t ns); /* what something beside the events cost: of what the hooks have earned, nine tenths at most go for it */
+#define BUDGET_CYCLE_NS 250000000ull
 void switcher_start(void);
 void switcher_stop(void); /* without the GIL */
 
@@ -272,6 +277,8 @@ void garbage_end(void);
 void memory_begin(void);
 void memory_end(void);
 void memory_take_off(void); /* as far as no other tool stands on us */
+void memory_pause(void);    /* --alternate: a turn without */
+void memory_resume(void);
 
 /* skip.c */
 bool skip_matches(const struct page *page, const char *name, const char *qualname, const char *file);

@@ -1,5 +1,6 @@
 /* What a reader must know before trusting the numbers: one row per fact, worst first. Never hidden, in no format. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "report/model.h"
@@ -199,6 +200,22 @@ static void add_gpu_clock(struct report *report)
 	                                  gpu->early ? ", at most by " : "", gpu->early ? quantity_ns(gpu->early_most_ns, 0).text : ""));
 }
 
+/* Which allocations were sampled, and which were not. */
+static void add_memory(struct report *report)
+{
+	const struct timeline *timeline = report->timeline;
+	const char *told = timeline_capture(timeline, "memory"), *raw = timeline_capture(timeline, "memory.raw"), *asked = timeline_capture(timeline, "memory.interval");
+	double interval = (double)timeline_counter(timeline, "memory_interval_last", 0);
+	int64_t missed = timeline_counter(timeline, "memory_missed", 0) + timeline_counter(timeline, "memory_full", 0);
+	bool fewer = asked && interval > strtod(asked, NULL);
+
+	if (!told || !raw)
+		return;
+	add(report, strncmp(told, "sampled", 7) == 0 ? QUALITY_NOTE : QUALITY_BAD, "memory", "Allocations", report_note(report, "%.120s", told),
+	    report_note(report, "domain raw %.150s%s%s", raw, fewer ? report_note(report, "; to keep within the overhead budget a sample per %s at last", quantity_of(interval, "bytes", 0).text) : "",
+			missed ? report_note(report, "; %s samples have no stack or no end", counted(report, (uint64_t)missed)) : ""));
+}
+
 /* Where scopes tell requests: few of them are no load to judge by. */
 static void add_requests(struct report *report)
 {
@@ -226,6 +243,7 @@ int quality_build(struct report *report, struct error *err)
 	add_counters(report);
 	add_gpu_clock(report);
 	add_requests(report);
+	add_memory(report);
 	if (report->timeline->thread_count && !report->timeline->native_split)
 		add(report, QUALITY_NOTE, "native_split", "Native code", "not told apart", "CPU time inside C extensions counts as the Python function that called them");
 	if (gpu && *gpu)

@@ -372,7 +372,7 @@ static void put_scopes(struct json *json, cJSON *root, const struct timeline *ti
 
 static const char *throttle_name(uint32_t what)
 {
-	static const char *const names[] = { [THROTTLE_COUNTED] = "counted", [THROTTLE_C_CALLS_OFF] = "c_calls_off", [THROTTLE_TURN_ON] = "turn_on", [THROTTLE_TURN_OFF] = "turn_off", [THROTTLE_LEFT_OUT] = "left_out" };
+	static const char *const names[] = { [THROTTLE_COUNTED] = "counted", [THROTTLE_C_CALLS_OFF] = "c_calls_off", [THROTTLE_TURN_ON] = "turn_on", [THROTTLE_TURN_OFF] = "turn_off", [THROTTLE_LEFT_OUT] = "left_out", [THROTTLE_MEMORY] = "memory_samples_halved" };
 
 	return what < sizeof names / sizeof *names && names[what] ? names[what] : "unknown";
 }

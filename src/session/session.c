@@ -365,19 +365,23 @@ static void memory_rows(struct session *session, uint64_t ticks)
 		[MEMORY_OFF] = "not sampled", [MEMORY_SAMPLED] = "sampled; the allocators were not seen to be what they were", [MEMORY_NO_ROOM] = "not sampled: no memory for the table",
 		[MEMORY_NO_LAYER] = "not sampled: the allocators were changed too often while we were in", [MEMORY_TAKEN_OFF] = "sampled",
 		[MEMORY_LEFT] = "sampled; another tool stands on our functions, which stay and pass everything on", [MEMORY_CUT] = "cut: another tool put back the allocators of before",
+		[MEMORY_TOO_DEAR] = "given up: passing on each call alone costs more than --max-overhead",
 	};
 	const struct page *page = session->drain ? session->pool.page : NULL;
 	uint32_t state = page && page->memory_state < sizeof states / sizeof *states ? page->memory_state : MEMORY_OFF;
 
 	capture_add(&session->events, ticks, "memory", "%s", page ? states[state] : "without hooks it is not sampled");
 	capture_add(&session->events, ticks, "memory.interval", "%llu", (unsigned long long)session->options->memory_interval);
-	capture_add(&session->events, ticks, "memory.raw", "not sampled: the domain raw is used without the GIL");
+	capture_add(&session->events, ticks, "memory.raw", "not sampled: the domain raw is used without the GIL, and its functions cannot be exchanged in one piece");
 	if (!page)
 		return;
-	event_add(&session->events, ticks, EVENT_COUNTER, 0, 0, "memory_calls", (int64_t)(page->memory_calls & INT64_MAX));
-	event_add(&session->events, ticks, EVENT_COUNTER, 0, 0, "memory_samples", (int64_t)(page->memory_samples & INT64_MAX));
-	event_add(&session->events, ticks, EVENT_COUNTER, 0, 0, "memory_missed", (int64_t)(page->memory_missed & INT64_MAX));
-	event_add(&session->events, ticks, EVENT_COUNTER, 0, 0, "memory_full", (int64_t)(page->memory_full & INT64_MAX));
+	const struct { const char *name; uint64_t value; } rows[] = {
+		{ "memory_calls", page->memory_calls }, { "memory_samples", page->memory_samples }, { "memory_missed", page->memory_missed }, { "memory_full", page->memory_full },
+		{ "memory_cost_ns", page->memory_cost_ns }, { "memory_interval_last", page->memory_interval_now }, { "memory_pauses", page->memory_pauses },
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		event_add(&session->events, ticks, EVENT_COUNTER, 0, 0, rows[i].name, (int64_t)(rows[i].value & INT64_MAX));
 }
 
 static void closing_rows(struct session *session, const struct session_receipt *receipt)

@@ -1,13 +1,18 @@
-/* Gathers samples of allocations while the trace is read, and adds them up by the lines that made them. */
+/*
+ * Gathers samples of allocations while the trace is read, and adds them up by the lines that made them. A block may be released by another thread
+ * than allocated it, whose chunk may come first: ends are matched by time, once all are read.
+ */
 #include "timeline/memory.h"
 
 #include "timeline/private.h"
 
-enum { MEMORY_SAMPLES_LIMIT = 1 << 22, MEMORY_STACKS_LIMIT = 1 << 16, PENDING_LANES = 4096 };
+enum { MEMORY_SAMPLES_LIMIT = 1 << 22, MEMORY_MOMENTS_LIMIT = 2 * MEMORY_SAMPLES_LIMIT, MEMORY_STACKS_LIMIT = 1 << 16, PENDING_LANES = 4096 };
 
 struct frame_ref { uint32_t ref, line; };
 struct memory_stack { uint32_t site, count; uint64_t bytes; struct frame_ref frames[MEMORY_FRAMES_MAX]; };
 struct memory_sample { uint64_t at_ns, end_ns /* 0 = alive; absolute */, bytes, weight; uint32_t stack; bool told; /* its end would be */ };
+/* One of an address: a sample, or (SAMPLE is NONE) the end of the one before. */
+struct memory_moment { uint64_t key /* process and address */, at_ns; uint32_t sample; };
 struct site_build { struct memory_site out; uint32_t process, heaviest; /* stack */ };
 /* Frames of an allocation that is still to come, of one lane. */
 struct pending { uint32_t count; struct frame_ref frames[MEMORY_FRAMES_MAX]; };
@@ -17,11 +22,12 @@ struct memory_build {
 	LIST(struct pending) pending;
 	struct map by_lane;       /* lane's index → pending */
 	LIST(struct memory_sample) samples;
-	struct map by_address;    /* process << 48 ^ address → the sample that lives there */
+	LIST(struct memory_moment) moments;
 	LIST(struct memory_stack) stacks;
 	struct map by_frames;     /* hash → stack */
 	LIST(struct site_build) sites;
 	struct map by_place;      /* hash → site */
+	bool moments_missing;
 };
 
 static const struct memory_facts nothing;
@@ -97,6 +103,16 @@ static uint64_t address_key(uint32_t process, uint64_t address)
 	return address ^ (uint64_t)process << 48;
 }
 
+static void add_moment(struct memory_build *all, uint32_t process, uint64_t address, uint64_t at_ns, uint32_t sample)
+{
+	struct memory_moment *moment = list_add(&all->moments, MEMORY_MOMENTS_LIMIT);
+
+	if (moment)
+		*moment = (struct memory_moment){ address_key(process, address), at_ns, sample };
+	else
+		all->moments_missing = true;
+}
+
 static void add_sample(struct timeline_private *p, struct memory_build *all, uint32_t process, struct pending *pending, const struct event_cursor *event, uint64_t at_ns)
 {
 	struct memory_site *sum = &all->out.all;
@@ -115,16 +131,8 @@ static void add_sample(struct timeline_private *p, struct memory_build *all, uin
 	}
 	*sample = (struct memory_sample){ .at_ns = at_ns, .bytes = bytes, .weight = weight, .stack = stack, .told = address != 0 };
 	all->stacks.items[stack].bytes += weight;
-	if (address && !map_put(&all->by_address, address_key(process, address), (uint32_t)all->samples.count - 1))
-		p->failed = true;
-}
-
-static void end_sample(struct memory_build *all, uint32_t process, const struct event_cursor *event, uint64_t at_ns)
-{
-	uint32_t at = map_get(&all->by_address, address_key(process, event_u64(event, 0)));
-
-	if (at != MAP_ABSENT && !all->samples.items[at].end_ns)
-		all->samples.items[at].end_ns = at_ns ? at_ns : 1;
+	if (address)
+		add_moment(all, process, address, at_ns, (uint32_t)all->samples.count - 1);
 }
 
 void memory_add(struct timeline_private *p, uint32_t lane, const struct event_cursor *event, uint64_t at_ns)
@@ -136,7 +144,7 @@ void memory_add(struct timeline_private *p, uint32_t lane, const struct event_cu
 	if (!all)
 		return;
 	if (event->event.kind == EVENT_MEMORY_FREE) {
-		end_sample(all, process, event, at_ns);
+		add_moment(all, process, event_u64(event, 0), at_ns, NONE);
 		return;
 	}
 	pending = pending_of(p, all, lane);
@@ -144,6 +152,32 @@ void memory_add(struct timeline_private *p, uint32_t lane, const struct event_cu
 		add_sample(p, all, process, pending, event, at_ns);
 	else if (pending && pending->count < MEMORY_FRAMES_MAX)
 		pending->frames[pending->count++] = (struct frame_ref){ event->event.ref, event_u32(event, 0) };
+}
+
+/* ---- ends ---- */
+
+/* At one moment, an end comes first: it belongs to the block that was there before. */
+static int compare_moments(const void *left, const void *right)
+{
+	const struct memory_moment *a = left, *b = right;
+
+	if (a->key != b->key)
+		return a->key < b->key ? -1 : 1;
+	if (a->at_ns != b->at_ns)
+		return a->at_ns < b->at_ns ? -1 : 1;
+	return a->sample == b->sample ? 0 : a->sample == NONE ? -1 : b->sample == NONE ? 1 : a->sample < b->sample ? -1 : 1;
+}
+
+/* A block at whose address another is allocated has ended by then, whoever saw it. */
+static void find_ends(struct memory_build *all)
+{
+	const struct memory_moment *items = all->moments.items;
+
+	if (all->moments.count)
+		qsort(all->moments.items, all->moments.count, sizeof *all->moments.items, compare_moments);
+	for (size_t i = 0; i + 1 < all->moments.count; i++)
+		if (items[i].sample != NONE && items[i + 1].key == items[i].key)
+			all->samples.items[items[i].sample].end_ns = items[i + 1].at_ns ? items[i + 1].at_ns : 1;
 }
 
 /* ---- sums ---- */
@@ -238,7 +272,7 @@ static bool ends_missing(const struct timeline *timeline)
 {
 	const char *told = timeline_capture(timeline, "memory");
 
-	return timeline->quality.lost_events || timeline->quality.truncated || (told && strncmp(told, "cut", 3) == 0);
+	return timeline->quality.lost_events || timeline->quality.truncated || timeline_counter(timeline, "memory_pauses", 0) || (told && strncmp(told, "sampled", 7) != 0);
 }
 
 void memory_build(struct timeline_private *p)
@@ -249,6 +283,7 @@ void memory_build(struct timeline_private *p)
 
 	if (!all)
 		return;
+	find_ends(all);
 	for (size_t i = 0; i < all->samples.count; i++)
 		count_sample(&all->sites.items[all->stacks.items[all->samples.items[i].stack].site].out, &all->samples.items[i], middle_ns);
 	for (size_t i = 0; i < all->stacks.count; i++) {
@@ -270,7 +305,7 @@ void memory_build(struct timeline_private *p)
 	qsort(sites, all->sites.count, sizeof *sites, compare_sites);
 	all->out.sites = sites;
 	all->out.site_count = all->sites.count;
-	all->out.ends_missing = ends_missing(&p->timeline);
+	all->out.ends_missing = all->moments_missing || ends_missing(&p->timeline);
 }
 
 void memory_done_building(struct timeline_private *p)
@@ -284,7 +319,7 @@ void memory_done_building(struct timeline_private *p)
 	list_done(&all->stacks);
 	list_done(&all->sites);
 	map_done(&all->by_lane);
-	map_done(&all->by_address);
+	list_done(&all->moments);
 	map_done(&all->by_frames);
 	map_done(&all->by_place);
 }

@@ -53,6 +53,32 @@ Test(timeline_memory, a_collection_is_told_at_its_end)
 	timeline_free(timeline);
 }
 
+Test(timeline_memory, an_end_that_stands_before_its_sample_in_the_file_is_its_end)
+{
+	const struct memory_facts *facts = timeline_memory(timeline_from_text(META NAMES ON(0) OFF(4000000000)
+		THREAD(4, 8)
+		"500 memory_free address=4096\n"
+		"5000 memory_free address=4096\n"
+		THREAD(3, 7)
+		"1000 memory_alloc address=4096 bytes=100 weight_bytes=100 domain=2\n"
+		"7000 memory_alloc address=4096 bytes=100 weight_bytes=100 domain=2\n"));
+
+	cr_assert_eq(facts->all.samples, 2);
+	cr_assert_eq(facts->all.live_samples, 1);
+	cr_assert_eq(facts->sites[0].lifetime_p50_ns, 4000);
+}
+
+Test(timeline_memory, a_block_whose_address_is_given_again_has_ended)
+{
+	const struct memory_facts *facts = timeline_memory(timeline_from_text(META NAMES ON(0) OFF(4000000000)
+		THREAD(3, 7)
+		"1000 memory_alloc address=4096 bytes=100 weight_bytes=100 domain=2\n"
+		"7000 memory_alloc address=4096 bytes=100 weight_bytes=100 domain=2\n"));
+
+	cr_assert_eq(facts->all.live_samples, 1);
+	cr_assert_eq(facts->sites[0].lifetime_p50_ns, 6000);
+}
+
 #define FRAMES(line) "memory_frame ref=2 line=" #line "\n"
 
 /* Line 12 of work allocates twice, once released at once and once for good; line 30 of main late, and for good. */

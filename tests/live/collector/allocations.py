@@ -11,7 +11,8 @@ from session import *
 
 MEM, OBJECT = 1, 2
 TOLD, LEFT_GC = 1, 3
-TAKEN_OFF, LEFT, CUT = 4, 5, 6
+TAKEN_OFF, LEFT, CUT, TOO_DEAR = 4, 5, 6, 7
+MEMORY_FEWER = 6  # throttle: twice as many bytes between samples
 api = ctypes.pythonapi
 
 
@@ -276,6 +277,44 @@ def case_memory_deadline():
     grow(1000)
     assert allocators() == untouched
     s.disarm()
+
+
+def case_memory_budget():
+    """Samples that cost more than half of the budget become fewer, and say so; the sum stays unbiased."""
+    s = Session(memory_interval=64, subbufs=1024, max_overhead_ppm=50000, thread_tid_offset=0x2d0, clock=2).arm()
+    count, size, first = 0, 4000, s.page('memory_interval_now')
+    while s.page('memory_interval_now') < 16 * first and time.process_time() < 60:
+        for _ in range(20000):
+            big(size)
+        count += 20000
+    last = s.page('memory_interval_now')
+    s.disarm().read()
+    assert s.page('memory_state') == TAKEN_OFF and first == 64 and last >= 16 * first, (first, last)
+    assert [e for e in s.meta if e[1] == 'throttle' and struct.unpack_from('<I', e[4])[0] == MEMORY_FEWER], 'it is not told'
+    assert s.page('memory_cost_ns') > 0 and allocators() == untouched
+
+
+def case_memory_too_dear():
+    """Where passing on alone costs more than may be spent, our functions go, while the session goes on."""
+    s = Session(memory_interval=4096, max_overhead_ppm=20).arm()
+    while s.page('memory_state') != TOO_DEAR and time.process_time() < 60:
+        grow(1000)
+    assert s.page('memory_state') == TOO_DEAR and allocators() == untouched, s.page('memory_state')
+    s.disarm()
+    assert s.page('memory_state') == TOO_DEAR and allocators() == untouched
+
+
+def case_memory_alternate():
+    """By turns on and off: in the turns without hooks no function of ours is there."""
+    s = Session(memory_interval=4096, alternate_ms=20).arm()
+    seen, end = set(), time.monotonic() + 60
+    while (len(seen) < 2 or s.page('memory_pauses') < 3) and time.monotonic() < end:
+        seen.add(allocators() == untouched)
+        grow(1000)
+        time.sleep(0.001)
+    s.disarm()
+    assert seen == {True, False} and s.page('memory_pauses') >= 3, (seen, s.page('memory_pauses'))
+    assert allocators() == untouched and s.page('memory_state') == TAKEN_OFF
 
 
 def case_memory_threads():

@@ -77,6 +77,9 @@ int main(void)
 	FIELD(page, memory_samples);
 	FIELD(page, memory_missed);
 	FIELD(page, memory_full);
+	FIELD(page, memory_cost_ns);
+	FIELD(page, memory_interval_now);
+	FIELD(page, memory_pauses);
 	FIELD(page, counted_calls);
 	FIELD(page, counted_count);
 	FIELD(page, counted);

@@ -1,0 +1,132 @@
+/* Points on the stream of allocated bytes, and the set of sampled blocks that live. With libc alone: no logarithm, no exponential function. */
+#include "collector/sampled.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+/* xorshift: never zero */
+static uint64_t random_next(uint64_t *random)
+{
+	*random ^= *random << 13;
+	*random ^= *random >> 7;
+	*random ^= *random << 17;
+	return *random;
+}
+
+/* -ln of a number between 0 and 1: of its exponent, and of its mantissa m by ln m = 2 artanh((m - 1) / (m + 1)). */
+static double exponential(uint64_t bits)
+{
+	int zeros = __builtin_clzll(bits);
+	double mantissa = 1 + (double)(bits << zeros << 1 >> 12) / 4503599627370496.0, s = (mantissa - 1) / (mantissa + 1), square = s * s, sum = 0;
+
+	for (int n = 15; n > 0; n -= 2)
+		sum = sum * square + 1.0 / n;
+	return (zeros + 1) * 0.6931471805599453 - 2 * s * sum;
+}
+
+/* 1 - exp(-x) */
+static double chance_of(double x)
+{
+	double term = 1, sum = 0;
+	int doublings = 0;
+
+	if (x > 40)
+		return 1;
+	for (; x > 0.5; x /= 2)
+		doublings++;
+	for (int n = 1; n < 12; n++) {
+		term *= -x / n;
+		sum -= term;
+	}
+	while (doublings-- > 0)
+		sum *= 2 - sum;
+	return sum;
+}
+
+int64_t sampled_gap(struct sampled *sampled, uint64_t interval)
+{
+	double gap = exponential(random_next(&sampled->random)) * (double)interval;
+
+	return gap < (double)SAMPLED_NEVER ? (int64_t)gap : SAMPLED_NEVER;
+}
+
+uint64_t sampled_weight(uint64_t size, uint64_t interval)
+{
+	return (uint64_t)((double)size / chance_of((double)size / (double)interval) + 0.5);
+}
+
+/* Where ADDRESS stands, or the empty place where it would. */
+static uint32_t place_of(const struct sampled *sampled, uint64_t address)
+{
+	uint32_t at = sampled_slot(address);
+
+	while (sampled->table[at] && sampled->table[at] != address)
+		at = (at + 1) & (SAMPLED_SLOTS - 1);
+	return at;
+}
+
+static uint8_t *filter_of(struct sampled *sampled, uint64_t address)
+{
+	return &sampled->filter[sampled_slot(address) & (SAMPLED_FILTER - 1)];
+}
+
+bool sampled_add(struct sampled *sampled, uint64_t address)
+{
+	uint32_t at = place_of(sampled, address);
+	uint8_t *filter = filter_of(sampled, address);
+
+	if (sampled->live >= SAMPLED_MAX)
+		return false;
+	if (sampled->table[at])
+		return true; /* its end was not seen */
+	sampled->table[at] = address;
+	sampled->live++;
+	if (*filter < UINT8_MAX)
+		(*filter)++;
+	return true;
+}
+
+/* What follows moves up, so that no search ends too early. */
+bool sampled_remove(struct sampled *sampled, uint64_t address)
+{
+	uint32_t hole = place_of(sampled, address);
+	uint8_t *filter = filter_of(sampled, address);
+
+	if (!sampled->table[hole])
+		return false;
+	for (uint32_t at = (hole + 1) & (SAMPLED_SLOTS - 1); sampled->table[at]; at = (at + 1) & (SAMPLED_SLOTS - 1)) {
+		uint32_t home = sampled_slot(sampled->table[at]);
+
+		if (((at - home) & (SAMPLED_SLOTS - 1)) < ((at - hole) & (SAMPLED_SLOTS - 1)))
+			continue;
+		sampled->table[hole] = sampled->table[at];
+		hole = at;
+	}
+	sampled->table[hole] = 0;
+	sampled->live--;
+	if (*filter < UINT8_MAX) /* a full one does not know its number any more */
+		(*filter)--;
+	return true;
+}
+
+bool sampled_begin(struct sampled *sampled, uint64_t random)
+{
+	if (!sampled->table) {
+		void *table = mmap(NULL, SAMPLED_SLOTS * sizeof *sampled->table, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+		if (table == MAP_FAILED)
+			return false;
+		sampled->table = table;
+	}
+	sampled_end(sampled);
+	sampled->random = random | 1;
+	return true;
+}
+
+void sampled_end(struct sampled *sampled)
+{
+	sampled->live = 0;
+	memset(sampled->filter, 0, sizeof sampled->filter);
+	if (sampled->table)
+		madvise(sampled->table, SAMPLED_SLOTS * sizeof *sampled->table, MADV_DONTNEED);
+}
