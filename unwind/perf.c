@@ -35,6 +35,9 @@ struct watched {
 	struct perf_event_mmap_page *page;
 	size_t ring_size;
 	uint64_t period_samples; /* taken since its period was changed */
+	int counters[SAMPLED_COUNTERS]; /* the first counter_count of them are open */
+	uint32_t counter_count;
+	uint64_t counted[SAMPLED_COUNTERS]; /* as the sample before told them */
 };
 
 struct perf {
@@ -42,7 +45,7 @@ struct perf {
 	int epoll, descriptors_end; /* end: events do not get this number, nor those above */
 	uint64_t random;
 	bool user_only; /* samples of the kernel are not permitted */
-	bool wakes;
+	bool wakes, counted;
 	struct perf_counts counts;
 	uint32_t refused;
 	char why[160];
@@ -51,9 +54,15 @@ struct perf {
 	struct thread_copy copy;
 };
 
-static int event_open(const struct perf_event_attr *attr, pid_t tid)
+static const struct { uint32_t type, config; } counters[THREAD_COUNTERS] = {
+#define THREAD_COUNTER(identifier, name, type, config, ...) { type, config },
+#include "abi/thread_counter.def"
+#undef THREAD_COUNTER
+};
+
+static int event_open(const struct perf_event_attr *attr, pid_t tid, int group)
 {
-	return (int)syscall(SYS_perf_event_open, attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	return (int)syscall(SYS_perf_event_open, attr, tid, -1, group, PERF_FLAG_FD_CLOEXEC);
 }
 
 /* The software clock has a fixed period, which would march in step with a program that has the same: it is varied. */
@@ -118,7 +127,7 @@ int perf_possible(pid_t pid, struct error *err)
 	int fd;
 
 	attr.disabled = 1;
-	fd = event_open(&attr, pid);
+	fd = event_open(&attr, pid, -1);
 	if (fd < 0)
 		return say_why_not(pid, errno, err);
 	close(fd);
@@ -169,9 +178,14 @@ int perf_open(uint32_t rate_hz, uint32_t stack_bytes, bool wakes, struct perf **
 	return 0;
 }
 
+void perf_count(struct perf *perf)
+{
+	perf->counted = true;
+}
+
 static size_t sample_size(const struct perf *perf)
 {
-	return 8 + 32 + 17 * 8 + 16 + perf->stack_bytes;
+	return 8 + 32 + 17 * 8 + 16 + perf->stack_bytes + (perf->counted ? 8 * (SAMPLED_COUNTERS + 2) : 0);
 }
 
 /* Room for what comes between two reads; not much, because every thread has a ring. */
@@ -211,11 +225,17 @@ static int refuse(struct perf *perf, pid_t tid, const char *what, int error)
 static int open_for(struct perf *perf, pid_t tid)
 {
 	struct perf_event_attr attr = attributes(perf->stack_bytes, vary(perf), perf->wakes, perf->user_only);
-	int fd = event_open(&attr, tid);
+	int fd;
+
+	if (perf->counted) {
+		attr.sample_type |= PERF_SAMPLE_READ;
+		attr.read_format = PERF_FORMAT_GROUP;
+	}
+	fd = event_open(&attr, tid, -1);
 
 	if (fd < 0 && !perf->user_only && (errno == EACCES || errno == EPERM)) {
 		attr.exclude_kernel = 1;
-		fd = event_open(&attr, tid);
+		fd = event_open(&attr, tid, -1);
 		perf->user_only = fd >= 0;
 	}
 	if (fd < perf->descriptors_end)
@@ -242,8 +262,26 @@ static bool map_ring(const struct perf *perf, struct watched *watched)
 	return false;
 }
 
+/* Counters that the machine does not have, or for which no descriptor is left, and those after them are not told. */
+static void open_counters(const struct perf *perf, struct watched *watched)
+{
+	for (int which = COUNTERS_SAMPLED; which < THREAD_COUNTERS; which++) {
+		struct perf_event_attr attr = { .type = counters[which].type, .size = sizeof attr, .config = counters[which].config, .exclude_kernel = perf->user_only, .exclude_hv = 1,
+			.use_clockid = 1, .clockid = CLOCK_MONOTONIC /* a group has one clock, or EINVAL (Linux 6.18) */ };
+		int fd = event_open(&attr, watched->tid, watched->fd);
+
+		if (fd >= perf->descriptors_end)
+			close(fd);
+		if (fd < 0 || fd >= perf->descriptors_end)
+			return;
+		watched->counters[watched->counter_count++] = fd;
+	}
+}
+
 static void unwatch(struct watched *watched)
 {
+	for (uint32_t i = 0; i < watched->counter_count; i++)
+		close(watched->counters[i]);
 	munmap(watched->page, PAGE + watched->ring_size);
 	close(watched->fd); /* which takes it out of the epoll, too */
 }
@@ -271,6 +309,8 @@ int perf_add(struct perf *perf, pid_t tid)
 		close(watched.fd);
 		return refuse(perf, tid, error == EPERM || error == ENOMEM ? "no memory that may be locked left" : "no ring", error);
 	}
+	if (perf->counted)
+		open_counters(perf, &watched);
 	place = epoll_ctl(perf->epoll, EPOLL_CTL_ADD, watched.fd, &wanted) == 0 ? list_add(&perf->threads, THREADS_MAX) : NULL;
 	if (!place) {
 		unwatch(&watched);
@@ -319,6 +359,23 @@ void perf_pause(struct perf *perf, bool paused)
 		ioctl(perf->threads.items[i].fd, paused ? PERF_EVENT_IOC_DISABLE : PERF_EVENT_IOC_ENABLE, 0);
 }
 
+struct gaining { struct perf *perf; struct watched *watched; perf_each *each; void *context; };
+
+/* From what counters stand at to what they gained. */
+static void gain(void *context, const struct thread_copy *copy, uint64_t cpu_ns)
+{
+	const struct gaining *gaining = context;
+	struct thread_copy *own = &gaining->perf->copy;
+
+	for (uint32_t i = 0; i < copy->gained_count; i++) {
+		uint64_t now = copy->gained[i], before = gaining->watched->counted[i];
+
+		own->gained[i] = now > before ? now - before : 0;
+		gaining->watched->counted[i] = now;
+	}
+	gaining->each(gaining->context, own, cpu_ns);
+}
+
 int perf_read(struct perf *perf, perf_each *each, void *context)
 {
 	uint64_t before_all = perf->counts.samples;
@@ -333,7 +390,7 @@ int perf_read(struct perf *perf, perf_each *each, void *context)
 
 		if (head == tail)
 			continue;
-		tail = perf_parse((const unsigned char *)watched->page + PAGE, watched->ring_size, tail, head, &perf->copy, each, context, &perf->counts);
+		tail = perf_parse((const unsigned char *)watched->page + PAGE, watched->ring_size, tail, head, perf->counted, &perf->copy, gain, &(struct gaining){ perf, watched, each, context }, &perf->counts);
 		__atomic_store_n(&watched->page->data_tail, tail, __ATOMIC_RELEASE);
 		vary_period(perf, watched, perf->counts.samples - before);
 	}

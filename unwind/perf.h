@@ -22,6 +22,8 @@ int perf_possible(pid_t pid, struct error *err);
 /* RATE_HZ samples per second of CPU time of each thread, their distance varied by a fifth; STACK_BYTES (<= 65 528, multiple of 8) of stack with
  * each. Raises this process's soft limits of descriptors and locked memory to the hard ones. ERR_MEMORY, ERR_USAGE (numbers out of range). */
 int perf_open(uint32_t rate_hz, uint32_t stack_bytes, bool wakes, struct perf **out, struct error *err);
+/* Samples of threads that are added after this tell what page faults and the processor's counters gained: a descriptor more for each of them that the machine has. */
+void perf_count(struct perf *perf);
 void perf_close(struct perf *perf);
 /* Readable when a sample came, if perf_open() was told so: that costs the thread some 5 us more for each. */
 int perf_descriptor(const struct perf *perf);
@@ -38,7 +40,7 @@ int perf_read(struct perf *perf, perf_each *each, void *context);
 /* Bytes of samples not yet read. */
 uint64_t perf_waiting(const struct perf *perf);
 /* What one sample costs the thread that it is taken of, as measured on the calling one within some 10 ms; 0: could not be measured. */
-uint64_t perf_cost_ns(uint32_t stack_bytes, bool wakes);
+uint64_t perf_cost_ns(uint32_t stack_bytes, bool wakes, bool counts);
 /* Events of whatever kind do not take this descriptor, nor those above: they are for all else that is opened. Raises the soft limit to the hard one. */
 int perf_descriptors_end(void);
 struct perf_totals perf_totals(const struct perf *perf);

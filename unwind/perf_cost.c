@@ -40,7 +40,7 @@ static size_t gaps_find(struct perf *perf, uint64_t *gaps)
 	return count;
 }
 
-uint64_t perf_cost_ns(uint32_t stack_bytes, bool wakes)
+uint64_t perf_cost_ns(uint32_t stack_bytes, bool wakes, bool counts)
 {
 	unsigned char *deep = __builtin_alloca(stack_bytes); /* so that there is as much stack to copy */
 	uint64_t gaps[SAMPLES], cost_ns = 0;
@@ -52,6 +52,8 @@ uint64_t perf_cost_ns(uint32_t stack_bytes, bool wakes)
 	__asm__ volatile("" : : "r"(deep) : "memory");
 	if (perf_open(RATE_HZ, stack_bytes, wakes, &perf, &err) < 0)
 		return 0;
+	if (counts)
+		perf_count(perf);
 	if (perf_add(perf, gettid()) == 0) {
 		count = gaps_find(perf, gaps);
 		qsort(gaps, count, sizeof *gaps, compare);

@@ -7,7 +7,7 @@
 #include "unwind/perf_ring.h"
 
 /* sample_id_all is off: LOST is id and count, LOST_SAMPLES a count. */
-enum { HEADER = 8, FIXED = 32 /* ids, time, period, abi */, REGISTERS = 17, RECORD_MAX = 1 << 16, LOST_AT = 16, LOST_SAMPLES_AT = 8 };
+enum { HEADER = 8, FIXED = 24 /* ids, time, period */, ABI = 8, REGISTERS = 17, RECORD_MAX = 1 << 16, LOST_AT = 16, LOST_SAMPLES_AT = 8 };
 
 /* DWARF number of the Nth register in a sample. */
 static const unsigned char dwarf_of[REGISTERS] = { DWARF_RAX, DWARF_RBX, DWARF_RCX, DWARF_RDX, DWARF_RSI, DWARF_RDI, DWARF_RBP, DWARF_RSP, DWARF_RIP, 8, 9, 10, 11, 12, 13, 14, 15 };
@@ -20,13 +20,31 @@ static uint64_t take_word(const struct perf_ring *ring, uint64_t at)
 	return word;
 }
 
-/* Layout: header, pid and tid, time, period, abi, registers, size of the stack, stack, how much of it is valid. False: not a sample we can use. */
-static bool read_sample(const struct perf_ring *ring, uint64_t at, uint64_t size, struct thread_copy *copy)
+/* A group's counters: how many, then each; the first one is the clock that samples. Returns the bytes that they take, 0 when they do not fit. */
+static uint64_t read_group(const struct perf_ring *ring, uint64_t at, uint64_t room, struct thread_copy *copy)
 {
-	uint64_t registers = at + HEADER + FIXED, stack = registers + REGISTERS * 8, room, valid;
+	uint64_t count = room < 8 ? 0 : take_word(ring, at);
+
+	if (!count || count > SAMPLED_COUNTERS + 1 || room < 8 + count * 8)
+		return 0;
+	copy->gained_count = (uint32_t)count - 1;
+	for (uint64_t i = 1; i < count; i++)
+		copy->gained[i - 1] = take_word(ring, at + 8 + i * 8);
+	return 8 + count * 8;
+}
+
+/* Layout: header, pid and tid, time, period, counters, abi, registers, size of the stack, stack, how much of it is valid. False: not a sample we can use. */
+static bool read_sample(const struct perf_ring *ring, uint64_t at, uint64_t size, bool counted, struct thread_copy *copy)
+{
+	uint64_t group = 0, registers, stack, room, valid;
 	uint32_t ids[2];
 
-	if (size < HEADER + FIXED + REGISTERS * 8 + 8 || take_word(ring, at + HEADER + 24) != PERF_SAMPLE_REGS_ABI_64)
+	copy->gained_count = 0;
+	if (size < HEADER + FIXED || (counted && !(group = read_group(ring, at + HEADER + FIXED, size - HEADER - FIXED, copy))))
+		return false;
+	registers = at + HEADER + FIXED + group + ABI;
+	stack = registers + REGISTERS * 8;
+	if (size < stack + 8 - at || take_word(ring, registers - ABI) != PERF_SAMPLE_REGS_ABI_64)
 		return false;
 	perf_ring_take(ring, at + HEADER, ids, sizeof ids);
 	copy->tid = (pid_t)ids[1];
@@ -46,14 +64,14 @@ static bool read_sample(const struct perf_ring *ring, uint64_t at, uint64_t size
 	return true;
 }
 
-uint64_t perf_parse(const unsigned char *bytes, uint64_t size, uint64_t tail, uint64_t head, struct thread_copy *copy, perf_each *each, void *context,
+uint64_t perf_parse(const unsigned char *bytes, uint64_t size, uint64_t tail, uint64_t head, bool counted, struct thread_copy *copy, perf_each *each, void *context,
                     struct perf_counts *counts)
 {
 	struct perf_ring ring = { bytes, size };
 	struct perf_event_header header;
 
 	while (perf_ring_next(&ring, &tail, head, &header, &counts->damaged)) {
-		if (header.type == PERF_RECORD_SAMPLE && read_sample(&ring, tail, header.size, copy)) {
+		if (header.type == PERF_RECORD_SAMPLE && read_sample(&ring, tail, header.size, counted, copy)) {
 			counts->samples++;
 			each(context, copy, take_word(&ring, tail + HEADER + 16));
 		} else if (header.type == PERF_RECORD_SAMPLE) {

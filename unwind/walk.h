@@ -5,6 +5,7 @@
 #ifndef INFERSCOPE_UNWIND_WALK_H
 #define INFERSCOPE_UNWIND_WALK_H
 
+#include "abi/thread_counter.h"
 #include "unwind/modules.h"
 #include "unwind/pystack.h"
 
@@ -20,6 +21,8 @@ struct thread_copy {
 	uint64_t regs[DWARF_COUNT];
 	uint32_t known;          /* bit N: regs[N] is known; a blocked thread's /proc/…/syscall tells only rsp and rip */
 	uint32_t stack_size;     /* bytes of `stack`, from regs[DWARF_RSP] upwards */
+	uint32_t gained_count;   /* the first so many of these are known: */
+	uint64_t gained[SAMPLED_COUNTERS]; /* since the copy of this thread before */
 	unsigned char stack[THREAD_COPY_STACK_MAX];
 };
 

@@ -23,7 +23,7 @@ enum event_flag {
 	EVENT_FLAG_EXCEPTION = 1, /* leave, c_leave, yield: by an exception */
 	EVENT_FLAG_CUT = 2,       /* a string of the payload was cut to fit */
 	EVENT_FLAG_LATER = 4,     /* sample: its innermost Python frames were read a moment later than the rest */
-	EVENT_FLAG_SAMPLED = 16,  /* cpu_syscall: as looks saw it: one look or several in a row, no result */
+	EVENT_FLAG_SAMPLED = 16,  /* cpu_syscall: as looks saw it: one look or several in a row, no result. thread_counter: scaled */
 	EVENT_FLAG_GRAPH = 8,     /* gpu_…: a node of a CUDA graph; all nodes of one launch have its correlation */
 };
 

@@ -6,6 +6,8 @@
 static const char NO_QUOTA[] = "the cgroup sets no CPU quota, or its counters could not be read";
 static const char NO_PRESSURE[] = "this kernel does not tell pressure (PSI), or it could not be read";
 static const char NO_LIMIT[] = "no memory limit, or the cgroup's counters could not be read";
+static const char NO_PROCESSOR[] = "without --counters, or on this machine, the processor's counters are not read";
+static const char NOT_COUNTED[] = "without --counters, or where perf_event is not permitted, this is not counted";
 static const char NO_NODES[] = "one memory node, or where threads ran could not be read";
 
 static const struct counter *counter_named(const struct analysis_private *p, const char *name)
@@ -52,6 +54,29 @@ double metric_cpu_cgroup_throttled_ns(const struct analysis_private *p, const ch
 	const struct counter *counter = counter_named(p, "cgroup_throttled_ns");
 
 	return counter ? growth(counter) : metric_unknown(why, NO_QUOTA);
+}
+
+/* How often the one counter grew for each time that the other did. */
+static double counted_ratio(const struct analysis_private *p, const char *name, const char *per, double scale, const char **why)
+{
+	const struct counter *counter = counter_named(p, name), *base = counter_named(p, per);
+
+	return counter && base && base->last > 0 ? scale * (double)counter->last / (double)base->last : metric_unknown(why, NO_PROCESSOR);
+}
+
+double metric_cpu_cache_misses(const struct analysis_private *p, const char **why)
+{
+	return counted_ratio(p, "cache_misses", "instructions", 1000, why);
+}
+
+double metric_cpu_instructions(const struct analysis_private *p, const char **why)
+{
+	return counted_ratio(p, "instructions", "cycles", 1, why);
+}
+
+double metric_cpu_migrations(const struct analysis_private *p, const char **why)
+{
+	return growth_rate(p, "cpu_migrations", why, NOT_COUNTED);
 }
 
 double metric_memory_cgroup_limit(const struct analysis_private *p, const char **why)

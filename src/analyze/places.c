@@ -205,6 +205,17 @@ static void point_at_memory(struct rule_state *state, size_t limit, bool growing
 static void find_allocators(struct rule_state *state, size_t limit) { point_at_memory(state, limit, false); }
 static void find_growing(struct rule_state *state, size_t limit) { point_at_memory(state, limit, true); }
 
+static void find_faulters(struct rule_state *state, size_t limit)
+{
+	const struct timeline *timeline = state->p->timeline;
+
+	memset(state->tally, 0, timeline->function_count * sizeof *state->tally);
+	for (size_t i = 0; i < timeline->counter_site_count; i++)
+		if (timeline->counter_sites[i].function < timeline->function_count)
+			state->tally[timeline->counter_sites[i].function] += (double)timeline->counter_sites[i].gained[0] + (double)timeline->counter_sites[i].gained[1];
+	point_at_most(state, tallied, limit);
+}
+
 static const struct place places[] = {
 	{ "alloc_sites", "functions whose calls of cudaMalloc, cudaFree and the like took longest", find_allocs },
 	{ "allocators", "functions that allocated most of what was released within a second", find_allocators },
@@ -214,6 +225,7 @@ static const struct place places[] = {
 	{ "cpu", "functions with most CPU time, those that wait left out", find_cpu },
 	{ "disk_syncs", "functions that wrote files through to the disk for longest", find_disk_syncs },
 	{ "exceptions", "functions that most exceptions left", find_exceptions },
+	{ "faulters", "functions with most page faults, where --counters told them", find_faulters },
 	{ "growing", "functions that allocated most of what is not released and grows", find_growing },
 	{ "host_late", "functions that ran while the device waited for the host", find_host_late },
 	{ "imports", "the function that imported most while it was called, and what it imported", find_imports },

@@ -83,6 +83,7 @@ int measure_init(struct measure *measure, const struct invocation *invocation, p
 	session->rate_hz = (uint32_t)options_count(options, OPT_RATE);
 	session->native = native_ways[options_choice(options, OPT_NATIVE)];
 	session->syscalls = syscall_ways[options_choice(options, OPT_SYSCALLS)];
+	session->counters = options_flag(options, OPT_COUNTERS);
 	session->debuginfod = options_flag(options, OPT_DEBUGINFOD);
 	session->gil_timeout_ms = (uint32_t)(options_duration_ns(options, OPT_GIL_TIMEOUT) / 1000000);
 	session->sync_error_margin_us = (uint32_t)options_count(options, OPT_SYNC_ERROR_MARGIN_US);

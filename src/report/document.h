@@ -44,5 +44,6 @@ struct report;
 /* write_json_memory.c */
 void put_collections(struct json *json, cJSON *root, const struct report *report);
 void put_memory(struct json *json, cJSON *root, const struct report *report);
+void put_counters(struct json *json, cJSON *root, const struct report *report); /* write_json_counters.c */
 
 #endif

@@ -37,6 +37,18 @@ static bool is_flat(const struct counter *counter)
 	return counter->first == counter->max && counter->last == counter->first;
 }
 
+static void put_counter(const struct timeline *timeline, const char *name, const char *shown, bool rate, double unit, const struct counter_sink *sink)
+{
+	for (size_t i = 0; i < timeline->counter_count; i++) {
+		const struct counter *counter = &timeline->counters[i];
+
+		if (strcmp(counter->name, name) != 0 || counter->point_count < 2 || (rate && is_flat(counter)))
+			continue;
+		sink->begin(sink->context, shown);
+		put_points(counter->points, counter->point_count, rate, unit, sink);
+	}
+}
+
 void export_counters(const struct timeline *timeline, const struct counter_sink *sink)
 {
 	for (size_t i = 0; i < timeline->process_count; i++) {
@@ -46,12 +58,10 @@ void export_counters(const struct timeline *timeline, const struct counter_sink 
 		put_points(timeline->processes[i].rss_points, timeline->processes[i].rss_point_count, false, MIB, sink);
 	}
 	for (size_t row = 0; row < sizeof rows / sizeof *rows; row++)
-		for (size_t i = 0; i < timeline->counter_count; i++) {
-			const struct counter *counter = &timeline->counters[i];
+		put_counter(timeline, rows[row].counter, rows[row].name, rows[row].rate, rows[row].unit, sink);
+	for (int which = 0; which < THREAD_COUNTERS; which++) {
+		const struct thread_counter_row *row = thread_counter_row((enum thread_counter)which);
 
-			if (strcmp(counter->name, rows[row].counter) != 0 || counter->point_count < 2 || (rows[row].rate && is_flat(counter)))
-				continue;
-			sink->begin(sink->context, rows[row].name);
-			put_points(counter->points, counter->point_count, rows[row].rate, rows[row].unit, sink);
-		}
+		put_counter(timeline, row->name, row->over_time, true, row->unit, sink);
+	}
 }

@@ -372,7 +372,7 @@ int report_build(const struct timeline *timeline, const struct analysis *analysi
 	describe_process(report);
 	describe_verdict(report);
 	describe_numbers(report);
-	if (build_functions(report, err) < 0 || build_threads(report, err) < 0 || build_gil(report, err) < 0 || build_warnings(report, err) < 0 || build_sources(report, err) < 0 || memory_rows(report, err) < 0 || tree_build(report, err) < 0 || quality_build(report, err) < 0 || around_build(report, err) < 0 || syscall_rows_build(report, err) < 0) {
+	if (build_functions(report, err) < 0 || build_threads(report, err) < 0 || build_gil(report, err) < 0 || build_warnings(report, err) < 0 || build_sources(report, err) < 0 || memory_rows(report, err) < 0 || tree_build(report, err) < 0 || quality_build(report, err) < 0 || around_build(report, err) < 0 || syscall_rows_build(report, err) < 0 || counter_rows_build(report, err) < 0) {
 		report_free(report);
 		return -1;
 	}

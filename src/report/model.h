@@ -98,6 +98,10 @@ struct syscall_row {
 	double caller_pct;             /* of the time of those whose stack is known */
 };
 
+/* Counters of a thread, or of a function (NULL: the stack is not known) while it ran. ABOUT: those that are estimates. */
+struct counter_row { const char *name; uint32_t tid; const struct function *function; uint64_t counters[THREAD_COUNTERS]; uint32_t known, about; /* bits */ };
+struct counter_table { struct counter_row *rows; size_t count; uint32_t known; /* of any row */ };
+
 /* A fact about what surrounds the process. */
 struct around_row { const char *label, *value; };
 
@@ -142,6 +146,7 @@ struct report {
 	struct around_row *around;
 	struct syscall_row *syscalls;   /* as the timeline has them: those that only wait last */
 	size_t syscall_count;
+	struct counter_table counted_threads, counted_functions; /* busiest first; COUNTER_FUNCTIONS_MAX at most, most page faults first */
 	const char **warnings;
 	const struct source *(*sources)[SOURCE_PLACES]; /* of the first findings' first places; see report_source() */
 	size_t source_count;
@@ -155,7 +160,7 @@ struct report {
 	double coverage_pct;
 };
 
-enum { GIL_ROWS_MAX = 12, SYSCALL_ROWS_MAX = 200, SITES_MAX = 500 };
+enum { GIL_ROWS_MAX = 12, SYSCALL_ROWS_MAX = 200, SITES_MAX = 500, COUNTER_FUNCTIONS_MAX = 200 };
 enum { FUNCTIONS_MAX = 20000, TREE_ROWS_MAX = 1200, TREE_DEPTH_MAX = 60 };
 
 /* Copies FORMAT's text into the arena; "" when out of memory. */
@@ -164,6 +169,7 @@ const char *report_note(struct report *report, const char *format, ...) __attrib
 int quality_build(struct report *report, struct error *err); /* quality.c */
 int tree_build(struct report *report, struct error *err);    /* tree.c */
 int around_build(struct report *report, struct error *err);  /* around.c */
+int counter_rows_build(struct report *report, struct error *err); /* counter_rows.c */
 int syscall_rows_build(struct report *report, struct error *err); /* syscall_rows.c */
 int memory_rows(struct report *report, struct error *err);  /* memory.c */
 

@@ -261,6 +261,7 @@ static void add_body(struct text *out, const struct report *report, const struct
 	html_add_sites(out, report);
 	html_add_gpu_tables(out, report, tables);
 	html_add_syscalls(out, report);
+	html_add_counters(out, report);
 	add_around(out, report);
 	html_add_stacks(out, report);
 	html_add_environment(out, report);

@@ -522,6 +522,7 @@ static void put_root(struct json *json, cJSON *root, const struct report *report
 	put_gpu_lists(json, root, timeline);
 	put_gpu_tables(json, root, tables);
 	put_syscalls(json, root, report);
+	put_counters(json, root, report);
 	put_scopes(json, root, timeline);
 	put_budget(json, root, report);
 	put_quality(json, root, report);

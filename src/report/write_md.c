@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "report/counter_rows.h"
 #include "report/md.h"
 #include "report/name.h"
 
@@ -394,6 +395,7 @@ int write_md(const struct report *report, struct sink *sink, struct error *err)
 	md_add_gpu(&out, report, &tables);
 	gpu_tables_free(&tables);
 	add_syscalls(&out, report);
+	md_add_counters(&out, report);
 	add_around(&out, report);
 	add_collections(&out, report);
 	add_sites(&out, report);

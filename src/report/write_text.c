@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "report/counter_rows.h"
 #include "report/gpu_tables.h"
 #include "report/terminal.h"
 
@@ -373,6 +374,7 @@ int write_text(const struct report *report, struct sink *sink, struct error *err
 	text_add_gpu(&t, report, &tables);
 	gpu_tables_free(&tables);
 	add_syscalls(&t, report);
+	terminal_counters(&t, report);
 	add_around(&t, report);
 	terminal_memory(&t, report);
 	add_tree(&t, report);

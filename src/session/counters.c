@@ -151,4 +151,5 @@ void session_counters(struct session *session, uint64_t ticks)
 	if (session->sampler)
 		sampled_counters(session, ticks);
 	kernel_calls_counters(session, ticks);
+	counting_read(session, ticks);
 }

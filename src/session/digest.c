@@ -18,6 +18,7 @@ struct told {
 	bool python;
 	pid_t inner;      /* as the target calls the thread, once Python frames of it were seen; else 0 */
 	uint64_t owed_ns; /* time of looks that came to nothing */
+	uint64_t owed[SAMPLED_COUNTERS]; /* what their counters gained */
 };
 
 struct digest {
@@ -253,6 +254,18 @@ static uint64_t to_ticks(const struct digest *digest, uint64_t ns)
 	return digest->settings.tsc ? clock_to_ticks(&digest->settings.clock, ns) : ns;
 }
 
+/* What a thread's counters gained until this sample: most gain nothing. */
+static void add_gained(struct digest *digest, const struct sight *sight, struct told *told, uint64_t ticks)
+{
+	for (int i = 0; i < SAMPLED_COUNTERS; i++) {
+		uint64_t gained = sight->gained[i] + told->owed[i];
+
+		if (gained)
+			event_add(digest->settings.builder, ticks, EVENT_SAMPLE_COUNTER, told->stack, 0, (uint32_t)sight->tid, gained, thread_counter_row((enum thread_counter)(COUNTERS_SAMPLED + i))->name);
+		told->owed[i] = 0;
+	}
+}
+
 static void add_events(struct digest *digest, const struct sight *sight, struct told *told)
 {
 	uint64_t ticks = to_ticks(digest, sight->at_ns);
@@ -266,7 +279,16 @@ static void add_events(struct digest *digest, const struct sight *sight, struct 
 		event_add(digest->settings.builder, ticks, EVENT_GIL, (uint32_t)sight->tid, 0, (uint32_t)sight->holder);
 	event_add(digest->settings.builder, ticks, EVENT_SAMPLE, told->stack, later ? EVENT_FLAG_LATER : 0, (uint32_t)sight->tid, (uint32_t)state, sight->weight_ns + told->owed_ns);
 	told->owed_ns = 0;
+	add_gained(digest, sight, told, ticks);
 	digest->totals.samples++;
+}
+
+static void owe(struct told *told, const struct sight *sight)
+{
+	if (told->owed_ns < OWED_SAMPLES * sight->weight_ns)
+		told->owed_ns += sight->weight_ns;
+	for (int i = 0; i < SAMPLED_COUNTERS; i++)
+		told->owed[i] += sight->gained[i];
 }
 
 void digest_tell(struct digest *digest, const struct sight *sight)
@@ -282,7 +304,7 @@ void digest_tell(struct digest *digest, const struct sight *sight)
 	if (sight->again ? told->stack != 0 : see(digest, sight, told))
 		add_events(digest, sight, told);
 	else
-		told->owed_ns = told->owed_ns < OWED_SAMPLES * sight->weight_ns ? told->owed_ns + sight->weight_ns : told->owed_ns;
+		owe(told, sight);
 }
 
 void digest_end(struct digest *digest)

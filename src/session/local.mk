@@ -6,7 +6,7 @@ libsession_a_SOURCES = \
 	src/session/capture.c src/session/capture.h \
 	src/session/census.c src/session/census.h \
 	src/session/cgroup.c src/session/cgroup.h \
-	src/session/counters.c src/session/state.h \
+	src/session/counters.c src/session/counting.c src/session/state.h \
 	src/session/descriptors.c src/session/descriptors.h \
 	src/session/digest.c src/session/digest.h \
 	src/session/drain.c src/session/drain.h \
@@ -40,6 +40,7 @@ libsession_a_SOURCES = \
 	src/session/syscalls.c src/session/syscalls.h \
 	src/session/systrace.c src/session/systrace.h src/session/systrace_parse.c \
 	src/session/tally.c src/session/tally.h \
+	src/session/thread_counts.c src/session/thread_counts.h \
 	src/session/wall.c \
 	src/session/watch.c src/session/watch.h
 

@@ -18,6 +18,7 @@ struct observe_thread {
 	uint64_t cpu_ns;
 	bool seen;        /* in the present reading */
 	bool traced;      /* kernel_calls.c has been told of it */
+	bool counted;     /* counting.c has */
 	bool ours;        /* a thread of the collector: nothing of the program's */
 };
 

@@ -107,6 +107,7 @@ static void observe_step(struct session *session, struct loop *loop, uint64_t no
 	}
 	session_read_cpu(session);
 	kernel_calls_threads(session);
+	counting_threads(session);
 	cost_ns = own_cpu_ns() - begin_ns;
 	loop->observe_every_ns = cost_ns * 20 > OBSERVE_NS ? cost_ns * 20 : OBSERVE_NS;
 	loop->observe_ns = now_ns + loop->observe_every_ns;

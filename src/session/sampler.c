@@ -54,6 +54,8 @@ static void choose_ways(struct sampler *sampler)
 		if (!ways->perf)
 			snprintf(ways->why_not_perf, sizeof ways->why_not_perf, "%.200s", err.text);
 	}
+	if (ways->perf && settings->counters)
+		perf_count(sampler->perf);
 	if (!ways->perf && settings->native == NATIVE_AUTO) {
 		memcpy(ways->why_not_native, ways->why_not_perf, sizeof ways->why_not_native);
 		return;

@@ -21,6 +21,7 @@ struct sampler_settings {
 	enum native_way native;
 	bool debuginfod;
 	bool syscalls;                      /* those that threads are blocked in are told */
+	bool counters;                      /* samples by perf_event tell what page faults and the processor's counters gained */
 };
 
 struct sampler;

@@ -161,7 +161,7 @@ static void begin_holding(struct sampler *sampler)
 /* What a sample takes of a thread's time is measured on ourselves. */
 static void begin_perf(struct sampler *sampler)
 {
-	uint64_t cost_ns = sampler->perf ? perf_cost_ns(PERF_STACK_BYTES, !pace_is_fast(&sampler->pace)) : 0;
+	uint64_t cost_ns = sampler->perf ? perf_cost_ns(PERF_STACK_BYTES, !pace_is_fast(&sampler->pace), sampler->settings.counters) : 0;
 
 	pthread_mutex_lock(&sampler->lock);
 	sampler->totals.perf_cost_ns = cost_ns;

@@ -194,7 +194,7 @@ static void session_sample(struct session *session)
 	const struct sampler_settings settings = {
 		.target = session->target, .procfs = session->procfs, .runtime = session->observe.runtime, .clock = session->clock, .tsc = session->clock_kind == CLOCK_TSC,
 		.rate_hz = session->options->rate_hz, .max_overhead_ppm = session->options->max_overhead_ppm, .native = session->options->native,
-		.debuginfod = session->options->debuginfod, .syscalls = session->options->syscalls != SYSCALLS_NONE && !session->calls,
+		.debuginfod = session->options->debuginfod, .syscalls = session->options->syscalls != SYSCALLS_NONE && !session->calls, .counters = session->options->counters,
 	};
 	struct error err = { 0 };
 
@@ -274,6 +274,7 @@ int session_start(struct target *target, const struct session_options *options, 
 		goto out;
 	if (session->armed) /* said again at the end; a trace that has none is of a flight recorder, or cut off */
 		capture_add(&session->events, session_ticks(session), "backend", "%s", backend_name((enum backend)session->pool.page->backend_used));
+	counting_begin(session);
 	kernel_calls_begin(session);
 	session_sample(session);
 	if (!session->armed && !session->sampler) {
@@ -411,6 +412,7 @@ static void closing_rows(struct session *session, const struct session_receipt *
 	if (session->sampler)
 		sampled_rows(session, ticks);
 	kernel_calls_rows(session, ticks);
+	counting_rows(session, ticks);
 	for (uint32_t i = 0; i < session->warning_count; i++) {
 		char key[32];
 
@@ -462,6 +464,7 @@ int session_leave(struct session *session, struct session_receipt *receipt, stru
 	memset(receipt, 0, sizeof *receipt);
 	session->left = true;
 	kernel_calls_read(session);
+	counting_end(session);
 	if (!sampler_stop(session->sampler))
 		session_warn(session, "the sampler did not end in time; its last samples are missing");
 	if (!over)
@@ -505,6 +508,7 @@ void session_free(struct session *session)
 	device_done(session);
 	naming_close(session->observe.naming);
 	kernel_calls_end(session);
+	thread_counts_close(session->counting.counts);
 	around_done(&session->around);
 	observe_done(&session->observe);
 	event_builder_done(&session->events);

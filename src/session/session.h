@@ -36,6 +36,7 @@ struct session_options {
 	uint32_t rate_hz;           /* samples of stacks from outside; 0 = none */
 	enum native_way native;
 	enum syscalls_way syscalls;
+	bool counters;              /* of threads, by perf_event */
 	bool debuginfod;            /* names of native functions may be fetched from the network */
 	bool gpu;                   /* follow the device, where the process uses CUDA */
 	bool gpu_memory;            /* and its allocations there */

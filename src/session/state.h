@@ -11,6 +11,7 @@
 #include "session/residue.h"
 #include "session/sampler.h"
 #include "session/session.h"
+#include "session/thread_counts.h"
 
 enum { SESSION_LANE = 0, FIRST_TARGET_LANE = 1 };
 
@@ -24,6 +25,12 @@ struct device_part {
 };
 
 struct kernel_calls;
+
+/* What its threads' counters came to. */
+struct counting {
+	struct thread_counts *counts; /* NULL: not wanted, or over */
+	struct thread_counts_totals totals;
+};
 
 struct session {
 	struct target *target;
@@ -52,6 +59,7 @@ struct session {
 	struct observe observe;
 	struct around around;
 	struct kernel_calls *calls; /* NULL: system calls are not traced */
+	struct counting counting;
 	struct sampler *sampler;
 	bool samples_off;           /* for a turn of --alternate */
 	uint64_t sampler_stolen_ns; /* as last counted: how long threads stood still for it */
@@ -112,6 +120,14 @@ uint64_t kernel_calls_cost_ns(const struct session *session); /* what it cost th
 void kernel_calls_counters(struct session *session, uint64_t ticks);
 void kernel_calls_rows(struct session *session, uint64_t ticks);
 void kernel_calls_end(struct session *session);
+
+/* counting.c: counters of threads, where they are wanted. */
+void counting_begin(struct session *session); /* after a first reading of the threads */
+void counting_threads(struct session *session); /* after each reading of them */
+void counting_read(struct session *session, uint64_t ticks);
+void counting_rows(struct session *session, uint64_t ticks);
+/* A last reading; no descriptor of perf_event is left open after it. */
+void counting_end(struct session *session);
 
 /* Field 28 of /proc/PID/stat, 0 when not told. */
 uint64_t session_startstack(const struct session *session);

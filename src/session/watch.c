@@ -270,6 +270,7 @@ static void see_sample(void *context, const struct thread_copy *copy, uint64_t c
 	memcpy(watch->look.copy.stack, copy->stack, copy->stack_size);
 	sight = sight_new(copy->tid, &watch->look);
 	if (sight) {
+		memcpy(sight->gained, copy->gained, copy->gained_count * sizeof *copy->gained);
 		sight->still_above = looker_still(watch->looker, copy);
 		sight->weight_ns = cpu_ns;
 		sight->running = true;

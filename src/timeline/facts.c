@@ -273,6 +273,12 @@ static void take_fact(struct timeline_private *p, struct lane *lane, const struc
 	case EVENT_COUNTER:
 		add_counter(p, c, at_ns);
 		break;
+	case EVENT_THREAD_COUNTER:
+		counters_thread(p, lane->process, c);
+		break;
+	case EVENT_SAMPLE_COUNTER:
+		counters_sample(p, lane->process, c);
+		break;
 	case EVENT_WALL_CLOCK:
 		wall_add(p, c, at_ns);
 		break;

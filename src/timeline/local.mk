@@ -2,6 +2,7 @@ noinst_LIBRARIES += libtimeline.a
 libtimeline_a_SOURCES = \
 	src/timeline/calls.c \
 	src/timeline/counted.c \
+	src/timeline/counters.c \
 	src/timeline/facts.c \
 	src/timeline/gil.c \
 	src/timeline/gpu.c \

@@ -118,6 +118,7 @@ struct thread_build {
 	double cpu_seen;      /* CPU time within the segments */
 	uint32_t gil_holder;  /* as told last: tid */
 	uint64_t gil_told_ns; /* and when, absolute */
+	uint64_t counted[THREAD_COUNTERS]; /* as told last */
 	uint32_t first_sample, sample_end; /* its part of sample_order */
 	uint32_t first_syscall, syscall_end; /* its part of syscall_order */
 	uint32_t root, other; /* nodes */
@@ -168,6 +169,7 @@ struct gpu_gap { uint64_t start_ns, end_ns; uint32_t device, call, thread, node;
 struct scope_build { uint64_t start_ns, end_ns; uint32_t name, function; /* one of them is NONE */ };
 struct open_scope_build { uint64_t id, start_ns; uint32_t lane, name; };
 
+struct gain { uint32_t sample, which; /* from COUNTERS_SAMPLED on */ uint64_t value; };
 struct syscall_build { uint32_t name; struct syscall_summary out; };
 struct syscall_call { uint64_t start_ns, end_ns; /* absolute */ uint32_t thread, name; /* indices */ uint32_t node; /* NONE: not known */ };
 
@@ -198,6 +200,7 @@ struct timeline_private {
 	struct map launches; /* correlation → index in gpu_calls */
 	struct map call_classes; /* of calls of the runtime: name → enum gpu_call_class */
 	uint32_t *gpu_order; /* indices into gpu_calls by thread and time */
+	LIST(struct gain) gains; /* of counters, by samples */
 	LIST(struct syscall_build) syscalls; /* by name */
 	struct map syscall_index;
 	LIST(struct syscall_call) syscall_calls;
@@ -357,6 +360,11 @@ void scopes_mark(struct timeline_private *p); /* names that the patterns make sc
 void scopes_call(struct timeline_private *p, uint32_t function, uint64_t start_ns, uint64_t end_ns); /* relative */
 void scopes_melt(struct timeline_private *p); /* what is open at the end is closed there; fills scopes_open */
 void scopes_build(struct timeline_private *p); /* after functions are exported */
+
+/* counters.c */
+void counters_thread(struct timeline_private *p, uint32_t process, const struct event_cursor *event);
+void counters_sample(struct timeline_private *p, uint32_t process, const struct event_cursor *event);
+void counters_build(struct timeline_private *p); /* after functions are exported */
 
 /* syscalls.c */
 void syscalls_add(struct timeline_private *p, const struct lane *lane, const struct event_cursor *event, uint64_t at_ns);

@@ -20,6 +20,7 @@ static void done_building(struct timeline_private *p)
 	list_done(&p->nodes);
 	list_done(&p->gpu_calls);
 	list_done(&p->gpu_gaps);
+	list_done(&p->gains);
 	list_done(&p->syscalls);
 	list_done(&p->syscall_calls);
 	map_done(&p->syscall_index);
@@ -124,6 +125,7 @@ int timeline_build_scoped(struct trace *trace, const struct scope_patterns *patt
 	totals_build(p);
 	moments_build(p);
 	syscalls_build(p);
+	counters_build(p);
 	turns_build(p);
 	memory_build(p);
 	if (p->failed) {

@@ -7,6 +7,7 @@
 #ifndef INFERSCOPE_TIMELINE_TIMELINE_H
 #define INFERSCOPE_TIMELINE_TIMELINE_H
 
+#include "abi/thread_counter.h"
 #include "trace/reader.h"
 
 /* How good a number is. EXACT: every call was seen. COUNTED: calls exact, times estimated. SAMPLED: from samples.
@@ -80,6 +81,8 @@ struct thread {
 	uint64_t events, lost;
 	uint64_t covered_ns;      /* wall time with hooks on and nothing lost */
 	uint64_t deepest;
+	uint64_t counters[THREAD_COUNTERS]; /* while it was watched; known, scaled: bits. Scaled ones are estimates: the processor counted for a part of the time */
+	uint32_t counters_known, counters_scaled;
 	uint32_t point_count;
 	const struct thread_point *points;
 };
@@ -177,6 +180,9 @@ struct syscall_summary {
 /* Those of one name from one stack, as far as it is known: of the calls that were open at that moment, or of a sample that was taken meanwhile. */
 struct syscall_site { uint32_t syscall; /* index into syscalls */ uint32_t node; uint32_t function; /* the innermost Python function, UINT32_MAX = none */ uint64_t count, time_ns; };
 
+/* What counters gained from sample to sample while a function was the innermost Python one (where there was none: the innermost one). */
+struct counter_site { uint32_t function; /* UINT32_MAX: the stack is not known */ uint64_t gained[SAMPLED_COUNTERS]; };
+
 /* A name of with scope(...), or a function that was made one. */
 struct scope_latency {
 	const char *name;
@@ -268,6 +274,9 @@ struct timeline {
 	size_t syscall_count, syscall_site_count;
 	const struct syscall_summary *syscalls;   /* those that only wait last, then most time first */
 	const struct syscall_site *syscall_sites; /* most time first */
+	size_t counter_site_count;
+	const struct counter_site *counter_sites; /* most page faults first */
+	uint32_t counters_known;          /* of any thread: bits */
 	const struct moment *moments;     /* by thread, then time; they do not overlap; none without samples */
 	bool native_split;                /* CPU time is split into Python and native; else all of a Python thread's is called Python */
 	struct wall_clock wall;

@@ -9,7 +9,7 @@ static void check(void *context, const struct thread_copy *copy, uint64_t cpu_ns
 {
 	uint32_t *told = context;
 
-	if (copy->stack_size > THREAD_COPY_STACK_MAX || copy->known != (1u << DWARF_COUNT) - 1)
+	if (copy->stack_size > THREAD_COPY_STACK_MAX || copy->gained_count > SAMPLED_COUNTERS || copy->known != (1u << DWARF_COUNT) - 1)
 		abort();
 	++*told;
 }
@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!fuzz_ring(data, size, &ring))
 		return 0;
-	if (perf_parse(ring.bytes, ring.size, ring.tail, ring.head, &copy, check, &told, &counts) > ring.head || told != counts.samples)
+	if (perf_parse(ring.bytes, ring.size, ring.tail, ring.head, size & 1, &copy, check, &told, &counts) > ring.head || told != counts.samples)
 		abort();
 	free(ring.bytes);
 	return 0;

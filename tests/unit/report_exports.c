@@ -186,6 +186,7 @@ Test(exports, times_are_exact_to_the_ns)
 	"1000000000 process_time ref=7 user_ns=0 system_ns=0 rss_bytes=3145728 minor_faults=0 major_faults=0 threads=1\n" \
 	"1000000000 counter name=\"cgroup_throttled_ns\" value=500\n2000000000 counter name=\"cgroup_throttled_ns\" value=250000500\n" \
 	"1000000000 counter name=\"pressure_cpu_some_ns\" value=7\n2000000000 counter name=\"pressure_cpu_some_ns\" value=7\n" \
+	"1000000000 counter name=\"minor_faults\" value=100\n2000000000 counter name=\"minor_faults\" value=4100\n" \
 	THREAD(3, 7) "1 enter ref=1\n3000000000 leave ref=1\n"
 
 Test(exports, show_numbers_over_time)
@@ -196,6 +197,7 @@ Test(exports, show_numbers_over_time)
 	cr_assert_eq(written(COUNTED, "chrome", false, &out, &err), 0, "%s", err.text);
 	cr_expect_not_null(strstr(out.data, "\"resident memory, MiB\",\"pid\":7,\"ts\":1000000.000,\"args\":{\"value\":3}"), "%s", out.data);
 	cr_expect_not_null(strstr(out.data, "\"held back by the CPU quota, ms per second\",\"pid\":7,\"ts\":1000000.000,\"args\":{\"value\":250}"));
+	cr_expect_not_null(strstr(out.data, "\"page faults without a disk, per second\",\"pid\":7,\"ts\":1000000.000,\"args\":{\"value\":4000}"), "%s", out.data);
 	cr_expect_null(strstr(out.data, "some thread wants a CPU"), "what never grew is not shown");
 	text_done(&out);
 	cr_assert_eq(written(COUNTED, "perfetto", false, &out, &err), 0, "%s", err.text);

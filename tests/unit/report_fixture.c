@@ -39,11 +39,13 @@ static const struct tree_node NODES[FIXTURE_NODES] = {
 };
 
 static const struct thread THREADS[FIXTURE_THREADS] = {
-	{ .tid = 4121, .name = "MainThread", .python = true, .last_ns = 30000 * MS, .wall_ns = 30000 * MS, .cpu_ns = 21400 * MS, .run_wait_ns = 300 * MS, .voluntary = 3200, .involuntary = 410, .python_ns = 14100 * MS, .native_ns = 7000 * MS, .gil_wait_ns = 900 * MS, .io_wait_ns = 0, .runnable_ns = 300 * MS, .idle_ns = 7200 * MS, .unknown_ns = 500 * MS, .events = 920000, .covered_ns = 30000 * MS, .deepest = 18 },
-	{ .tid = 4130, .name = "pool_0", .python = true, .last_ns = 30000 * MS, .wall_ns = 30000 * MS, .cpu_ns = 5200 * MS, .voluntary = 800, .python_ns = 300 * MS, .native_ns = 4900 * MS, .gil_wait_ns = 1200 * MS, .lock_wait_ns = 2600 * MS, .idle_ns = 21000 * MS, .events = 81000, .lost = 12, .covered_ns = 29900 * MS, .deepest = 6 },
+	{ .tid = 4121, .name = "MainThread", .python = true, .last_ns = 30000 * MS, .wall_ns = 30000 * MS, .cpu_ns = 21400 * MS, .run_wait_ns = 300 * MS, .voluntary = 3200, .involuntary = 410, .python_ns = 14100 * MS, .native_ns = 7000 * MS, .gil_wait_ns = 900 * MS, .io_wait_ns = 0, .runnable_ns = 300 * MS, .idle_ns = 7200 * MS, .unknown_ns = 500 * MS, .events = 920000, .covered_ns = 30000 * MS, .deepest = 18, .counters = { [COUNTER_TASK_CLOCK] = 21400 * MS, [COUNTER_SWITCHES] = 3610, [COUNTER_MIGRATIONS] = 12, [COUNTER_MINOR_FAULTS] = 1750, [COUNTER_CYCLES] = 64200000000, [COUNTER_INSTRUCTIONS] = 96300000000, [COUNTER_CACHE_MISSES] = 192600000 }, .counters_known = (1u << THREAD_COUNTERS) - 1, .counters_scaled = 1u << COUNTER_CYCLES },
+	{ .tid = 4130, .name = "pool_0", .python = true, .last_ns = 30000 * MS, .wall_ns = 30000 * MS, .cpu_ns = 5200 * MS, .voluntary = 800, .python_ns = 300 * MS, .native_ns = 4900 * MS, .gil_wait_ns = 1200 * MS, .lock_wait_ns = 2600 * MS, .idle_ns = 21000 * MS, .events = 81000, .lost = 12, .covered_ns = 29900 * MS, .deepest = 6, .counters = { [COUNTER_SWITCHES] = 800, [COUNTER_MINOR_FAULTS] = 50 }, .counters_known = 1u << COUNTER_SWITCHES | 1u << COUNTER_MINOR_FAULTS },
 	{ .tid = 4131, .name = "grpc-poll", .unhooked = "a debugger's trace function was there", .first_ns = 100 * MS, .last_ns = 30000 * MS, .wall_ns = 29900 * MS, .cpu_ns = 20 * MS, .io_wait_ns = 29880 * MS, .native_ns = 20 * MS },
 	{ .tid = 4140, .name = "metrics", .python = true, .first_ns = 29000 * MS, .last_ns = 29500 * MS, .wall_ns = 500 * MS, .cpu_ns = 1 * MS, .sleep_ns = 499 * MS, .python_ns = 1 * MS, .covered_ns = 500 * MS },
 };
+
+static const struct counter_site COUNTER_SITES[] = { { 3, { 1300, 2, 1000000000, 2500000000, 5000000 } }, { UINT32_MAX, { 400, 0, 2000000, 1000000, 9000 } } };
 
 static const struct gil_wait GIL_WAITS[] = { { 0, 1, 1200 * MS, 118 }, { UINT32_MAX, 0, 300 * MS, 31 }, { 1, 0, 1 * MS, 1 } };
 
@@ -105,6 +107,7 @@ void fixture_init(struct fixture *fixture)
 		.thread_count = FIXTURE_THREADS, .threads = fixture->threads, .process_count = 1, .processes = &fixture->process, .window_count = sizeof WINDOWS / sizeof *WINDOWS, .windows = WINDOWS,
 		.throttle_count = sizeof THROTTLES / sizeof *THROTTLES, .throttles = THROTTLES,
 		.counter_count = sizeof COUNTERS / sizeof *COUNTERS, .counters = COUNTERS, .capture_count = sizeof CAPTURES / sizeof *CAPTURES, .captures = CAPTURES,
+		.counter_site_count = sizeof COUNTER_SITES / sizeof *COUNTER_SITES, .counter_sites = COUNTER_SITES, .counters_known = (1u << THREAD_COUNTERS) - 1,
 		.gil_wait_count = sizeof GIL_WAITS / sizeof *GIL_WAITS, .gil_waits = GIL_WAITS, .coverage = 0.91, .turns = { .work = WORK_ITEMS, .item = "predict", .pairs = 148, .work_on = 3380, .work_off = 3480, .cpu_on_ns = 11830e6, .cpu_off_ns = 11832e6, .ratio = 0.971, .ratio_low = 0.958, .ratio_high = 0.984, .ledger_pct = 2.75 }, .native_split = true, .quality = { .events = 1001000, .lost_events = 12, .unmatched = 2, .skipped_calls = 5400, .samples = 120 },
 	};
 	fixture->analysis = (struct analysis){

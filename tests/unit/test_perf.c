@@ -81,7 +81,7 @@ static uint64_t parse(const struct made *made, uint64_t tail, struct seen *seen,
 {
 	memset(counts, 0, sizeof *counts);
 	memset(seen, 0, sizeof *seen);
-	return perf_parse(made->ring, RING, tail, made->head, &scratch, see, seen, counts);
+	return perf_parse(made->ring, RING, tail, made->head, false, &scratch, see, seen, counts);
 }
 
 Test(ring, gives_samples_in_dwarf_order_also_across_its_end)
@@ -100,6 +100,59 @@ Test(ring, gives_samples_in_dwarf_order_also_across_its_end)
 		for (unsigned i = 0; i < 17; i++)
 			cr_assert_eq(seen.last.regs[dwarf[i]], 100 + i);
 		cr_assert_eq(seen.last.stack[8], 1);
+	}
+}
+
+/* A sample as before, with a group of COUNT values behind its period. */
+static void put_counted(struct made *made, uint64_t count, uint64_t stated)
+{
+	put_header(made, PERF_RECORD_SAMPLE, (uint16_t)(SAMPLE + 8 + count * 8));
+	put(made, (uint32_t[]){ 1, 7 }, 8);
+	put_word(made, 1007);
+	put_word(made, 2007);
+	put_word(made, stated);
+	for (uint64_t i = 0; i < count; i++)
+		put_word(made, 50 + i);
+	put_word(made, PERF_SAMPLE_REGS_ABI_64);
+	for (uint64_t i = 0; i < 17; i++)
+		put_word(made, 100 + i);
+	put_word(made, STACK);
+	for (uint64_t i = 0; i < STACK / 8; i++)
+		put_word(made, i);
+	put_word(made, 40);
+}
+
+static void parse_counted(const struct made *made, struct seen *seen, struct perf_counts *counts)
+{
+	memset(counts, 0, sizeof *counts);
+	memset(seen, 0, sizeof *seen);
+	perf_parse(made->ring, RING, 0, made->head, true, &scratch, see, seen, counts);
+}
+
+Test(ring, gives_what_the_counters_of_a_group_stand_at)
+{
+	struct made made = { .head = 0 };
+	struct perf_counts counts;
+	struct seen seen;
+
+	put_counted(&made, 3, 3);
+	parse_counted(&made, &seen, &counts);
+	cr_assert(seen.count == 1 && seen.last.gained_count == 2 && seen.last.stack_size == 40 && seen.last.regs[0] == 100);
+	cr_expect(seen.last.gained[0] == 51 && seen.last.gained[1] == 52, "the first one is the clock");
+}
+
+Test(ring, takes_no_group_that_does_not_fit)
+{
+	static const uint64_t stated[] = { 0, SAMPLED_COUNTERS + 2, 1000, UINT64_MAX };
+
+	for (size_t i = 0; i < sizeof stated / sizeof *stated; i++) {
+		struct made made = { .head = 0 };
+		struct perf_counts counts;
+		struct seen seen;
+
+		put_counted(&made, 3, stated[i]);
+		parse_counted(&made, &seen, &counts);
+		cr_expect(seen.count == 0 && counts.without_stack == 1, "%llu", (unsigned long long)stated[i]);
 	}
 }
 
@@ -323,6 +376,59 @@ Test(perf, counts_and_names_threads_beyond_the_limit_of_descriptors)
 		end_child(pids[i]);
 }
 
+enum { PAGES = 20000 };
+
+/* Touches each page once, then spins, so that samples go on. */
+static pid_t touch_child(int go)
+{
+	pid_t pid = fork();
+	char byte;
+
+	if (pid == 0) {
+		volatile char *pages = mmap(NULL, (size_t)PAGES * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		madvise((void *)pages, (size_t)PAGES * 4096, MADV_NOHUGEPAGE);
+		if (read(go, &byte, 1) != 1)
+			_exit(1);
+		for (size_t i = 0; i < PAGES; i++)
+			pages[i * 4096] = 1;
+		for (;;)
+			;
+	}
+	return pid;
+}
+
+static void add_faults(void *context, const struct thread_copy *copy, uint64_t cpu)
+{
+	uint64_t *faults = context;
+
+	if (copy->gained_count)
+		*faults += copy->gained[COUNTER_MINOR_FAULTS - COUNTERS_SAMPLED];
+}
+
+Test(perf, tells_with_each_sample_what_page_faults_came_since_the_one_before)
+{
+	uint64_t faults = 0, until_ns = clock_monotonic_ns() + 20000000000ull;
+	struct perf *perf;
+	int go[2];
+	pid_t pid;
+
+	cr_assert_eq(pipe(go), 0);
+	pid = touch_child(go[0]);
+	perf = open_or_skip(pid, 200, 8192);
+	perf_count(perf);
+	cr_assert_eq(perf_add(perf, pid), 0);
+	cr_assert_eq(write(go[1], "g", 1), 1);
+	while (faults < PAGES && clock_monotonic_ns() < until_ns) {
+		usleep(10000);
+		perf_read(perf, add_faults, &faults);
+	}
+	cr_expect(faults >= PAGES && faults <= PAGES * 102 / 100, "%llu faults for %d pages", (unsigned long long)faults, PAGES);
+	perf_close(perf);
+	end_child(pid);
+}
+
 static void *sleep_for_ever(void *context)
 {
 	(void)context;
@@ -368,7 +474,7 @@ Test(perf, knows_what_a_sample_costs)
 
 	perf_close(open_or_skip(pid, 100, 4096));
 	end_child(pid);
-	cost_ns = perf_cost_ns(8192, false);
+	cost_ns = perf_cost_ns(8192, false, false);
 	cr_assert(cost_ns == 0 || (cost_ns > 400 && cost_ns < 60000000), "%llu ns", (unsigned long long)cost_ns);
 }
 

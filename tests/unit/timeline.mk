@@ -8,7 +8,7 @@ tests_unit_test_timeline_SOURCES = \
 	tests/unit/timeline_help.c tests/unit/timeline_help.h \
 	tests/unit/timeline_intervals.c \
 	tests/unit/timeline_limits.c \
-	tests/unit/timeline_memory.c tests/unit/timeline_natives.c \
+	tests/unit/timeline_counters.c tests/unit/timeline_memory.c tests/unit/timeline_natives.c \
 	tests/unit/timeline_percentile.c \
 	tests/unit/timeline_syscalls.c \
 	tests/unit/timeline_spread.c \

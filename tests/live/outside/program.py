@@ -3,7 +3,10 @@
 batch       COUNTS below, once; prints how long sleeping took, ns; without a pause at its beginning where there is a second argument
 answers     waits for answers on a socket, again and again
 spin        works for ever
+touch       PAGES of fresh memory, once, then waits HOPS times for a tenth of a millisecond; prints both numbers
+refill      gives memory back and takes it again, for ever
 many        the same, beside 400 threads that wait"""
+import mmap
 import os
 import socket
 import sys
@@ -15,6 +18,7 @@ CALLS = 500      # of getppid, and of write to a pipe
 SYNCS = 10       # of fsync
 NAPS = 10        # of 50 ms
 BYTES = 300      # of each write
+PAGE, PAGES, HOPS = 4096, 200000, 2000
 
 
 def ask():
@@ -65,6 +69,46 @@ def answers():
         wait_for_answer(near)
 
 
+def fresh(pages):
+    memory = mmap.mmap(-1, pages * PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory.madvise(mmap.MADV_NOHUGEPAGE)
+    return memory
+
+
+def touch_pages(memory, pages):
+    for at in range(0, pages * PAGE, PAGE):
+        memory[at] = 1
+
+
+def hop():
+    for _ in range(HOPS):
+        time.sleep(0.0001)
+
+
+def touch():
+    pages = PAGES // 10
+    memory = fresh(pages)
+    for _ in range(10):
+        touch_pages(memory, pages)
+        memory.madvise(mmap.MADV_DONTNEED)
+    thread = threading.Thread(target=hop, name="hopper")
+    thread.start()
+    thread.join()
+    print("TOUCHED %d HOPPED %d" % (PAGES, HOPS), flush=True)
+
+
+def refill_once(memory, block):
+    memory.madvise(mmap.MADV_DONTNEED)
+    memory[:] = block
+
+
+def refill():
+    memory = fresh(4096)
+    block = bytes(4096 * PAGE)
+    while True:
+        refill_once(memory, block)
+
+
 def spin():
     while True:
         sum(range(1000))
@@ -82,7 +126,7 @@ def main():
     print("READY %d" % os.getpid(), flush=True)
     if len(sys.argv) < 3:
         sys.stdin.readline()
-    {"batch": batch, "answers": answers, "spin": spin, "many": many}[sys.argv[1]]()
+    {"batch": batch, "answers": answers, "spin": spin, "many": many, "touch": touch, "refill": refill}[sys.argv[1]]()
     sys.stdin.readline()
 
 

@@ -1,0 +1,201 @@
+/* Counters of threads: of a child that knows how many pages it touches and how often it sleeps, and of a folder that plays /proc. */
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "session/thread_counts.h"
+#include "tests/unit/folder.h"
+
+enum { PAGE = 4096, PAGES = 20000, NAPS = 300 };
+
+struct child { pid_t pid; int go, done; };
+
+static void await(int fd)
+{
+	char byte;
+
+	if (read(fd, &byte, 1) != 1)
+		_exit(1);
+}
+
+static void touch_and_nap(void)
+{
+	char *pages = mmap(NULL, (size_t)PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	madvise(pages, (size_t)PAGES * PAGE, MADV_NOHUGEPAGE); /* each page a fault */
+	for (size_t i = 0; i < PAGES; i++)
+		pages[i * PAGE] = 1;
+	for (int i = 0; i < NAPS; i++)
+		nanosleep(&(struct timespec){ 0, 1000 }, NULL);
+}
+
+/* Waits for a byte, works, says so, and waits again. */
+static struct child child_start(void)
+{
+	int go[2], done[2];
+	struct child child;
+
+	cr_assert_eq(pipe(go), 0);
+	cr_assert_eq(pipe(done), 0);
+	child = (struct child){ fork(), go[1], done[0] };
+	if (child.pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (write(done[1], "r", 1) != 1)
+			_exit(1);
+		await(go[0]);
+		touch_and_nap();
+		if (write(done[1], "d", 1) != 1)
+			_exit(1);
+		await(go[0]);
+		_exit(0);
+	}
+	await(child.done);
+	return child;
+}
+
+static void child_end(const struct child *child)
+{
+	kill(child->pid, SIGKILL);
+	waitpid(child->pid, NULL, 0);
+}
+
+struct told { uint64_t values[THREAD_COUNTERS]; uint32_t known, count; };
+
+static void take(void *context, pid_t tid, enum thread_counter which, uint64_t value, bool scaled)
+{
+	struct told *told = context;
+
+	told->values[which] = value;
+	told->known |= 1u << which;
+	told->count++;
+}
+
+static void expect_storm(const struct told *told)
+{
+	cr_expect(told->values[COUNTER_MINOR_FAULTS] >= PAGES && told->values[COUNTER_MINOR_FAULTS] <= PAGES * 102 / 100, "%llu faults", (unsigned long long)told->values[COUNTER_MINOR_FAULTS]);
+	cr_expect(told->values[COUNTER_SWITCHES] >= NAPS, "%llu switches", (unsigned long long)told->values[COUNTER_SWITCHES]);
+}
+
+Test(counts, know_how_many_pages_were_touched)
+{
+	struct child child = child_start();
+	struct thread_counts *counts;
+	struct told told = { 0 };
+	struct error err;
+
+	cr_assert_eq(thread_counts_open(&procfs_real, child.pid, &counts, &err), 0);
+	thread_counts_add(counts, child.pid, false);
+	cr_assert_eq(write(child.go, "g", 1), 1);
+	await(child.done);
+	thread_counts_read(counts, NULL, NULL, take, &told);
+	expect_storm(&told);
+	cr_expect_eq(thread_counts_totals(counts).sums[COUNTER_MINOR_FAULTS], told.values[COUNTER_MINOR_FAULTS]);
+	if (thread_counts_totals(counts).perf)
+		cr_expect(told.known >> COUNTER_MIGRATIONS & 1 && told.known >> COUNTER_TASK_CLOCK & 1);
+	thread_counts_close(counts);
+	child_end(&child);
+}
+
+Test(counts, of_a_thread_that_began_meanwhile_go_back_to_its_beginning)
+{
+	struct child child = child_start();
+	struct thread_counts *counts;
+	struct told told = { 0 };
+	struct error err;
+
+	cr_assert_eq(write(child.go, "g", 1), 1);
+	await(child.done);
+	cr_assert_eq(thread_counts_open(&procfs_real, child.pid, &counts, &err), 0);
+	thread_counts_add(counts, child.pid, true);
+	thread_counts_read(counts, NULL, NULL, take, &told);
+	cr_expect_geq(told.values[COUNTER_MINOR_FAULTS], PAGES);
+	thread_counts_close(counts);
+	child_end(&child);
+}
+
+static bool lives_not(const void *context, pid_t tid)
+{
+	return false;
+}
+
+static int descriptors(void)
+{
+	int next = dup(0);
+
+	close(next);
+	return next;
+}
+
+Test(counts, leave_no_descriptor_of_a_thread_that_ended)
+{
+	struct child child = child_start();
+	int before = descriptors();
+	struct thread_counts *counts;
+	struct told told = { 0 };
+	struct error err;
+
+	cr_assert_eq(thread_counts_open(&procfs_real, child.pid, &counts, &err), 0);
+	thread_counts_add(counts, child.pid, false);
+	thread_counts_read(counts, lives_not, NULL, take, &told);
+	cr_expect_gt(told.count, 0, "it was read once more");
+	cr_expect_eq(thread_counts_totals(counts).threads, 0);
+	cr_expect_eq(descriptors(), before);
+	thread_counts_close(counts);
+	child_end(&child);
+}
+
+/* ---- without perf_event ---- */
+
+static void put(const char *folder, const char *file, const char *text)
+{
+	char path[512];
+	FILE *out;
+
+	snprintf(path, sizeof path, "mkdir -p $(dirname %s/%s)", folder, file);
+	cr_assert_eq(system(path), 0);
+	snprintf(path, sizeof path, "%s/%s", folder, file);
+	out = fopen(path, "w");
+	cr_assert_not_null(out, "%s", path);
+	fputs(text, out);
+	fclose(out);
+}
+
+static void put_thread(const char *folder, int minor, int major, int voluntary, int involuntary)
+{
+	char text[512];
+
+	snprintf(text, sizeof text, "999999999 (x) S 1 1 1 0 -1 4194304 %d 0 %d 0 10 5 0 0 20 0 1 0 100 1000 10 0 0 0 0 0 0 0 0 0 0 0 0 0 17 1 0 0 0\n", minor, major);
+	put(folder, "999999999/task/999999999/stat", text);
+	snprintf(text, sizeof text, "Name:\tx\nState:\tS (sleeping)\nvoluntary_ctxt_switches:\t%d\nnonvoluntary_ctxt_switches:\t%d\n", voluntary, involuntary);
+	put(folder, "999999999/task/999999999/status", text);
+}
+
+/* No such thread is there for perf_event, so that only /proc tells of it. */
+Test(counts, are_those_of_proc_where_perf_event_tells_nothing)
+{
+	char folder[FOLDER_BYTES];
+	struct procfs procfs = { folder };
+	struct thread_counts *counts;
+	struct told told = { 0 };
+	struct error err;
+
+	folder_make(folder);
+	put_thread(folder, 1000, 20, 300, 40);
+	cr_assert_eq(thread_counts_open(&procfs, 999999999, &counts, &err), 0);
+	thread_counts_add(counts, 999999999, false);
+	put_thread(folder, 1700, 25, 310, 41);
+	thread_counts_read(counts, NULL, NULL, take, &told);
+	cr_expect_eq(told.values[COUNTER_MINOR_FAULTS], 700);
+	cr_expect_eq(told.values[COUNTER_MAJOR_FAULTS], 5);
+	cr_expect_eq(told.values[COUNTER_SWITCHES], 11);
+	cr_expect_eq(told.known >> COUNTER_MIGRATIONS & 1, 0, "which /proc does not tell");
+	thread_counts_close(counts);
+	folder_remove(folder);
+}
