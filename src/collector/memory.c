@@ -11,7 +11,7 @@
 
 #include "abi/cpython.h"
 
-enum { WALK_MAX = 128 };
+enum { WALK_MAX = 128, TELLING_NS_MAX = 50000 /* of one sample; what took longer was a thread that had no CPU */ };
 static const uint64_t INTERVAL_MAX = 1ull << 40;
 
 /* ---- telling ---- */
@@ -122,6 +122,9 @@ static bool keep_to_budget(uint64_t now)
 static void charge(struct lane *lane, uint64_t began)
 {
 	uint64_t passing_ns = the.memory.calls * the.memory.call_ps / 1000, telling_ns = ticks_to_ns(ticks_now() - began);
+
+	if (telling_ns > TELLING_NS_MAX)
+		telling_ns = TELLING_NS_MAX;
 
 	the.memory.passing_ns += passing_ns;
 	the.memory.telling_ns += telling_ns;
