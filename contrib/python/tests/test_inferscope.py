@@ -313,29 +313,38 @@ class Inside(unittest.TestCase):
         PTRACE, PERF, VM = 101, 298, (310, 311)
         """
 
+    ENOUGH = 150  # samples for shares to be compared; a busy machine takes fewer in a second
+
+    def sampled(self, measure):
+        """Shares of what MEASURE(seconds) sampled, for long enough."""
+        for seconds in (1, 4):
+            count, shares = self.shares(measure(seconds))
+            if count >= self.ENOUGH:
+                break
+        return shares
+
     @staticmethod
     def shares(profile):
-        """Of all samples of work(), by the functions that are on the stack."""
+        """How many samples work() has, and which share of them has each function that is on the stack."""
         stacks = [stack for stack in profile["stacks"] if any(frame["symbol"] == "work" for frame in stack["frames"])]
         count = collections.Counter()
         for stack in stacks:
             count.update({name: stack["count"] for name in {frame["symbol"] for frame in stack["frames"]} if "+0x" not in name})
         whole = sum(stack["count"] for stack in stacks)
-        return {name: of / whole for name, of in count.items()}
+        return whole, {name: of / whole for name, of in count.items()}
 
     def test_the_same_as_from_outside(self):
         """One engine: native frames, and the functions that an attach from outside tells of the same work."""
-        program = textwrap.dedent(self.WORK) + "import inferscope\nwith inferscope.profiler_context() as profiler: work(1)\nprint(json.dumps(profiler.data))"
-        inside = json.loads(run_python(program))
-        refused = json.loads(run_python(textwrap.dedent(self.REFUSE) + "refuse(PTRACE, *VM)\n" + program))
+        program = textwrap.dedent(self.WORK) + "import inferscope\nwith inferscope.profiler_context() as profiler: work(%d)\nprint(json.dumps(profiler.data))"
+        inside = self.sampled(lambda seconds: json.loads(run_python(program % seconds)))
+        refused = self.sampled(lambda seconds: json.loads(run_python(textwrap.dedent(self.REFUSE) + "refuse(PTRACE, *VM)\n" + program % seconds)))
         child = subprocess.Popen([sys.executable, "-c", textwrap.dedent(self.WORK) + "print('ready', flush=True)\nwhile True: work(0.1)"], stdout=subprocess.PIPE)
         try:
             child.stdout.readline()
-            outside = json.loads(inferscope._program.call("attach", child.pid, "-d", "1500ms", "--hook", "none", "--rate", "1000", "-f", "profile", "-o", "-", "--trace", "none"))
+            outside = self.sampled(lambda seconds: json.loads(inferscope._program.call("attach", child.pid, "-d", seconds, "--hook", "none", "--rate", "1000", "-f", "profile", "-o", "-", "--trace", "none")))
         finally:
             child.kill()
             child.communicate()
-        inside, refused, outside = self.shares(inside), self.shares(refused), self.shares(outside)
         for one, other in ((inside, outside), (refused, outside), (outside, inside), (outside, refused)):
             self.assertEqual({name for name, share in one.items() if share > 0.1} - set(other), set(), (one, other))
             self.assertTrue(0.3 < one["burn_in_python"] < 0.7 and 0.3 < one["burn_in_native"] < 0.7, one)
@@ -357,7 +366,7 @@ class Inside(unittest.TestCase):
             """))
         kinds, sampled, report, threads = json.loads(out)
         self.assertTrue({("scope_enter", "inference"), ("scope_exit", "inference"), ("cpu_call", "burn_in_python")} <= {tuple(kind) for kind in kinds}, kinds)
-        self.assertGreater(self.shares(sampled)["burn_in_python"], 0.2)
+        self.assertGreater(self.shares(sampled)[1]["burn_in_python"], 0.2)
         self.assertRegex(json.dumps(report), "Python frames only[^\"]*perf_event")
         self.assertEqual(report["quality"]["hold_max_ns"], 0)
         self.assertEqual(threads, 1)

@@ -1,4 +1,5 @@
 """The package with others, as they are: frameworks, servers, pytest, data frames, debuggers and tracers. What is not installed is skipped by name."""
+import doctest
 import glob
 import importlib.util
 import json
@@ -21,8 +22,8 @@ def needs(*modules):
     return unittest.skipIf(missing, "not installed here: %s" % ", ".join(missing))
 
 
-def run(*words, status=0, **options):
-    done = subprocess.run([sys.executable, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True, timeout=120, **options)
+def run(*words, status=0, timeout=120, **options):
+    done = subprocess.run([sys.executable, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True, timeout=timeout, **options)
     assert done.returncode == status, "%s: %s: %s" % (words, done.returncode, done.stdout)
     return done.stdout
 
@@ -225,10 +226,13 @@ class Types(Case):
         """
 
     def test_strict(self):
-        self.assertIn("Success", run("-m", "mypy", "--strict", self.file("right.py", self.PROGRAM), cwd=self.folder))
-        wrong = textwrap.dedent(self.PROGRAM) + "scope(3)\nattach('name', duration=[])\none.name = 'b'\n"
-        out = run("-m", "mypy", "--strict", self.file("wrong.py", wrong), cwd=self.folder, status=1)
-        self.assertIn("Found 4 errors", out)
+        """The package itself, a program, the examples of the interface; and mistakes are told."""
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "interface.txt")) as file:
+            examples = self.file("examples.py", doctest.script_from_examples(file.read()))
+        wrong = self.file("wrong.py", textwrap.dedent(self.PROGRAM) + "scope(3)\nattach('name', duration=[])\none.name = 'b'\n")
+        out = run("-m", "mypy", "--strict", "--allow-untyped-defs", "--allow-untyped-calls", "--allow-redefinition", "--cache-dir", os.devnull, os.path.dirname(inferscope.__file__),
+                  self.file("right.py", self.PROGRAM), examples, wrong, cwd=self.folder, status=1, timeout=300)
+        self.assertRegex(out, r"Found 4 errors in 1 file \(checked 2\d source files\)")
 
 
 class Beside(Case):

@@ -48,4 +48,5 @@ def document(library: Any) -> Document:
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         if library.profiler_write_json(file.name.encode()):
             raise InferScopeError(library.profiler_error().decode("utf-8", "replace"))
-        return json.load(file)
+        written: Document = json.load(file)
+    return written

@@ -52,7 +52,7 @@ class BottleneckAnalyzer:
     def analyze(self) -> Document:
         """The report as a dict; the verdict's class, confidence (0 to 1), reason and suggestions once more at its top."""
         with _Trace(self.events) as path:
-            report = json.loads(call("analyze", path, "-f", "json", "-o", "-", *option_words(self.options)))
+            report: Document = json.loads(call("analyze", path, "-f", "json", "-o", "-", *option_words(self.options)))
         verdict = report["verdict"]
         report.update({"class": verdict["class"], "confidence": verdict["confidence"], "reason": verdict["reason"],
                        "suggestions": [finding["suggestion"] for finding in report["findings"] if finding.get("suggestion")]})

@@ -4,6 +4,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import html
+import importlib
 import inspect
 import json
 import os
@@ -12,7 +13,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import IO, Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union, cast
 
 from . import _native
 from ._program import InferScopeError, call, end, error_of, option_words, started
@@ -33,32 +34,37 @@ def _decorate(one: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     make = functools.partial(_native.scope, one.name, one.metadata)
     if inspect.iscoroutinefunction(function):
         @functools.wraps(function)
-        async def wrapper(*args, **kwargs):
+        async def coroutine(*args: Any, **kwargs: Any) -> Any:
             with make():
                 return await function(*args, **kwargs)
-    elif inspect.isasyncgenfunction(function):
+        return coroutine
+    if inspect.isasyncgenfunction(function):
         @functools.wraps(function)
-        async def wrapper(*args, **kwargs):
+        async def items(*args: Any, **kwargs: Any) -> Any:
             with make():
                 async for item in function(*args, **kwargs):
                     yield item
-    elif inspect.isgeneratorfunction(function):
+        return items
+    if inspect.isgeneratorfunction(function):
         @functools.wraps(function)
-        def wrapper(*args, **kwargs):
+        def steps(*args: Any, **kwargs: Any) -> Any:
             with make():
                 return (yield from function(*args, **kwargs))
-    else:
-        @functools.wraps(function)
-        def wrapper(*args, **kwargs):
-            with make():
-                return function(*args, **kwargs)
-    return wrapper
+        return steps
+
+    @functools.wraps(function)
+    def plain(*args: Any, **kwargs: Any) -> Any:
+        with make():
+            return function(*args, **kwargs)
+    return plain
 
 
 class _no_scope:
     """INFERSCOPE_ENABLED=0: scope() that does nothing."""
 
     __slots__ = ("name", "metadata")
+    name: Any
+    metadata: None
 
     def __new__(cls, name: Any, metadata: Any = None) -> Any:
         if callable(name):
@@ -89,9 +95,9 @@ def _no_mark(name: str, metadata: Any = None) -> None:
 
 _native.set_helpers(_decorate, _encode)
 if os.environ.get("INFERSCOPE_ENABLED", "1").strip().lower() not in ("0", "no", "false", "off"):
-    from ._native import mark_event, scope
+    from ._native import mark_event as mark_event, scope as scope
 else:
-    scope, mark_event = _no_scope, _no_mark  # type: ignore[assignment,misc]
+    scope, mark_event = _no_scope, _no_mark
 
 
 def is_attached() -> bool:
@@ -208,8 +214,8 @@ class TraceReader:
         child = started(["analyze", self.path, "-f", "events", "-o", "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         with contextlib.ExitStack() as held:
             held.callback(end, child)
-            errors = held.enter_context(child.stderr)
-            for line in held.enter_context(child.stdout):  # one event per line
+            errors = held.enter_context(cast(IO[bytes], child.stderr))
+            for line in held.enter_context(cast(IO[bytes], child.stdout)):  # one event per line
                 if line.startswith(b'{"event_type"'):
                     yield json.loads(line.rstrip(b",\n"))
             text, status = errors.read().decode("utf-8", "replace"), child.wait()
@@ -222,12 +228,12 @@ class TraceReader:
 
     def to_pandas(self) -> Any:
         """All events as a pandas DataFrame (pandas must be installed)."""
-        import pandas
+        pandas: Any = importlib.import_module("pandas")
         return pandas.DataFrame(list(self))
 
     def to_arrow(self) -> Any:
         """All events as a pyarrow Table (pyarrow must be installed); metadata is JSON text, as each event's has a form of its own."""
-        import pyarrow
+        pyarrow: Any = importlib.import_module("pyarrow")
         columns: Dict[str, List[Any]] = {}
         for row, event in enumerate(self):
             for key, value in event.items():

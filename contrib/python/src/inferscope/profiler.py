@@ -23,6 +23,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 Data = Union[Document, Path]
 
 
+def _document(data: Data) -> Document:
+    """What CPUProfiler.data has, of itself or of a file that holds it."""
+    if not isinstance(data, (str, os.PathLike)):
+        return data
+    with open(data, encoding="utf-8") as file:
+        written: Document = json.load(file)
+    return written
+
+
 class Profiler:
     """
     Calls, scopes and GPU work of this process between start() and stop(), in one timeline; also as a with block. Options as of `inferscope attach`.
@@ -98,7 +107,7 @@ class CPUProfiler:
         self._library = _library.load(lib_path)
         self._thread: Optional[int] = None
         self._running = False
-        self.data: Optional[Document] = None
+        self.data: Any = None  # a Document, once there is one
         self.error: Optional[str] = None
 
     def start(self) -> bool:
@@ -152,10 +161,7 @@ class FlameGraphConverter:
 
     def convert(self, data: Data) -> str:
         """All stacks of CPUProfiler.data (or of a file that holds it), a line each."""
-        if isinstance(data, (str, os.PathLike)):
-            with open(data, encoding="utf-8") as file:
-                data = json.load(file)
-        return "".join(self.convert_stack(stack) + "\n" for stack in data["stacks"])
+        return "".join(self.convert_stack(stack) + "\n" for stack in _document(data)["stacks"])
 
     def save(self, data: Data, path: Path) -> None:
         with open(path, "w", encoding="utf-8") as file:
@@ -166,10 +172,7 @@ class ProfileReport:
     """Prints what CPUProfiler.data (or a file that holds it) says."""
 
     def __init__(self, data: Data) -> None:
-        if isinstance(data, (str, os.PathLike)):
-            with open(data, encoding="utf-8") as file:
-                data = json.load(file)
-        self.data = data
+        self.data = _document(data)
 
     def summary(self) -> str:
         return "elapsed time: %.3f s\nsamples: %d, every %g ms\n" % (self.data["elapsed_s"], self.data["samples"], self.data["interval_ms"])

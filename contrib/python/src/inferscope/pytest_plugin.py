@@ -2,19 +2,24 @@
 pytest --inferscope: the run is measured, each test is a scope of its name, and the summary says where the slowest ones spent their time.
 --inferscope-report PATH writes the report (.md, .html, .json); --fail-on WHAT[,...] lets the run fail as `inferscope analyze --fail-on` does.
 """
+from __future__ import annotations
+
 import collections
+from typing import Any, Dict, Iterator, List, Tuple
 
 import pytest
 
 from ._program import InferScopeError
+from ._types import Event
 from .api import scope
 
+Test = Tuple[str, float, float, int]  # name, begin and end in us, thread
 SHOWN = 10
 BUDGET = "50%"  # a run of tests lasts for seconds, and whoever asks for this wants to see the calls: the usual 5 % may be used up before a test begins
 KEY = "_inferscope"
 
 
-def pytest_addoption(parser):
+def pytest_addoption(parser: Any) -> None:
     group = parser.getgroup("inferscope")
     group.addoption("--inferscope", action="store_true", help="measure the run, each test a scope, and say where the slowest ones spent their time, for at most %s%% of overhead" % BUDGET)
     group.addoption("--inferscope-report", metavar="PATH", help="the same, and write the report there (.md, .html, .json)")
@@ -22,7 +27,7 @@ def pytest_addoption(parser):
                     "(cpu_bound, high, gil.contention; several with commas)")
 
 
-def pytest_configure(config):
+def pytest_configure(config: Any) -> None:
     if not (config.getoption("--inferscope") or config.getoption("--inferscope-report") or config.getoption("inferscope_fail_on")):
         return
     from .profiler import Profiler
@@ -35,7 +40,7 @@ def pytest_configure(config):
 
 
 @pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_call(item):
+def pytest_runtest_call(item: Any) -> Iterator[None]:
     if not hasattr(item.config, KEY):
         yield
         return
@@ -44,7 +49,7 @@ def pytest_runtest_call(item):
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_sessionfinish(session, exitstatus):
+def pytest_sessionfinish(session: Any, exitstatus: int) -> None:
     profiler = getattr(session.config, KEY, None)
     if not profiler:
         return
@@ -62,9 +67,10 @@ def pytest_sessionfinish(session, exitstatus):
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED if error.code == "E_GATE" else pytest.ExitCode.USAGE_ERROR
 
 
-def own_times(events, begin_us, end_us, thread):
+def own_times(events: List[Event], begin_us: float, end_us: float, thread: int) -> collections.Counter[str]:
     """Self time in us by function, of the calls of THREAD that lie within: events come by start, a caller before what it calls."""
-    own, stack = collections.Counter(), []
+    own: collections.Counter[str] = collections.Counter()
+    stack: List[Tuple[str, float]] = []
     for event in events:
         if event["event_type"] != "cpu_call" or event["thread_id"] != thread or event["start_us"] < begin_us or event["end_us"] > end_us:
             continue
@@ -78,9 +84,10 @@ def own_times(events, begin_us, end_us, thread):
     return own
 
 
-def tests_of(events):
+def tests_of(events: List[Event]) -> List[Test]:
     """(name, begin, end, thread) of each test, the longest first."""
-    open_at, tests = {}, []
+    open_at: Dict[Tuple[str, int], float] = {}
+    tests: List[Test] = []
     for event in events:
         if event["event_type"] == "scope_enter":
             open_at[event["name"], event["thread_id"]] = event["start_us"]
@@ -89,7 +96,7 @@ def tests_of(events):
     return sorted((test for test in tests if "::" in test[0]), key=lambda test: test[1] - test[2])
 
 
-def pytest_terminal_summary(terminalreporter, exitstatus, config):
+def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: Any) -> None:
     profiler = getattr(config, KEY, None)
     if not profiler or not profiler.report:
         return

@@ -13,7 +13,7 @@ COPIES = ("h2d_copy", "d2h_copy", "d2d_copy")
 
 
 class GpuCollector(Collector):
-    __doc__ = Collector.__doc__ + """
+    __doc__ = (Collector.__doc__ or "") + """
     Without CUDA it collects nothing, and warns with the reason: the analysis is of the CPU alone then.
     """
 
@@ -27,7 +27,7 @@ class GpuCollector(Collector):
         collecting = self.state == "Collecting"
         super().stop()
         if collecting and not self._events and not self._injected:
-            warnings.warn("no GPU activity was seen: %s" % (self._engine.result["verdict"].get("gpu") or "no reason given"), RuntimeWarning, stacklevel=2)
+            warnings.warn("no GPU activity was seen: %s" % ((self._engine.result or {})["verdict"].get("gpu") or "no reason given"), RuntimeWarning, stacklevel=2)
 
     def _inject_kernel_event(self, name: str, start_us: float, end_us: float, device_id: int = 0, grid_dim: Sequence[int] = (1, 1, 1), block_dim: Sequence[int] = (1, 1, 1),
                              event_type: str = "gpu_kernel", bytes: Optional[int] = None) -> None:
