@@ -28,17 +28,35 @@ static size_t shown(const struct counter_table *table, size_t most)
 
 /* ---- Markdown ---- */
 
+/* At most five columns, as all tables there: some hold two. */
+enum { MD_CELLS = 4, ALONE = COUNTER_COLUMNS };
+static const struct { const char *title; unsigned first, second; } md_cells[MD_CELLS] = {
+	{ "Switches, CPU moves", 0, 1 }, { "Page faults, from disk", 2, 3 }, { "Instr./cycle", 5, ALONE }, { "Misses/1000", 6, ALONE },
+};
+
+static bool md_shown(const struct counter_part *part, size_t cell)
+{
+	return counter_column_shown(part->table, &COUNTER_COLUMNS_OF[md_cells[cell].first]);
+}
+
 static void md_head(struct text *out, const struct counter_part *part)
 {
 	text_printf(out, "\n## %s\n\n| %s", part->title, part->first);
-	for (size_t i = 0; i < COUNTER_COLUMNS; i++)
-		if (counter_column_shown(part->table, &COUNTER_COLUMNS_OF[i]))
-			text_printf(out, " | %s", COUNTER_COLUMNS_OF[i].title);
+	for (size_t i = 0; i < MD_CELLS; i++)
+		if (md_shown(part, i))
+			text_printf(out, " | %s", md_cells[i].title);
 	text_add_string(out, " |\n|---");
-	for (size_t i = 0; i < COUNTER_COLUMNS; i++)
-		if (counter_column_shown(part->table, &COUNTER_COLUMNS_OF[i]))
+	for (size_t i = 0; i < MD_CELLS; i++)
+		if (md_shown(part, i))
 			text_add_string(out, "|---:");
 	text_add_string(out, "|\n");
+}
+
+static void md_cell(struct text *out, const struct counter_row *row, size_t cell)
+{
+	text_printf(out, " | %s", counter_shown(row, &COUNTER_COLUMNS_OF[md_cells[cell].first], 0).text);
+	if (md_cells[cell].second != ALONE)
+		text_printf(out, ", %s", counter_shown(row, &COUNTER_COLUMNS_OF[md_cells[cell].second], 0).text);
 }
 
 static void md_part(struct text *out, const struct counter_part *part)
@@ -47,9 +65,9 @@ static void md_part(struct text *out, const struct counter_part *part)
 	for (size_t row = 0; row < shown(part->table, MD_ROWS); row++) {
 		text_add_string(out, "| ");
 		md_add_code(out, part->table->rows[row].name, MD_NAME, 0);
-		for (size_t i = 0; i < COUNTER_COLUMNS; i++)
-			if (counter_column_shown(part->table, &COUNTER_COLUMNS_OF[i]))
-				text_printf(out, " | %s", counter_shown(&part->table->rows[row], &COUNTER_COLUMNS_OF[i], 0).text);
+		for (size_t i = 0; i < MD_CELLS; i++)
+			if (md_shown(part, i))
+				md_cell(out, &part->table->rows[row], i);
 		text_add_string(out, " |\n");
 	}
 	if (part->table->count > MD_ROWS)
