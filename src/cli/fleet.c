@@ -19,9 +19,9 @@
 #define STEP_NS (50 * MS)
 #define SCAN_NS (500 * MS)
 #define SETTLE_NS (300 * MS)    /* a process that appears lives at least so long before it is begun: it may be about to exec */
-#define TOGETHER_NS (5000 * MS) /* the clock of --duration waits for the last of the first ones, but not longer */
+#define TOGETHER_NS (10000 * MS) /* the clock of --duration waits for all of the first ones, as long as one is reached in so much time */
 #define WORTH_NS (500 * MS)     /* with less time left nothing is begun */
-enum { AT_ONCE_PER_CPU = 2, TRIES_MOST = 4, SHARE_LEAST_MB = 4, MEMBERS_MOST = FOUND_MAX, TOLD_MOST = 8 };
+enum { AT_ONCE_PER_CPU = 2, LOOKED_AT_PER_CPU = 4 /* so many sessions may each look for a twentieth of the time: a fifth of the machine */, TRIES_MOST = 4, SHARE_LEAST_MB = 4, MEMBERS_MOST = FOUND_MAX, TOLD_MOST = 8 };
 
 struct fleet {
 	struct measure measure;
@@ -29,7 +29,8 @@ struct fleet {
 	struct members members;
 	struct fleet_page *page;
 	char folder[OUTPUT_PATH];     /* empty: nothing is kept of the single processes */
-	uint64_t recording_ns, scan_ns; /* since when the first one records; when to look for new ones */
+	uint64_t recording_ns, reached_ns, scan_ns; /* since when the first one records, and the latest; when to look for new ones */
+	size_t reached;               /* that record, or have recorded */
 	size_t at_once;
 	uint64_t at_ns;               /* since 1970, when to begin; 0 = now */
 	struct watch watch;
@@ -124,10 +125,13 @@ static int folder_make(const struct fleet *fleet, struct error *err)
 	return fail(err, ERR_OUTPUT, "the folder %s cannot be made: %s", fleet->folder, strerror(errno));
 }
 
-/* The first ones share the memory; those that come later get as much as each of them. */
-static void memory_share(struct fleet *fleet, size_t count)
+/* The first ones share the memory, and our own CPU time; those that come later get as much as each of them. */
+static void means_share(struct fleet *fleet, size_t count)
 {
 	struct session_options *session = &fleet->measure.session;
+	size_t easily = fleet->at_once / AT_ONCE_PER_CPU * LOOKED_AT_PER_CPU;
+
+	session->share = (uint32_t)((count + easily - 1) / easily);
 
 	if (session->trace_size_mb)
 		session->trace_size_mb = session->trace_size_mb / count > SHARE_LEAST_MB ? session->trace_size_mb / (uint32_t)count : SHARE_LEAST_MB;
@@ -148,13 +152,27 @@ static bool is_stranger(const struct member *member)
 	return !member->process.named && (code == ERR_NOT_PYTHON || code == ERR_KERNEL_THREAD || code == ERR_ZOMBIE || code == ERR_NO_PROCESS || code == ERR_EXITED);
 }
 
+/* Where many begin at once, or the machine is busy, one may not answer in time; and an interpreter that begins is none yet. */
+static bool may_try_again(const struct member *member)
+{
+	static const enum error_code passing[] = { ERR_NO_THREAD, ERR_NO_SLOT, ERR_INJECT, ERR_GIL, ERR_COLLECTOR, ERR_TIMEOUT };
+	enum error_code code = member->page->err.code;
+
+	if (member->page->result == 0 || member->page->watched || *member->page->rank.name || member->tries >= TRIES_MOST)
+		return false;
+	for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
+		if (code == passing[i])
+			return true;
+	return !member->first && code != ERR_PERMISSION;
+}
+
 static void member_ended(struct fleet *fleet, size_t index, uint64_t now_ns)
 {
 	struct member *member = &fleet->members.items[index];
 	struct error err;
 
-	if (member->page->result < 0 && !member->first && member->tries < TRIES_MOST && member->page->err.code != ERR_PERMISSION && !*member->page->rank.name && !over_now(fleet, now_ns)) {
-		member->not_before_ns = now_ns + SETTLE_NS * member->tries; /* an interpreter that begins is none yet */
+	if (may_try_again(member) && !over_now(fleet, now_ns)) {
+		member->not_before_ns = now_ns + SETTLE_NS * member->tries;
 		return;
 	}
 	member->over = true;
@@ -168,7 +186,7 @@ static void member_ended(struct fleet *fleet, size_t index, uint64_t now_ns)
 
 static void members_step(struct fleet *fleet, uint64_t now_ns)
 {
-	size_t attaching = 0;
+	size_t attaching = 0, reached = 0;
 	struct error err;
 
 	for (size_t i = 0; i < fleet->members.count; i++) {
@@ -177,17 +195,23 @@ static void members_step(struct fleet *fleet, uint64_t now_ns)
 		if (member->child && member_reap(member))
 			member_ended(fleet, i, now_ns);
 		member = &fleet->members.items[i];
-		if (member->child && member->page->phase >= MEMBER_RECORDING && !fleet->recording_ns)
-			fleet->recording_ns = now_ns;
+		reached += member->page && member->page->phase >= MEMBER_RECORDING;
 		attaching += member->child && member->page->phase == MEMBER_ATTACHING;
 	}
+	if (reached && !fleet->recording_ns)
+		fleet->recording_ns = now_ns;
+	fleet->reached_ns = reached != fleet->reached ? now_ns : fleet->reached_ns;
+	fleet->reached = reached;
 	for (size_t i = 0; i < fleet->members.count && attaching < fleet->at_once; i++) {
 		struct member *member = &fleet->members.items[i];
 
 		if (member->child || member->over || now_ns < member->not_before_ns)
 			continue;
 		if (over_now(fleet, now_ns)) {
-			member->over = member->skipped = true; /* it came too late */
+			if (member->first)
+				member_miss(member);
+			else
+				member->over = member->skipped = true; /* it came too late */
 			continue;
 		}
 		if (member_begin(member, &fleet->measure, fleet->page, &err) == 0)
@@ -215,7 +239,7 @@ static void until_set(struct fleet *fleet, uint64_t now_ns)
 {
 	uint64_t duration_ns = fleet->measure.session.duration_ns;
 
-	if (duration_ns && !fleet->page->until_ns && fleet->recording_ns && (first_ones_begun(fleet) || now_ns > fleet->recording_ns + TOGETHER_NS))
+	if (duration_ns && !fleet->page->until_ns && fleet->recording_ns && (first_ones_begun(fleet) || now_ns > fleet->reached_ns + TOGETHER_NS))
 		fleet->page->until_ns = now_ns + duration_ns;
 }
 
@@ -342,7 +366,7 @@ int fleet_attach(struct invocation *invocation, struct error *err)
 	fleet.measure.status = status_open(fleet.measure.level > LOG_INFO);
 	if (folder_make(&fleet, err) < 0 || (fleet.at_ns && at_wait(fleet.at_ns, &fleet.measure, signals_stop(), err) < 0))
 		goto out;
-	memory_share(&fleet, list.count);
+	means_share(&fleet, list.count);
 	for (size_t i = 0; i < list.count; i++)
 		if (member_add(&fleet, &list.items[i], true, 0, err) < 0)
 			goto out;

@@ -8,16 +8,29 @@
 
 enum { SUMMARY_MOST = 12, WARNINGS_MOST = 8 };
 
-/* A warning of each process that says it, once. */
+/* A warning of each process that says it, once: also where its numbers differ. */
 struct warning { char text[256]; const struct member *first; size_t count; };
 struct warnings { struct warning *items; size_t count, capacity; };
+
+static bool alike(const char *a, const char *b)
+{
+	while (*a && *b) {
+		size_t a_digits = strspn(a, "0123456789."), b_digits = strspn(b, "0123456789.");
+
+		if (!a_digits != !b_digits || (!a_digits && *a != *b))
+			return false;
+		a += a_digits ? a_digits : 1;
+		b += b_digits ? b_digits : 1;
+	}
+	return *a == *b;
+}
 
 static void warning_add(struct warnings *warnings, const struct member *member, const char *text)
 {
 	struct warning *warning;
 
 	for (size_t i = 0; i < warnings->count; i++) {
-		if (strcmp(warnings->items[i].text, text) == 0) {
+		if (alike(warnings->items[i].text, text)) {
 			warnings->items[i].count++;
 			return;
 		}
@@ -44,7 +57,7 @@ static void warnings_tell(const struct members *members, enum log_level level)
 		const struct warning *warning = &warnings.items[i];
 
 		if (warning->count > 1)
-			log_print(level, LOG_WARN, "%zu processes: %s", warning->count, warning->text);
+			log_print(level, LOG_WARN, "%zu processes, such as %s: %s", warning->count, warning->first->name, warning->text);
 		else
 			log_print(level, LOG_WARN, "%s: %s", warning->first->name, warning->text);
 	}

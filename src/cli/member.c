@@ -103,17 +103,31 @@ static void member_settle(pid_t parent, struct fleet_page *fleet, bool quiet, bo
 	}
 }
 
+static bool page_map(struct member *member)
+{
+	void *page = member->page ? member->page : mmap(NULL, sizeof *member->page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (page != MAP_FAILED)
+		member->page = page;
+	return page != MAP_FAILED;
+}
+
+void member_miss(struct member *member)
+{
+	member->over = true;
+	member->skipped = !page_map(member);
+	if (member->skipped)
+		return;
+	member->page->result = -1;
+	fail(&member->page->err, ERR_INTERRUPTED, "measuring ended before process %d was reached", (int)member->process.pid);
+}
+
 int member_begin(struct member *member, const struct measure *measure, struct fleet_page *fleet, struct error *err)
 {
 	pid_t parent = getpid();
 
-	if (!member->page) {
-		void *page = mmap(NULL, sizeof *member->page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-		if (page == MAP_FAILED)
-			return fail(err, ERR_MEMORY, "measuring process %d", (int)member->process.pid);
-		member->page = page;
-	}
+	if (!page_map(member))
+		return fail(err, ERR_MEMORY, "measuring process %d", (int)member->process.pid);
 	memset(member->page, 0, sizeof *member->page);
 	memset(&member->seen, 0, sizeof member->seen);
 	member->tries++;

@@ -44,6 +44,8 @@ struct member {
 	struct { uint32_t asks, files, failures; } seen; /* of what the flight recorder told */
 };
 
+/* It is not begun any more, and that is told. */
+void member_miss(struct member *member);
 /* Begins to measure: as MEASURE says, but what concerns the one process. PLAN's formats are written beside its trace. */
 int member_begin(struct member *member, const struct measure *measure, struct fleet_page *fleet, struct error *err);
 /* True once it has ended; then page is whole, also where it died. */

@@ -9,7 +9,12 @@ enum {
 
 void pace_init(struct pace *pace, uint32_t rate_hz, uint32_t max_overhead_ppm, uint64_t seed)
 {
-	*pace = (struct pace){ .rate_hz = rate_hz, .max_overhead_ppm = max_overhead_ppm, .perf_rate_hz = rate_hz, .random = seed | 1 };
+	*pace = (struct pace){ .rate_hz = rate_hz, .max_overhead_ppm = max_overhead_ppm, .perf_rate_hz = rate_hz, .share = 1, .random = seed | 1 };
+}
+
+void pace_share(struct pace *pace, uint32_t share)
+{
+	pace->share = share;
 }
 
 bool pace_is_fast(const struct pace *pace)
@@ -24,7 +29,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
 
 uint64_t pace_every_ns(const struct pace *pace)
 {
-	uint64_t every_ns = larger(SECOND_NS / pace->rate_hz, pace->look_ns * (pace_is_fast(pace) ? COST_PART_FAST : COST_PART_MOST));
+	uint64_t every_ns = larger(SECOND_NS / pace->rate_hz, pace->look_ns * (pace_is_fast(pace) ? COST_PART_FAST : COST_PART_MOST) * pace->share);
 
 	if (pace->max_overhead_ppm)
 		every_ns = larger(every_ns, pace->hold_ns * 1000000 / pace->max_overhead_ppm);

@@ -14,6 +14,7 @@ struct pace {
 	uint32_t perf_rate_hz;     /* of samples by perf_event, of a thread's CPU time */
 	uint64_t look_ns;          /* CPU time that a look at all threads takes, smoothed */
 	uint64_t hold_ns;          /* for so long a thread stands still in a look that holds it, smoothed; 0 = none was held */
+	uint32_t share;            /* so many samplers share the time that looks may take */
 	uint64_t random;
 };
 
@@ -21,6 +22,8 @@ enum { PACE_PERF_HZ_LEAST = 10 };
 
 /* SEED: any number. */
 void pace_init(struct pace *pace, uint32_t rate_hz, uint32_t max_overhead_ppm, uint64_t seed);
+/* SHARE of them (1 or more) look at the same time, at processes of their own. */
+void pace_share(struct pace *pace, uint32_t share);
 /* Are looks so close to each other that perf_event need not wake us for each sample? That costs the target a third of the sample. */
 bool pace_is_fast(const struct pace *pace);
 /* Between two looks. */

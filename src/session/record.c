@@ -109,7 +109,8 @@ static void observe_step(struct session *session, struct loop *loop, uint64_t no
 	kernel_calls_threads(session);
 	counting_threads(session);
 	cost_ns = own_cpu_ns() - begin_ns;
-	loop->observe_every_ns = cost_ns * 20 > OBSERVE_NS ? cost_ns * 20 : OBSERVE_NS;
+	cost_ns *= 20 * (session->options->share ? session->options->share : 1);
+	loop->observe_every_ns = cost_ns > OBSERVE_NS ? cost_ns : OBSERVE_NS;
 	loop->observe_ns = now_ns + loop->observe_every_ns;
 }
 

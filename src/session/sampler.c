@@ -76,6 +76,7 @@ static void init(struct sampler *sampler, const struct sampler_settings *setting
 	sampler->settings = *settings;
 	sampler->facts = target_facts(settings->target);
 	pace_init(&sampler->pace, settings->rate_hz, settings->max_overhead_ppm, clock_monotonic_ns());
+	pace_share(&sampler->pace, settings->share ? settings->share : 1);
 	pthread_mutex_init(&sampler->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);

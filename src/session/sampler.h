@@ -17,6 +17,7 @@ struct sampler_settings {
 	struct clock_map clock;             /* of the events' ticks */
 	bool tsc;                           /* these are the TSC's, else ns */
 	uint32_t rate_hz;
+	uint32_t share;                     /* so many samplers share the time that looks may take; 0 = it is alone */
 	uint32_t max_overhead_ppm;          /* of a running thread's time, for its samples by perf_event; 0 = none */
 	enum native_way native;
 	bool debuginfod;

@@ -193,7 +193,7 @@ static void session_sample(struct session *session)
 {
 	const struct sampler_settings settings = {
 		.target = session->target, .procfs = session->procfs, .runtime = session->observe.runtime, .clock = session->clock, .tsc = session->clock_kind == CLOCK_TSC,
-		.rate_hz = session->options->rate_hz, .max_overhead_ppm = session->options->max_overhead_ppm, .native = session->options->native,
+		.rate_hz = session->options->rate_hz, .share = session->options->share, .max_overhead_ppm = session->options->max_overhead_ppm, .native = session->options->native,
 		.debuginfod = session->options->debuginfod, .syscalls = session->options->syscalls != SYSCALLS_NONE && !session->calls, .counters = session->options->counters,
 	};
 	struct error err = { 0 };

@@ -34,6 +34,7 @@ struct session_options {
 	uint32_t alternate_ms;      /* hooks are on and off by turns of this length; 0 = always on. Needs hooks */
 	uint32_t trace_size_mb;     /* pool limit; 0 = 100 */
 	uint32_t rate_hz;           /* samples of stacks from outside; 0 = none */
+	uint32_t share;             /* so many sessions share the time of our own that looks at processes may take; 0 = it is alone */
 	enum native_way native;
 	enum syscalls_way syscalls;
 	bool counters;              /* of threads, by perf_event */

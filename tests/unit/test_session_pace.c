@@ -29,6 +29,17 @@ Test(pace, leaves_twenty_times_what_a_look_costs_and_at_high_rates_four_times)
 	cr_assert(pace_every_ns(&fast) > 7 * MS && pace_every_ns(&fast) <= 8 * MS);
 }
 
+Test(pace, shares_what_looks_may_take_with_others)
+{
+	struct pace pace;
+
+	pace_init(&pace, 100, 0, 7);
+	pace_share(&pace, 8);
+	for (int look = 0; look < 1000; look++)
+		pace_looked(&pace, MS / 4, 0, 0);
+	cr_assert(pace_every_ns(&pace) > 39 * MS && pace_every_ns(&pace) <= 40 * MS, "%llu ns", (unsigned long long)pace_every_ns(&pace));
+}
+
 Test(pace, is_never_slower_than_once_a_second)
 {
 	struct pace pace;
