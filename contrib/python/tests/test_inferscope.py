@@ -251,6 +251,22 @@ class Inside(unittest.TestCase):
                 """, TMPDIR=folder)
             self.assertEqual((out, os.listdir(folder)), ("True\n", []))
 
+    def test_the_program_is_killed(self):
+        """What it measured is lost, and nothing of it stays: the next one begins."""
+        profiler = Profiler(max_overhead="none")
+        profiler.start()
+        os.kill(profiler.cpu._engine.child.pid, signal.SIGKILL)
+        burn(0.1)
+        with self.assertRaises(InferScopeError):
+            profiler.stop()
+        with open("/proc/self/maps") as file:
+            self.assertNotIn("inferscope-lanes", file.read())
+        self.assertFalse(is_attached())
+        with Profiler(max_overhead="none") as profiler:
+            with scope("after"):
+                burn(0.1)
+        self.assertIn("after", {event["name"] for event in profiler.get_unified_timeline()})
+
     def test_collector_states(self):
         collector = CpuCollector(TraceBuffer())
         self.assertEqual(collector.state, "Uninitialized")

@@ -92,6 +92,8 @@ class Engine:
         self.ended(child, END_SECONDS)
         end(child)
         self.channel.serve_until(lambda: not self.channel.open, 1)  # it may have asked for the end before it was killed
+        if child.returncode < 0:
+            _native.leave()
 
     def abandon(self) -> None:
         """The child is gone, and nothing of it stays."""

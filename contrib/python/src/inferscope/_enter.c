@@ -15,6 +15,8 @@
 #include "abi/handover.h"
 #include "abi/inside.h"
 
+enum { LEAVE_WAIT_MS = 2500 };
+
 typedef void (*collector_entry)(struct handover *handover);
 
 /* Loaded once, and never unloaded: hooks may still point into it. Under the GIL. */
@@ -89,6 +91,21 @@ PyObject *enter(PyObject *module, PyObject *args)
 	if (failed) {
 		errno = failed;
 		return PyErr_SetFromErrno(PyExc_OSError);
+	}
+	Py_INCREF(Py_None);
+	return Py_None;
+}
+
+PyObject *leave(PyObject *module, PyObject *none)
+{
+	struct handover handover = { .magic = HANDOVER_MAGIC, .command = HANDOVER_DISARM, .wait_ms = LEAVE_WAIT_MS };
+	struct call call = { loaded, &handover };
+	PyThreadState *state;
+
+	if (loaded) {
+		state = PyEval_SaveThread();
+		call_make(&call);
+		PyEval_RestoreThread(state);
 	}
 	Py_INCREF(Py_None);
 	return Py_None;

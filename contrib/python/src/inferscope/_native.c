@@ -94,6 +94,7 @@ static PyMethodDef functions[] = {
 	{ "set_helpers", set_helpers, METH_VARARGS, NULL },
 	{ "allow_tracer", allow_tracer, METH_VARARGS, NULL },
 	{ "enter", enter, METH_VARARGS, NULL },
+	{ "leave", leave, METH_NOARGS, NULL },
 	{ NULL, NULL, 0, NULL },
 };
 

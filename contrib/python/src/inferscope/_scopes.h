@@ -29,6 +29,8 @@ PyObject *scopes_scope(PyObject *module, PyObject *const *args, Py_ssize_t count
 
 /* _enter.c: enter(library, page), descriptors: the collector is loaded, and called on a thread of ours, with what the page holds. OSError says why not. */
 PyObject *enter(PyObject *module, PyObject *args);
+/* leave(): what a program that was killed has left here is taken off. */
+PyObject *leave(PyObject *module, PyObject *none);
 
 /* (name, metadata=None) of a call of FUNCTION's, borrowed; OUT comes as NULLs. False with an exception. */
 bool arguments_parse(const char *function, PyObject *const *args, Py_ssize_t count, PyObject *keywords, PyObject *out[2]);
