@@ -119,6 +119,16 @@ static int command_execute(struct invocation *invocation, char **arguments, stru
 	return invocation->command->run(invocation, err);
 }
 
+/* An administrator's mistake that would let everybody measure everything. */
+static bool rights_are_own(struct error *err)
+{
+	if (getuid() == geteuid() && getgid() == getegid())
+		return true;
+	fail(err, ERR_PERMISSION, "it was started with rights of user %u that user %u does not have (setuid)", (unsigned)geteuid(), (unsigned)getuid());
+	fail_hint(err, "take the setuid and setgid bits off its file: who may measure what is ptrace's to say");
+	return false;
+}
+
 int main(int argc, char **argv)
 {
 	struct invocation invocation = { 0 };
@@ -127,6 +137,8 @@ int main(int argc, char **argv)
 	bool done = false, json = false;
 
 	setlocale(LC_CTYPE, "");
+	if (!rights_are_own(&err))
+		goto out;
 	if (argc < 2) {
 		fail(&err, ERR_USAGE, "a command is needed");
 		goto out;
