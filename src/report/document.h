@@ -41,6 +41,15 @@ void put_gpu_lists(struct json *json, cJSON *root, const struct timeline *timeli
 void put_idle_causes(struct json *json, cJSON *object, const uint64_t idle_ns[GPU_IDLE_CAUSES]);
 void put_gpu_tables(struct json *json, cJSON *root, const struct gpu_tables *tables);
 struct report;
+/* write_json_program.c: what the program did. */
+const char *function_kind_name(enum function_kind kind);
+void put_functions(struct json *json, cJSON *root, const struct report *report);
+void put_threads(struct json *json, cJSON *root, const struct timeline *timeline);
+void put_gil(struct json *json, cJSON *root, const struct timeline *timeline);
+void put_stacks(struct json *json, cJSON *root, const struct timeline *timeline);
+void put_processes(struct json *json, cJSON *root, const struct timeline *timeline);
+void put_syscalls(struct json *json, cJSON *root, const struct report *report);
+void put_scopes(struct json *json, cJSON *root, const struct timeline *timeline);
 /* write_json_memory.c */
 void put_collections(struct json *json, cJSON *root, const struct report *report);
 void put_memory(struct json *json, cJSON *root, const struct report *report);

@@ -14,4 +14,8 @@ const struct job_format *job_format_find(const char *name);
 /* What a terminal gets at the end: at most MOST ranks. */
 int job_summary(const struct job *job, size_t most, struct sink *sink, struct error *err);
 
+/* For the writers: PART of WHOLE in per cent, NAN of nothing; and the one for JSON (job_json.c). */
+double job_share_pct(uint64_t part, uint64_t whole);
+int job_write_json(const struct job *job, struct sink *sink, struct error *err);
+
 #endif

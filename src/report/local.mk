@@ -4,8 +4,8 @@ libreport_a_SOURCES = src/report/around.c src/report/counter_rows.h src/report/c
 	src/report/name.c src/report/terminal.h src/report/terminal.c src/report/summary.c src/report/text_gpu.c src/report/write_text.c src/report/md.h src/report/md_gpu.c src/report/write_md.c \
 	src/report/html.h src/report/html_pack.h src/report/html_pack.c src/report/html_slices.c \
 	src/report/html_model.c src/report/html_diff.c src/report/html_diff_tree.c src/report/html_findings.c src/report/html_gpu.c src/report/html_gpu_tables.c src/report/gpu_tables.h src/report/gpu_tables.c src/report/durations.h src/report/durations.c src/report/html_syscalls.c src/report/html_tables.c src/report/html_tree.c src/report/html_environment.c src/report/write_html.c src/report/write_json.c \
-	src/report/job.h src/report/job.c src/report/diff.h src/report/diff.c src/report/document.h src/report/document.c src/report/write_json_gpu.c src/report/write_json_counters.c src/report/write_json_memory.c src/report/text_memory.c \
-	src/report/write_events.c src/report/export.h src/report/export.c src/report/export_counters.h src/report/export_counters.c src/report/rows.h src/report/rows.c src/report/proto.h \
+	src/report/job.h src/report/job.c src/report/job_json.c src/report/diff.h src/report/diff.c src/report/document.h src/report/document.c src/report/write_json_program.c src/report/write_json_gpu.c src/report/write_json_counters.c src/report/write_json_memory.c src/report/text_memory.c \
+	src/report/write_events.c src/report/export.h src/report/export.c src/report/export_counters.h src/report/export_counters.c src/report/nesting.h src/report/nesting.c src/report/rows.h src/report/rows.c src/report/proto.h \
 	src/report/write_perfetto.c src/report/write_chrome.c src/report/write_speedscope.c src/report/write_collapsed.c \
 	src/report/gzip.h src/report/gzip.c src/report/write_otlp.c src/report/write_pprof.c src/report/stack_paths.h src/report/stack_paths.c src/report/write_profile.c src/report/write_stacks.c src/report/write_csv.c
 # Programs that read the reports find their schemas beside the tool.

@@ -1,6 +1,6 @@
 /*
  * Chrome's trace JSON in the dialect of Kineto (PyTorch's profiler), which Perfetto, chrome://tracing, TensorBoard and HolisticTraceAnalysis read. A
- * slice is written when it ends; one that began in the same ns as its caller waits for it, because readers nest in the order of the file there.
+ * slice is written when it ends, in the order of nesting.h.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,30 +8,18 @@
 
 #include "report/export.h"
 #include "report/export_counters.h"
+#include "report/nesting.h"
 #include "report/rows.h"
 
-enum { WAITING_LIMIT = 4096, FRAMES_MAX = 1 << 20 };
 #define FIRST_ROW_TID 4194305u /* the kernel numbers no thread or process so high */
 #define SHIFTED_PID (1u << 30)
-
-struct waiting { uint64_t start_ns, end_ns; uint32_t function, depth, order; uint8_t kind; bool open_start, open_end, exception; };
-
-/* The open calls of one lane of the trace, and the closed ones whose caller is still open and began with them. */
-struct stack {
-	struct row *row;
-	uint64_t *starts; /* by depth */
-	size_t starts_capacity;
-	struct waiting *waiting;
-	size_t waiting_count, waiting_capacity;
-};
 
 struct chrome {
 	const struct report *report;
 	const struct timeline *timeline;
 	struct sink *sink;
 	struct rows *rows;
-	struct stack **stacks; /* by lane */
-	size_t stack_count;
+	struct nesting *nesting;
 	char **labels;         /* of functions, made at their first use, inside JSON quotes */
 	uint32_t pid, next_tid, *row_tids;
 	size_t row_capacity;
@@ -209,12 +197,16 @@ static void add_place(struct chrome *all, uint32_t pid, uint32_t tid, uint64_t a
 	add_us(&all->line, ",\"ts\":", at_ns);
 }
 
-static void put_call(struct chrome *all, const struct stack *stack, const struct waiting *call)
+static void put_call(void *context, const struct nested_call *call)
 {
+	struct chrome *all = context;
+	bool fresh;
+	const struct row *row = rows_of_calls(all->rows, call->lane, call->thread, &fresh);
+
 	begin_event(all, 'X', call->kind);
 	text_add_string(&all->line, label_of(all, call->function));
 	text_add(&all->line, "\"", 1);
-	add_place(all, all->pid, all->row_tids[stack->row->id], call->start_ns);
+	add_place(all, all->pid, row_tid(all, row, fresh), call->start_ns);
 	add_us(&all->line, ",\"dur\":", call->end_ns - call->start_ns);
 	if (call->open_start || call->open_end || call->exception)
 		text_printf(&all->line, ",\"args\":{\"began_before\":%s,\"ended_after\":%s,\"exception\":%s}", call->open_start ? "true" : "false",
@@ -222,110 +214,25 @@ static void put_call(struct chrome *all, const struct stack *stack, const struct
 	end_line(all);
 }
 
-static struct stack *stack_of(struct chrome *all, const struct interval *call)
-{
-	struct stack **stacks, *stack;
-	bool fresh;
-
-	if (call->lane < all->stack_count && all->stacks[call->lane])
-		return all->stacks[call->lane];
-	if (call->lane >= all->stack_count) {
-		size_t count = call->lane + (size_t)64;
-
-		stacks = realloc(all->stacks, count * sizeof *stacks);
-		if (!stacks) {
-			all->failed = true;
-			return NULL;
-		}
-		memset(stacks + all->stack_count, 0, (count - all->stack_count) * sizeof *stacks);
-		all->stacks = stacks;
-		all->stack_count = count;
-	}
-	stack = calloc(1, sizeof *stack);
-	if (!stack) {
-		all->failed = true;
-		return NULL;
-	}
-	all->stacks[call->lane] = stack;
-	stack->row = rows_of_calls(all->rows, call->lane, call->thread, &fresh);
-	if (stack->row)
-		row_tid(all, stack->row, fresh);
-	return stack;
-}
-
-static bool room_for(void **array, size_t count, size_t *capacity, size_t size)
-{
-	size_t wanted = *capacity ? *capacity * 2 : 64;
-	void *bigger;
-
-	if (count < *capacity)
-		return true;
-	bigger = realloc(*array, wanted * size);
-	if (!bigger)
-		return false;
-	*array = bigger;
-	*capacity = wanted;
-	return true;
-}
-
 static bool call_begins(void *context, const struct interval *call)
 {
 	struct chrome *all = context;
-	struct stack *stack = stack_of(all, call);
+	bool fresh;
+	const struct row *row = rows_of_calls(all->rows, call->lane, call->thread, &fresh);
 
-	if (!stack || !stack->row)
-		return !all->failed;
-	while (call->depth >= stack->starts_capacity && !all->failed)
-		all->failed = !room_for((void **)&stack->starts, stack->starts_capacity, &stack->starts_capacity, sizeof *stack->starts);
-	if (!all->failed)
-		stack->starts[call->depth] = call->start_ns;
+	if (row) {
+		row_tid(all, row, fresh); /* its name comes before its first slice */
+		all->failed |= !nesting_begin(all->nesting, call);
+	}
 	return !all->failed && !sink_failed(all->sink);
 }
 
-/* Callers before what they call; those that stand side by side as they came. */
-static int by_depth(const void *a, const void *b)
-{
-	const struct waiting *x = a, *y = b;
-
-	if (x->depth != y->depth)
-		return x->depth < y->depth ? -1 : 1;
-	return x->order < y->order ? -1 : x->order > y->order;
-}
-
-/* Those that waited for a call that began at START. */
-static void put_waiting(struct chrome *all, struct stack *stack, uint64_t start_ns)
-{
-	size_t from = stack->waiting_count;
-
-	while (from && stack->waiting[from - 1].start_ns == start_ns)
-		from--;
-	if (stack->waiting_count - from > 1)
-		qsort(stack->waiting + from, stack->waiting_count - from, sizeof *stack->waiting, by_depth);
-	for (size_t i = from; i < stack->waiting_count; i++)
-		put_call(all, stack, &stack->waiting[i]);
-	stack->waiting_count = from;
-}
-
-/* One of no length can be written at any time: it is in nobody's way. So what waits is bounded by the depth of the stack. */
 static void call_ends(struct chrome *all, const struct interval *call)
 {
-	struct stack *stack = stack_of(all, call);
-	struct waiting done = { .start_ns = call->start_ns, .end_ns = call->end_ns, .function = call->function, .depth = call->depth, .kind = call->kind,
-		.open_start = call->open_start, .open_end = call->open_end, .exception = call->exception };
+	bool fresh;
 
-	if (!stack || !stack->row)
-		return;
-	if (!call->depth || stack->starts[call->depth - 1] != call->start_ns) {
-		put_call(all, stack, &done);
-		put_waiting(all, stack, call->start_ns);
-	} else if (done.start_ns == done.end_ns && stack->waiting_count >= WAITING_LIMIT) {
-		put_call(all, stack, &done);
-	} else if (room_for((void **)&stack->waiting, stack->waiting_count, &stack->waiting_capacity, sizeof *stack->waiting)) {
-		done.order = (uint32_t)stack->waiting_count;
-		stack->waiting[stack->waiting_count++] = done;
-	} else {
-		all->failed = true;
-	}
+	if (rows_of_calls(all->rows, call->lane, call->thread, &fresh))
+		all->failed |= !nesting_end(all->nesting, call);
 }
 
 /* A wait of the host is no work of the stream: with the stream's number HolisticTraceAnalysis would count it as busy time. */
@@ -504,15 +411,6 @@ static uint32_t choose_pid(const struct report *report)
 	return pid;
 }
 
-static void stack_free(struct stack *stack)
-{
-	if (!stack)
-		return;
-	free(stack->starts);
-	free(stack->waiting);
-	free(stack);
-}
-
 int write_chrome(const struct report *report, struct sink *sink, struct error *err)
 {
 	const struct timeline *timeline = report->timeline;
@@ -523,18 +421,17 @@ int write_chrome(const struct report *report, struct sink *sink, struct error *e
 		return -1;
 	all.pid = choose_pid(report);
 	all.rows = rows_new();
+	all.nesting = nesting_new(put_call, &all);
 	all.labels = calloc(timeline->function_count + 1, sizeof *all.labels);
-	if (!all.rows || !all.labels)
+	if (!all.rows || !all.nesting || !all.labels)
 		fail(err, ERR_MEMORY, "writing the Chrome trace");
 	else
 		result = write_all(&all, err);
-	for (size_t i = 0; i < all.stack_count; i++)
-		stack_free(all.stacks[i]);
 	for (size_t i = 0; all.labels && i < timeline->function_count; i++)
 		free(all.labels[i]);
-	free(all.stacks);
 	free(all.labels);
 	free(all.row_tids);
+	nesting_free(all.nesting);
 	rows_free(all.rows);
 	text_done(&all.line);
 	text_done(&all.name);
