@@ -2,166 +2,40 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analyze/rule.h"
-#include "analyze/yaml_tree.h"
-
-enum { TEXT_BYTES_MAX = EXPRESSION_BYTES_MAX };
-
-struct file {
-	struct ruleset *set;
-	const struct yaml_tree *tree;
-	struct error *err;
-};
-
-static int refuse(const struct file *file, const struct yaml_tree_node *node, const char *hint, const char *format, ...) __attribute__((format(printf, 4, 5)));
-
-static int refuse(const struct file *file, const struct yaml_tree_node *node, const char *hint, const char *format, ...)
-{
-	char message[256];
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(message, sizeof message, format, arguments);
-	va_end(arguments);
-	return yaml_tree_fail(file->tree, node->line, node->column, hint, file->err, "%s", message);
-}
-
-/* ---- values ---- */
-
-static int read_text(const struct file *file, const struct yaml_tree_node *node, struct rule_text *out)
-{
-	static const char *const implicit[] = { "", "~", "null", "Null", "NULL", "yes", "Yes", "YES", "no", "No", "NO", "on", "On", "ON", "off", "Off", "OFF" };
-
-	if (node->kind != YAML_SCALAR)
-		return refuse(file, node, NULL, "one value is expected here");
-	if (strlen(node->text) > TEXT_BYTES_MAX)
-		return refuse(file, node, NULL, "a value has at most %d bytes", TEXT_BYTES_MAX);
-	for (size_t i = 0; i < sizeof implicit / sizeof *implicit && !node->quoted; i++)
-		if (strcmp(node->text, implicit[i]) == 0)
-			return refuse(file, node, "write true, false, or the text in quotes", *node->text ? "\"%s\" may mean two things" : "a value is missing%s", node->text);
-	*out = (struct rule_text){ node->text, node };
-	return 0;
-}
-
-static int read_number(const struct file *file, const struct yaml_tree_node *node, double *out)
-{
-	char *end;
-
-	if (node->kind == YAML_SCALAR) {
-		double value = strtod(node->text, &end);
-
-		if (*node->text && !*end && isfinite(value) && !isspace((unsigned char)*node->text)) {
-			*out = value;
-			return 0;
-		}
-	}
-	return refuse(file, node, NULL, "expected a number");
-}
-
-static int read_count(const struct file *file, const struct yaml_tree_node *node, uint32_t most, uint32_t *out)
-{
-	double value;
-
-	if (read_number(file, node, &value) < 0)
-		return -1;
-	if (value < 0 || value > most || value != floor(value))
-		return refuse(file, node, NULL, "expected a whole number from 0 to %u", most);
-	*out = (uint32_t)value;
-	return 0;
-}
-
-/* One scalar, or a list of them. */
-static int read_list(const struct file *file, const struct yaml_tree_node *node, struct rule_text *out, size_t limit)
-{
-	size_t count = 0;
-
-	if (node->kind == YAML_SCALAR)
-		return read_text(file, node, out);
-	if (node->kind != YAML_LIST)
-		return refuse(file, node, NULL, "a list is expected here");
-	for (const struct yaml_tree_node *item = node->child; item; item = item->next) {
-		if (count == limit)
-			return refuse(file, item, NULL, "at most %zu here", limit);
-		if (read_text(file, item, &out[count++]) < 0)
-			return -1;
-	}
-	return 0;
-}
-
-/* ---- maps ---- */
-
-typedef int (*key_reader)(const struct file *file, const struct yaml_tree_node *value, void *out);
-struct key { const char *name; key_reader read; bool needed; };
-
-static const char *key_suggest(const struct key *keys, size_t count, char *out, size_t size)
-{
-	int length = snprintf(out, size, "there are:");
-
-	for (size_t i = 0; i < count && length > 0 && (size_t)length < size; i++)
-		length += snprintf(out + length, size - (size_t)length, " %s", keys[i].name);
-	return out;
-}
-
-static int read_map(const struct file *file, const struct yaml_tree_node *node, const struct key *keys, size_t count, void *out)
-{
-	uint32_t seen = 0;
-	char hint[256];
-
-	if (node->kind != YAML_MAP)
-		return refuse(file, node, key_suggest(keys, count, hint, sizeof hint), "expected \"key: value\"");
-	for (const struct yaml_tree_node *key = node->child; key; key = key->next->next) {
-		size_t i = 0;
-
-		while (i < count && strcmp(keys[i].name, key->text) != 0)
-			i++;
-		if (i == count)
-			return refuse(file, key, key_suggest(keys, count, hint, sizeof hint), "no such key: \"%.60s\"", key->text);
-		if (seen >> i & 1)
-			return refuse(file, key, NULL, "\"%s\" stands here twice", keys[i].name);
-		seen |= 1u << i;
-		if (keys[i].read(file, key->next, out) < 0)
-			return -1;
-	}
-	for (size_t i = 0; i < count; i++)
-		if (keys[i].needed && !(seen >> i & 1))
-			return refuse(file, node, NULL, "\"%s\" is missing", keys[i].name);
-	return 0;
-}
+#include "analyze/rules_values.h"
 
 /* ---- a rule ---- */
 
-static int read_id(const struct file *file, const struct yaml_tree_node *value, void *out)
+static int read_id(const struct rules_file *file, const struct yaml_tree_node *value, void *out)
 {
 	struct rule_source *rule = out;
 	bool dot = false;
 
-	if (read_text(file, value, &rule->id) < 0)
+	if (rules_text(file, value, &rule->id) < 0)
 		return -1;
 	for (const char *at = value->text; *at; at++) {
 		dot |= *at == '.';
 		if (!islower((unsigned char)*at) && !isdigit((unsigned char)*at) && *at != '_' && (*at != '.' || at == value->text || at[1] == '.' || !at[1]))
-			return refuse(file, value, "for example acme.tokenizer", "an id is made of a-z, 0-9, _ and dots between");
+			return rules_refuse(file, value, "for example acme.tokenizer", "an id is made of a-z, 0-9, _ and dots between");
 	}
 	if (!dot || strlen(value->text) > 60)
-		return refuse(file, value, "for example acme.tokenizer", dot ? "an id has at most 60 characters" : "an id has a dot in it");
+		return rules_refuse(file, value, "for example acme.tokenizer", dot ? "an id has at most 60 characters" : "an id has a dot in it");
 	return 0;
 }
 
-static int read_version(const struct file *file, const struct yaml_tree_node *value, void *out)
+static int read_version(const struct rules_file *file, const struct yaml_tree_node *value, void *out)
 {
-	return read_count(file, value, 1000000, &((struct rule_source *)out)->version);
+	return rules_count(file, value, 1000000, &((struct rule_source *)out)->version);
 }
 
 #define TEXT_READER(field) \
-	static int read_##field(const struct file *file, const struct yaml_tree_node *value, void *out) { return read_text(file, value, &((struct rule_source *)out)->field); }
+	static int read_##field(const struct rules_file *file, const struct yaml_tree_node *value, void *out) { return rules_text(file, value, &((struct rule_source *)out)->field); }
 TEXT_READER(title)
 TEXT_READER(about)
 TEXT_READER(suggestion)
@@ -174,14 +48,14 @@ TEXT_READER(confidence)
 TEXT_READER(recoverable)
 #undef TEXT_READER
 
-static int read_requires(const struct file *file, const struct yaml_tree_node *value, void *out)
+static int read_requires(const struct rules_file *file, const struct yaml_tree_node *value, void *out)
 {
-	return read_list(file, value, ((struct rule_source *)out)->needs, RULE_NEEDS);
+	return rules_list(file, value, ((struct rule_source *)out)->needs, RULE_NEEDS);
 }
 
-static int read_places(const struct file *file, const struct yaml_tree_node *value, void *out)
+static int read_places(const struct rules_file *file, const struct yaml_tree_node *value, void *out)
 {
-	return read_list(file, value, ((struct rule_source *)out)->places, RULE_PLACES);
+	return rules_list(file, value, ((struct rule_source *)out)->places, RULE_PLACES);
 }
 
 static bool is_word(const char *text)
@@ -194,87 +68,87 @@ static bool is_word(const char *text)
 	return true;
 }
 
-static int read_let(const struct file *file, const struct yaml_tree_node *value, void *out)
+static int read_let(const struct rules_file *file, const struct yaml_tree_node *value, void *out)
 {
 	struct rule_source *rule = out;
 	size_t count = 0;
 
 	if (value->kind != YAML_MAP)
-		return refuse(file, value, NULL, "expected \"name: expression\"");
+		return rules_refuse(file, value, NULL, "expected \"name: expression\"");
 	for (const struct yaml_tree_node *key = value->child; key; key = key->next->next) {
 		if (count == RULE_LETS)
-			return refuse(file, key, NULL, "at most %d names here", RULE_LETS);
+			return rules_refuse(file, key, NULL, "at most %d names here", RULE_LETS);
 		if (!is_word(key->text) || strlen(key->text) > 60)
-			return refuse(file, key, NULL, "a name is made of letters, digits and _");
+			return rules_refuse(file, key, NULL, "a name is made of letters, digits and _");
 		for (size_t i = 0; i < count; i++)
 			if (strcmp(rule->let[i].name, key->text) == 0)
-				return refuse(file, key, NULL, "\"%s\" stands here twice", key->text);
+				return rules_refuse(file, key, NULL, "\"%s\" stands here twice", key->text);
 		rule->let[count].name = key->text;
-		if (read_text(file, key->next, &rule->let[count++].value) < 0)
+		if (rules_text(file, key->next, &rule->let[count++].value) < 0)
 			return -1;
 	}
 	return 0;
 }
 
-static int read_severity(const struct file *file, const struct yaml_tree_node *value, void *out)
+static int read_severity(const struct rules_file *file, const struct yaml_tree_node *value, void *out)
 {
-	static const struct key keys[] = { { "high", read_high, false }, { "medium", read_medium, false }, { "low", read_low, false } };
+	static const struct rules_key keys[] = { { "high", read_high, false }, { "medium", read_medium, false }, { "low", read_low, false } };
 	struct rule_source *rule = out;
 	struct rule_text *const fields[] = { &rule->high, &rule->medium, &rule->low };
 
 	rule->low.text = "false";
 	if (value->kind != YAML_SCALAR)
-		return read_map(file, value, keys, sizeof keys / sizeof *keys, out);
+		return rules_map(file, value, keys, sizeof keys / sizeof *keys, out);
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
 		if (strcmp(value->text, keys[i].name) != 0)
 			continue;
 		fields[i]->text = "true";
 		return 0;
 	}
-	return strcmp(value->text, "info") == 0 ? 0 : refuse(file, value, NULL, "expected info, low, medium, high, or {high: expression, …}");
+	return strcmp(value->text, "info") == 0 ? 0 : rules_refuse(file, value, NULL, "expected info, low, medium, high, or {high: expression, …}");
 }
 
-static int read_top_stacks(const struct file *file, const struct yaml_tree_node *value, void *out)
+static int read_top_stacks(const struct rules_file *file, const struct yaml_tree_node *value, void *out)
 {
-	return read_count(file, value, LOCATIONS_LIMIT, &((struct rule_source *)out)->top_stacks);
+	return rules_count(file, value, LOCATIONS_LIMIT, &((struct rule_source *)out)->top_stacks);
 }
 
-static int read_examples(const struct file *file, const struct yaml_tree_node *value, void *out)
+static int read_examples(const struct rules_file *file, const struct yaml_tree_node *value, void *out)
 {
-	return read_count(file, value, EXAMPLES_LIMIT, &((struct rule_source *)out)->examples);
+	return rules_count(file, value, EXAMPLES_LIMIT, &((struct rule_source *)out)->examples);
 }
 
-static int read_metrics(const struct file *file, const struct yaml_tree_node *value, void *out)
+static int read_metrics(const struct rules_file *file, const struct yaml_tree_node *value, void *out)
 {
-	return read_list(file, value, ((struct rule_source *)out)->evidence, RULE_EVIDENCE);
+	return rules_list(file, value, ((struct rule_source *)out)->evidence, RULE_EVIDENCE);
 }
 
-static int read_evidence(const struct file *file, const struct yaml_tree_node *value, void *out)
+static int read_evidence(const struct rules_file *file, const struct yaml_tree_node *value, void *out)
 {
-	static const struct key keys[] = { { "top_stacks", read_top_stacks, false }, { "examples", read_examples, false }, { "metrics", read_metrics, false } };
+	static const struct rules_key keys[] = { { "top_stacks", read_top_stacks, false }, { "examples", read_examples, false }, { "metrics", read_metrics, false } };
 
-	return value->kind == YAML_MAP ? read_map(file, value, keys, sizeof keys / sizeof *keys, out) : read_metrics(file, value, out);
+	return value->kind == YAML_MAP ? rules_map(file, value, keys, sizeof keys / sizeof *keys, out) : read_metrics(file, value, out);
 }
 
-static int check_unique(const struct file *file, const struct rule_source *source)
+static int check_unique(const struct rules_file *file, const struct rule_source *source)
 {
 	const struct rule *other = ruleset_find(file->set, source->id.text);
 
 	if (!other)
 		return 0;
-	return refuse(file, source->id.node, other->own ? NULL : "choose another id; \"disable: [ID]\" turns the built-in rule off", "there is a rule of that id %s", other->own ? "above" : "built in");
+	return rules_refuse(file, source->id.node, other->own ? NULL : "choose another id; \"disable: [ID]\" turns the built-in rule off", "there is a rule of that id %s", other->own ? "above" : "built in");
 }
 
-static int read_rule(const struct file *file, const struct yaml_tree_node *node)
+static int read_rule(const struct rules_file *file, const struct yaml_tree_node *node)
 {
-	static const struct key keys[] = {
+	static const struct rules_key keys[] = {
 		{ "id", read_id, true }, { "version", read_version, false }, { "title", read_title, true }, { "about", read_about, false }, { "scope", read_scope, false },
 		{ "requires", read_requires, false }, { "let", read_let, false }, { "when", read_when, true }, { "severity", read_severity, false }, { "confidence", read_confidence, false },
 		{ "recoverable", read_recoverable, false }, { "evidence", read_evidence, false }, { "places", read_places, false }, { "suggestion", read_suggestion, true },
 	};
 	struct rule_source source = { .version = 1, .places = { { "matched", NULL } } };
 
-	if (read_map(file, node, keys, sizeof keys / sizeof *keys, &source) < 0 || check_unique(file, &source) < 0 || ruleset_add(file->set, &source, file->err) < 0)
+	if (rules_map(file, node, keys, sizeof keys / sizeof *keys, &source) < 0 || check_unique(file, &source) < 0 || ruleset_add(file->set, &source, file->err) < 0)
 		return -1;
 	file->set->own++;
 	return 0;
@@ -282,26 +156,26 @@ static int read_rule(const struct file *file, const struct yaml_tree_node *node)
 
 /* ---- the file ---- */
 
-static int read_schema(const struct file *file, const struct yaml_tree_node *value, void *out)
+static int read_schema(const struct rules_file *file, const struct yaml_tree_node *value, void *out)
 {
 	if (value->kind == YAML_SCALAR && strcmp(value->text, "inferscope.rules/1") == 0)
 		return 0;
-	return refuse(file, value, NULL, "expected inferscope.rules/1");
+	return rules_refuse(file, value, NULL, "expected inferscope.rules/1");
 }
 
-static int read_extends(const struct file *file, const struct yaml_tree_node *value, void *out)
+static int read_extends(const struct rules_file *file, const struct yaml_tree_node *value, void *out)
 {
 	if (value->kind != YAML_SCALAR || (strcmp(value->text, "default") != 0 && strcmp(value->text, "none") != 0))
-		return refuse(file, value, NULL, "expected default or none");
+		return rules_refuse(file, value, NULL, "expected default or none");
 	for (size_t i = 0; i < file->set->rules.count && strcmp(value->text, "none") == 0; i++)
 		file->set->rules.items[i].disabled = !file->set->rules.items[i].own;
 	return 0;
 }
 
-static int read_set(const struct file *file, const struct yaml_tree_node *value, void *out)
+static int read_set(const struct rules_file *file, const struct yaml_tree_node *value, void *out)
 {
 	if (value->kind != YAML_MAP)
-		return refuse(file, value, "for example {gpu.idle_pct_threshold: 20}", "expected \"threshold: number\"");
+		return rules_refuse(file, value, "for example {gpu.idle_pct_threshold: 20}", "expected \"threshold: number\"");
 	for (const struct yaml_tree_node *key = value->child; key; key = key->next->next) {
 		const char *suggestion;
 		char hint[128] = "docs/rules.md lists them";
@@ -309,31 +183,31 @@ static int read_set(const struct file *file, const struct yaml_tree_node *value,
 		if (!ruleset_has_parameter(file->set, key->text, &suggestion)) {
 			if (suggestion)
 				snprintf(hint, sizeof hint, "did you mean %s?", suggestion);
-			return refuse(file, key, hint, "no threshold is called \"%.60s\"", key->text);
+			return rules_refuse(file, key, hint, "no threshold is called \"%.60s\"", key->text);
 		}
-		if (read_number(file, key->next, &ruleset_parameter(file->set, key->text, strlen(key->text))->value) < 0)
+		if (rules_number(file, key->next, &ruleset_parameter(file->set, key->text, strlen(key->text))->value) < 0)
 			return -1;
 		file->set->changed++;
 	}
 	return 0;
 }
 
-static int read_disable(const struct file *file, const struct yaml_tree_node *value, void *out)
+static int read_disable(const struct rules_file *file, const struct yaml_tree_node *value, void *out)
 {
 	if (value->kind != YAML_LIST)
-		return refuse(file, value, NULL, "a list of rules is expected here");
+		return rules_refuse(file, value, NULL, "a list of rules is expected here");
 	for (const struct yaml_tree_node *item = value->child; item; item = item->next) {
 		struct rule_text id;
 		struct rule *rule;
 		char hint[128] = "docs/rules.md lists them";
 
-		if (read_text(file, item, &id) < 0)
+		if (rules_text(file, item, &id) < 0)
 			return -1;
 		rule = ruleset_find(file->set, id.text);
 		if (!rule) {
 			if (ruleset_suggest_rule(file->set, id.text))
 				snprintf(hint, sizeof hint, "did you mean %s?", ruleset_suggest_rule(file->set, id.text));
-			return refuse(file, item, hint, "there is no rule \"%.60s\"", id.text);
+			return rules_refuse(file, item, hint, "there is no rule \"%.60s\"", id.text);
 		}
 		file->set->disabled += !rule->disabled;
 		rule->disabled = true;
@@ -341,23 +215,23 @@ static int read_disable(const struct file *file, const struct yaml_tree_node *va
 	return 0;
 }
 
-static int read_rules(const struct file *file, const struct yaml_tree_node *value, void *out)
+static int read_rules(const struct rules_file *file, const struct yaml_tree_node *value, void *out)
 {
 	if (value->kind != YAML_LIST)
-		return refuse(file, value, NULL, "a list of rules is expected here");
+		return rules_refuse(file, value, NULL, "a list of rules is expected here");
 	for (const struct yaml_tree_node *item = value->child; item; item = item->next)
 		if (read_rule(file, item) < 0)
 			return -1;
 	return 0;
 }
 
-static int read_file(const struct file *file)
+static int read_file(const struct rules_file *file)
 {
-	static const struct key keys[] = { { "schema", read_schema, true }, { "extends", read_extends, false }, { "set", read_set, false }, { "disable", read_disable, false }, { "rules", read_rules, false } };
+	static const struct rules_key keys[] = { { "schema", read_schema, true }, { "extends", read_extends, false }, { "set", read_set, false }, { "disable", read_disable, false }, { "rules", read_rules, false } };
 
 	if (!file->tree->root)
 		return fail(file->err, ERR_RULES, "%s: the file is empty", file->tree->name);
-	return read_map(file, file->tree->root, keys, sizeof keys / sizeof *keys, NULL);
+	return rules_map(file, file->tree->root, keys, sizeof keys / sizeof *keys, NULL);
 }
 
 int ruleset_parse(const char *text, size_t length, const char *name, struct ruleset **out, struct error *err)
@@ -370,7 +244,7 @@ int ruleset_parse(const char *text, size_t length, const char *name, struct rule
 	arena_init(&arena);
 	if (yaml_tree_parse(text, length, name, &arena, &tree, err) == 0 && ruleset_new(&set, err) == 0) {
 		set->tree = &tree;
-		result = read_file(&(struct file){ set, &tree, err });
+		result = read_file(&(struct rules_file){ set, &tree, err });
 		set->tree = NULL;
 	}
 	arena_done(&arena);
