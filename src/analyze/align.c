@@ -54,7 +54,7 @@ static int compare_starts(const void *left, const void *right)
 int clock_source_read(const struct timeline *timeline, struct trace *trace, struct clock_source *out, struct error *err)
 {
 	out->wall = timeline->wall;
-	if (timeline->gpu.count[GPU_COMMUNICATION] && timeline_intervals(timeline, trace, collective_take, out, err) < 0)
+	if (timeline->gpu.count[GPU_COMMUNICATION] && timeline_device_work(timeline, trace, collective_take, out, err) < 0)
 		return -1;
 	if (out->collectives.count)
 		qsort(out->collectives.items, out->collectives.count, sizeof *out->collectives.items, compare_starts);

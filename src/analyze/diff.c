@@ -167,7 +167,7 @@ static int compare_kernels(struct diff_private *p, struct error *err)
 	for (int side = 0; side < 2; side++) {
 		struct kernels kernels = { p, side };
 
-		if (p->sides[side].timeline->gpu.events && timeline_intervals(p->sides[side].timeline, p->sides[side].trace, take_kernel, &kernels, err) < 0)
+		if (p->sides[side].timeline->gpu.events && timeline_device_work(p->sides[side].timeline, p->sides[side].trace, take_kernel, &kernels, err) < 0)
 			return -1;
 	}
 	end_pairs(p, DIFF_KERNEL);

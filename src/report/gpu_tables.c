@@ -158,7 +158,7 @@ int gpu_tables_read(const struct report *report, struct gpu_tables *out, struct 
 	for (size_t i = 0; i < GPU_TABLES; i++)
 		p->failed |= !(p->of[i].names = strings_new());
 	if (!p->failed)
-		result = timeline_intervals(report->timeline, report->trace, take, p, err);
+		result = timeline_device_work(report->timeline, report->trace, take, p, err);
 	for (size_t i = 0; i < GPU_TABLES && result == 0 && !p->failed; i++)
 		p->failed |= !table_finish(&p->of[i], &out->of[i]);
 	if (result == 0 && p->failed)

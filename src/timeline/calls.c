@@ -255,7 +255,7 @@ int calls_read(struct timeline_private *p, struct trace *trace, struct error *er
 
 	spread_begin(p);
 	while (!p->failed && (status = trace_next(trace, &chunk, err)) > 0) {
-		struct lane *lane = facts_lane(p, &chunk);
+		struct lane *lane = lanes_find(p, &chunk);
 
 		if (lane && lane->kind == LANE_THREAD && chunk.lane_kind == LANE_THREAD && lane->thread != NONE)
 			replay_lane_chunk(p, lane, &chunk);

@@ -58,7 +58,7 @@ void gpu_add(struct timeline_private *p, const struct event_cursor *c, uint64_t 
 		device->out.d2d_bytes += event_u64(c, 4);
 	span = list_add(&device->spans, GPU_SPANS_LIMIT);
 	if (span)
-		*span = (struct gpu_span){ at_ns, end, class_ == GPU_MEMORY ? event_u64(c, 4) : 0, event_u32(c, 3), event_u32(c, 1), class_ == GPU_MEMORY ? event_u32(c, 5) : 0, c->event.kind, class_ };
+		*span = (struct gpu_span){ at_ns, end, class_ == GPU_MEMORY ? event_u64(c, 4) : 0, event_u32(c, 3), event_u32(c, 1), class_ == GPU_MEMORY ? event_u32(c, 5) : 0, NONE, c->event.kind, class_ };
 	else
 		device->out.cut = true;
 }

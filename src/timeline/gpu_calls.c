@@ -48,16 +48,16 @@ void gpu_calls_add(struct timeline_private *p, const struct event_cursor *c, uin
 		p->failed |= !map_put(&p->launches, call->correlation, (uint32_t)p->gpu_calls.count - 1);
 }
 
-static uint32_t call_index(const struct timeline_private *p, const struct gpu_span *span)
-{
-	return span->correlation ? map_get(&p->launches, span->correlation) : MAP_ABSENT;
-}
-
 const struct gpu_call *gpu_call_of(const struct timeline_private *p, const struct gpu_span *span)
 {
-	uint32_t index = call_index(p, span);
+	return span->call == NONE ? NULL : &p->gpu_calls.items[span->call];
+}
 
-	return index == MAP_ABSENT ? NULL : &p->gpu_calls.items[index];
+/* MAP_ABSENT is NONE. */
+static struct gpu_call *find_call(struct timeline_private *p, struct gpu_span *span)
+{
+	span->call = span->correlation ? map_get(&p->launches, span->correlation) : NONE;
+	return span->call == NONE ? NULL : &p->gpu_calls.items[span->call];
 }
 
 /* A call that lasted until its copy was done waited for it: copies to pageable memory, and those that say no "Async". */
@@ -65,16 +65,16 @@ static void join_work(struct timeline_private *p)
 {
 	for (size_t i = 0; i < p->devices.count; i++) {
 		for (size_t j = 0; j < p->devices.items[i].spans.count; j++) {
-			const struct gpu_span *span = &p->devices.items[i].spans.items[j];
-			uint32_t index = call_index(p, span);
+			struct gpu_span *span = &p->devices.items[i].spans.items[j];
+			struct gpu_call *call = find_call(p, span);
 
-			if (index == MAP_ABSENT)
+			if (!call)
 				continue;
-			p->gpu_calls.items[index].gpu_ns += span->end_ns - span->start_ns;
+			call->gpu_ns += span->end_ns - span->start_ns;
 			if (span->class_ != GPU_MEMORY || span->kind == EVENT_GPU_MEMSET)
 				continue;
-			p->gpu_calls.items[index].bytes += span->bytes;
-			p->gpu_calls.items[index].blocked |= p->gpu_calls.items[index].end_ns >= span->end_ns;
+			call->bytes += span->bytes;
+			call->blocked |= call->end_ns >= span->end_ns;
 		}
 	}
 }

@@ -1,6 +1,7 @@
 /* One more pass, for exports: every closed call and every other interval, through the same replay as the totals. */
 #include <stdio.h>
 
+#include "base/text.h"
 #include "timeline/replay.h"
 
 struct open_scope { uint64_t id, start_ns; char *name, *metadata; };
@@ -18,6 +19,8 @@ struct intervals {
 	bool (*each)(void *context, const struct interval *interval);
 	void *context;
 	struct lane_intervals **lanes; /* by index of the lane */
+	struct text name, metadata;    /* of the interval at hand */
+	bool devices;                  /* nothing but their work is wanted */
 	bool ended, failed;
 };
 
@@ -122,21 +125,31 @@ static void exit_scope(struct lane_intervals *lane, const struct event_cursor *c
 		}
 }
 
+/* NUL-terminated, until the next one. */
+static const char *string_in(struct text *room, const struct event_cursor *c, unsigned field)
+{
+	size_t length;
+	const char *bytes = event_str(c, field, &length);
+
+	text_clear(room);
+	text_add(room, bytes, length);
+	return room->data ? room->data : "";
+}
+
 /* What stands in one event: instants, system calls, allocations, the device's work. */
 static void give_single(struct intervals *all, const struct lane_intervals *lane, const struct event_cursor *c, uint64_t at_ns)
 {
-	struct interval interval = { .kind = c->event.kind, .start_ns = at_ns, .end_ns = at_ns, .thread = lane->thread, .function = NONE, .lane = lane->number, .metadata = "" };
+	struct interval interval = { .kind = c->event.kind, .start_ns = at_ns, .end_ns = at_ns, .thread = lane->thread, .function = NONE, .lane = lane->number, .name = "", .metadata = "" };
 	uint32_t caller;
-	char *name = NULL, *metadata = NULL, collection[64];
 
 	switch (c->event.kind) {
 	case EVENT_INSTANT:
-		name = copy_string(c, 0);
-		metadata = copy_string(c, 1);
+		interval.name = string_in(&all->name, c, 0);
+		interval.metadata = string_in(&all->metadata, c, 1);
 		break;
 	case EVENT_CPU_SYSCALL:
 		interval.end_ns += event_u64(c, 0);
-		name = copy_string(c, 3);
+		interval.name = string_in(&all->name, c, 3);
 		caller = c->event.ref ? map_get(&all->p->thread_index, c->event.ref) : MAP_ABSENT;
 		if (caller != MAP_ABSENT)
 			interval.thread = all->p->export_thread[caller];
@@ -150,19 +163,20 @@ static void give_single(struct intervals *all, const struct lane_intervals *lane
 		break;
 	case EVENT_GC: /* it is told at its end */
 		interval.start_ns -= event_u64(c, 0) < at_ns ? event_u64(c, 0) : at_ns;
-		snprintf(collection, sizeof collection, "collection of garbage, generation %u", c->event.ref);
-		name = strdup(collection);
+		text_clear(&all->name);
+		text_printf(&all->name, "collection of garbage, generation %u", c->event.ref);
+		interval.name = all->name.data ? all->name.data : "";
 		break;
 	case EVENT_GPU_API:
 		interval.end_ns += event_u64(c, 0);
-		name = copy_string(c, 3);
+		interval.name = string_in(&all->name, c, 3);
 		interval.correlation = event_u32(c, 1);
 		caller = map_get(&all->p->thread_index, event_u32(c, 2)); /* it stands in the device's lane */
 		if (caller != MAP_ABSENT)
 			interval.thread = all->p->export_thread[caller];
 		break;
 	case EVENT_GPU_KERNEL:
-		name = copy_string(c, 10);
+		interval.name = string_in(&all->name, c, 10);
 		for (unsigned i = 0; i < 3; i++) {
 			interval.grid[i] = event_u32(c, 4 + i);
 			interval.block[i] = event_u32(c, 7 + i);
@@ -179,18 +193,18 @@ static void give_single(struct intervals *all, const struct lane_intervals *lane
 			interval.memory_kinds = event_u32(c, 5);
 		break;
 	}
-	interval.name = name ? name : "";
-	if (metadata)
-		interval.metadata = metadata;
+	all->failed |= all->name.failed || all->metadata.failed;
 	give(all, interval);
-	free(name);
-	free(metadata);
+}
+
+static bool of_device(unsigned kind)
+{
+	return kind >= EVENT_GPU_KERNEL && kind <= EVENT_GPU_API;
 }
 
 static bool is_single(unsigned kind)
 {
-	return kind == EVENT_INSTANT || kind == EVENT_CPU_SYSCALL || kind == EVENT_MEMORY_ALLOC || kind == EVENT_MEMORY_FREE || kind == EVENT_GC ||
-		(kind >= EVENT_GPU_KERNEL && kind <= EVENT_GPU_API);
+	return kind == EVENT_INSTANT || kind == EVENT_CPU_SYSCALL || kind == EVENT_MEMORY_ALLOC || kind == EVENT_MEMORY_FREE || kind == EVENT_GC || of_device(kind);
 }
 
 static struct lane_intervals *lane_state(struct intervals *all, size_t index)
@@ -252,33 +266,74 @@ static void end_lane(struct intervals *all, struct lane_intervals *lane)
 	free(lane);
 }
 
-int timeline_walk(const struct timeline *timeline, struct trace *trace, bool (*begin)(void *context, const struct interval *interval), bool (*each)(void *context, const struct interval *interval), void *context, struct error *err)
+static void read_device_work(struct intervals *all, size_t index, const struct chunk *chunk)
 {
-	const struct timeline_private *p = timeline->private_;
-	struct intervals all = { .p = p, .begin = begin, .each = each, .context = context };
+	struct event_cursor c = event_cursor(chunk->events, chunk->size);
+	struct ticks ticks = ticks_of(&chunk->clock);
+	uint64_t start = all->p->timeline.start_ns, at_ns;
+	const struct lane *lane = &all->p->lanes.items[index];
+	const struct lane_intervals of = { .thread = lane->thread == NONE ? NONE : all->p->export_thread[lane->thread], .number = (uint32_t)index };
+
+	while (!all->ended && event_next(&c)) {
+		if (!of_device(c.event.kind))
+			continue;
+		at_ns = ticks_to_ns(&ticks, c.event.ticks);
+		give_single(all, &of, &c, at_ns > start ? at_ns - start : 0);
+	}
+}
+
+static int read_all(struct intervals *all, struct trace *trace, struct error *err)
+{
 	struct chunk chunk;
 	int status = 0;
 
 	if (trace_rewind(trace, err) < 0)
 		return -1;
-	all.lanes = calloc(p->lanes.count + 1, sizeof *all.lanes);
-	if (!all.lanes)
-		return fail(err, ERR_MEMORY, "listing intervals: out of memory");
-	while (!all.ended && !all.failed && (status = trace_next(trace, &chunk, err)) > 0) {
-		const struct lane *lane = facts_lane(p, &chunk);
+	while (!all->ended && !all->failed && (status = trace_next(trace, &chunk, err)) > 0) {
+		const struct lane *lane = lanes_find(all->p, &chunk);
+		size_t index = lane ? (size_t)(lane - all->p->lanes.items) : 0;
 
-		if (lane)
-			read_chunk(&all, (size_t)(lane - p->lanes.items), &chunk);
+		if (lane && !all->devices)
+			read_chunk(all, index, &chunk);
+		else if (lane && lane->of_devices)
+			read_device_work(all, index, &chunk);
 	}
-	for (size_t i = 0; i < p->lanes.count; i++)
-		end_lane(&all, all.lanes[i]);
-	free(all.lanes);
-	if (all.failed)
+	for (size_t i = 0; i < all->p->lanes.count; i++)
+		end_lane(all, all->lanes[i]);
+	return status;
+}
+
+static int walk(struct intervals *all, struct trace *trace, struct error *err)
+{
+	int status;
+
+	all->lanes = calloc(all->p->lanes.count + 1, sizeof *all->lanes);
+	if (!all->lanes)
+		return fail(err, ERR_MEMORY, "listing intervals: out of memory");
+	status = read_all(all, trace, err);
+	free(all->lanes);
+	text_done(&all->name);
+	text_done(&all->metadata);
+	if (status >= 0 && all->failed)
 		return fail(err, ERR_MEMORY, "listing intervals: out of memory");
 	return status < 0 ? -1 : 0;
+}
+
+int timeline_walk(const struct timeline *timeline, struct trace *trace, bool (*begin)(void *context, const struct interval *interval), bool (*each)(void *context, const struct interval *interval), void *context, struct error *err)
+{
+	struct intervals all = { .p = timeline->private_, .begin = begin, .each = each, .context = context };
+
+	return walk(&all, trace, err);
 }
 
 int timeline_intervals(const struct timeline *timeline, struct trace *trace, bool (*each)(void *context, const struct interval *interval), void *context, struct error *err)
 {
 	return timeline_walk(timeline, trace, NULL, each, context, err);
+}
+
+int timeline_device_work(const struct timeline *timeline, struct trace *trace, bool (*each)(void *context, const struct interval *interval), void *context, struct error *err)
+{
+	struct intervals all = { .p = timeline->private_, .each = each, .context = context, .devices = true };
+
+	return walk(&all, trace, err);
 }

@@ -4,6 +4,7 @@ libtimeline_a_SOURCES = \
 	src/timeline/counted.c \
 	src/timeline/counters.c \
 	src/timeline/facts.c \
+	src/timeline/functions.c \
 	src/timeline/gil.c \
 	src/timeline/gpu.c \
 	src/timeline/gpu_calls.c \
@@ -11,6 +12,7 @@ libtimeline_a_SOURCES = \
 	src/timeline/gpu_idle.c \
 	src/timeline/gpu_streams.c \
 	src/timeline/intervals.c \
+	src/timeline/lanes.c \
 	src/timeline/lists.c \
 	src/timeline/memory.c src/timeline/memory.h \
 	src/timeline/moments.c \
@@ -32,7 +34,7 @@ libtimeline_a_SOURCES = \
 	src/timeline/spread.c src/timeline/spread.h \
 	src/timeline/ticks.h \
 	src/timeline/timeline.c src/timeline/timeline.h \
-	src/timeline/totals.c \
+	src/timeline/totals.c src/timeline/totals.h \
 	src/timeline/tree.c \
 	src/timeline/turns.c \
 	src/timeline/waits.c \

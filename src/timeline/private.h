@@ -24,6 +24,7 @@ enum {
 	TREE_DEPTH_LIMIT = 4096, /* deeper calls are counted under "(other)" */
 	DIRECT_REFS = 1 << 20,   /* refs below are looked up in an array */
 };
+#define FULL_COVERAGE 0.9995 /* the sliver before the first event of a capture does not make its numbers estimates */
 #define NONE UINT32_MAX
 #define NO_TIME UINT64_MAX
 
@@ -82,6 +83,7 @@ struct lane {
 	uint64_t events;
 	uint64_t last_call_ns;      /* of its calls, not of stacks that were only found; absolute, 0 = none */
 	bool seeded;                /* begins in the middle of a stack */
+	bool of_devices;            /* tells what devices did, or calls for it */
 	uint64_t begin_ns, end_ns;  /* relative: the part of its thread's life that is this lane's */
 	struct pieces gaps;         /* losses, absolute */
 	LIST(struct segment) segments; /* relative */
@@ -161,7 +163,7 @@ struct node {
 	double slice_self, slice_estimated; /* self time since the last reading: gets its CPU time at the next one */
 };
 
-struct gpu_span { uint64_t start_ns, end_ns, bytes; uint32_t stream, correlation, memory_kinds; uint8_t kind; /* enum event_kind */ uint8_t class_; /* enum gpu_class */ };
+struct gpu_span { uint64_t start_ns, end_ns, bytes; uint32_t stream, correlation, memory_kinds, call /* that asked for it, NONE; once the calls are prepared */; uint8_t kind; /* enum event_kind */ uint8_t class_; /* enum gpu_class */ };
 struct device_build { struct device out; LIST(struct gpu_span) spans; };
 struct gpu_call { uint64_t start_ns, end_ns; /* absolute */ uint32_t correlation, tid, thread /* NONE */, node /* the innermost call at its start, NONE */; uint64_t bytes, gpu_ns; uint8_t class_; bool blocked; };
 /* A device does nothing; absolute. CALL: that asked for the work after it, NONE; THREAD: whose stack tells why, NONE. */
@@ -242,11 +244,14 @@ void names_done(struct timeline_private *p);
 /* "queue.py" of "/usr/lib/python3.11/queue.py". */
 const char *path_base(const char *path);
 
-/* facts.c: the first pass. */
-int facts_read(struct timeline_private *p, struct trace *trace, struct error *err);
-struct lane *facts_lane(const struct timeline_private *p, const struct chunk *chunk);
+/* lanes.c: the first pass. */
+int lanes_read(struct timeline_private *p, struct trace *trace, struct error *err);
+struct lane *lanes_find(const struct timeline_private *p, const struct chunk *chunk);
 /* Of its tid, made when it is new; NULL when there are too many. */
-struct thread_build *facts_thread(struct timeline_private *p, uint32_t process, uint32_t tid);
+struct thread_build *lanes_thread(struct timeline_private *p, uint32_t process, uint32_t tid);
+/* facts.c: what one event of LANE says. */
+struct ticks;
+void facts_take(struct timeline_private *p, struct lane *lane, const struct event_cursor *event, const struct ticks *ticks);
 uint32_t facts_string(struct timeline_private *p, const struct event_cursor *event, unsigned field); /* string id */
 
 /* readings.c, of the first pass: THREAD_TIME, PROCESS_TIME, STACK, SAMPLE. */

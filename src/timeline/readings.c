@@ -17,7 +17,7 @@ static void note_reading(struct timeline_private *p, uint64_t at_ns)
 
 void readings_thread(struct timeline_private *p, uint32_t process, const struct event_cursor *c, uint64_t at_ns)
 {
-	struct thread_build *thread = facts_thread(p, process, c->event.ref);
+	struct thread_build *thread = lanes_thread(p, process, c->event.ref);
 	struct point *point, *before;
 
 	note_reading(p, at_ns);
@@ -102,7 +102,7 @@ static bool is_running(uint32_t state)
 
 void readings_sample(struct timeline_private *p, uint32_t process, const struct event_cursor *c, uint64_t at_ns)
 {
-	struct thread_build *thread = facts_thread(p, process, event_u32(c, 0));
+	struct thread_build *thread = lanes_thread(p, process, event_u32(c, 0));
 	uint32_t state = event_u32(c, 1), stack = map_get(&p->stack_index, (uint64_t)process << 32 | c->event.ref);
 	uint64_t weight_ns = event_u64(c, 2);
 	struct sample *sample;

@@ -11,7 +11,6 @@ enum {
 	NEAR_EDGE_NS = 300000000, /* readings come at 10 Hz: a thread first read so soon was there from the start */
 };
 #define DURATION_LIMIT_NS 10000000000000000u /* a hundred days: times beyond are forged, and sums must not overflow */
-#define FULL_COVERAGE 0.9995 /* the sliver before the first event of a capture does not make its numbers estimates */
 
 static uint64_t max64(uint64_t a, uint64_t b)
 {

@@ -29,7 +29,7 @@ void syscalls_add(struct timeline_private *p, const struct lane *lane, const str
 {
 	uint64_t duration_ns = event_u64(c, 0), end_ns;
 	const struct syscall_row *row = syscall_row(event_u32(c, 1));
-	struct thread_build *thread = c->event.ref ? facts_thread(p, lane->process, c->event.ref) : lane->thread == NONE ? NULL : &p->threads.items[lane->thread];
+	struct thread_build *thread = c->event.ref ? lanes_thread(p, lane->process, c->event.ref) : lane->thread == NONE ? NULL : &p->threads.items[lane->thread];
 	int64_t result = event_i64(c, 2);
 	struct syscall_call *call;
 	struct syscall_build *build;

@@ -99,7 +99,7 @@ int timeline_build_scoped(struct trace *trace, const struct scope_patterns *patt
 		fail(err, ERR_MEMORY, "building the timeline: out of memory");
 		goto out;
 	}
-	if (facts_read(p, trace, err) < 0)
+	if (lanes_read(p, trace, err) < 0)
 		goto out;
 	info = trace_info(trace);
 	segments_build(p);

@@ -317,7 +317,9 @@ struct interval {
 };
 /* EACH returns false to end early. */
 int timeline_intervals(const struct timeline *timeline, struct trace *trace, bool (*each)(void *context, const struct interval *interval), void *context, struct error *err);
-/* The same, and BEGIN as well, when a call opens (its end_ns is its start_ns): the calls of a lane open and close as brackets do, at times that never go back. */
+/* The same of devices' work and the calls that asked for it alone: quicker, because lanes without such are not replayed. */
+int timeline_device_work(const struct timeline *timeline, struct trace *trace, bool (*each)(void *context, const struct interval *interval), void *context, struct error *err);
+/* All of them, and BEGIN as well, when a call opens (its end_ns is its start_ns): the calls of a lane open and close as brackets do, at times that never go back. */
 int timeline_walk(const struct timeline *timeline, struct trace *trace, bool (*begin)(void *context, const struct interval *interval), bool (*each)(void *context, const struct interval *interval), void *context, struct error *err);
 
 #endif

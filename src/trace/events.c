@@ -79,26 +79,6 @@ struct event_cursor event_cursor(const void *events, size_t size)
 	return (struct event_cursor){ .at = events, .end = (const unsigned char *)events + size };
 }
 
-bool event_next(struct event_cursor *cursor)
-{
-	size_t left = (size_t)(cursor->end - cursor->at);
-
-	if (left == 0 || cursor->damaged)
-		return false;
-	if (left < sizeof cursor->event) {
-		cursor->damaged = true;
-		return false;
-	}
-	memcpy(&cursor->event, cursor->at, sizeof cursor->event);
-	if (cursor->event.size < sizeof cursor->event || cursor->event.size % 8 || cursor->event.size > left) {
-		cursor->damaged = true;
-		return false;
-	}
-	cursor->payload = cursor->at + sizeof cursor->event;
-	cursor->at += cursor->event.size;
-	return true;
-}
-
 /* Bytes of a field of TYPE at AT, 0 when it does not end before END. */
 static size_t field_width(enum field_type type, const unsigned char *at, const unsigned char *end)
 {

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "abi/event.h"
 #include "abi/lane.h"
@@ -43,7 +44,7 @@ struct trace_info {
 int trace_open(const char *path, struct trace **out, struct error *err);
 /* Reads BYTES, which stay the caller's and must outlive the trace. */
 int trace_open_memory(const void *bytes, size_t size, struct trace **out, struct error *err);
-/* Reads BYTES, a mapping of a file that nobody else writes; trace_close() unmaps it, and so does a failure. */
+/* Reads BYTES, a mapping of a file that we have just written and nobody else writes: its check sums are not looked at. trace_close() unmaps it, and so does a failure. */
 int trace_open_mapping(void *bytes, size_t size, struct trace **out, struct error *err);
 /* 1 and *out, 0 at the end, -1 on a read failure (damage is no failure). */
 int trace_next(struct trace *trace, struct chunk *out, struct error *err);
@@ -60,7 +61,26 @@ struct event_cursor {
 	bool damaged;                 /* ended early at an event of impossible size or unknown kind's size */
 };
 struct event_cursor event_cursor(const void *events, size_t size);
-bool event_next(struct event_cursor *cursor);
+/* Inline: every pass over a trace calls it for each event. */
+static inline bool event_next(struct event_cursor *cursor)
+{
+	size_t left = (size_t)(cursor->end - cursor->at);
+
+	if (left == 0 || cursor->damaged)
+		return false;
+	if (left < sizeof cursor->event) {
+		cursor->damaged = true;
+		return false;
+	}
+	memcpy(&cursor->event, cursor->at, sizeof cursor->event);
+	if (cursor->event.size < sizeof cursor->event || cursor->event.size % 8 || cursor->event.size > left) {
+		cursor->damaged = true;
+		return false;
+	}
+	cursor->payload = cursor->at + sizeof cursor->event;
+	cursor->at += cursor->event.size;
+	return true;
+}
 
 /* Payload fields by their position in event.def's list; missing or cut fields give 0 and "". */
 uint64_t event_u64(const struct event_cursor *cursor, unsigned field);

@@ -42,6 +42,11 @@ int timeline_intervals(const struct timeline *timeline, struct trace *trace, boo
 	return 0;
 }
 
+int timeline_device_work(const struct timeline *timeline, struct trace *trace, bool (*each)(void *context, const struct interval *interval), void *context, struct error *err)
+{
+	return timeline_intervals(timeline, trace, each, context, err);
+}
+
 int timeline_walk(const struct timeline *timeline, struct trace *trace, bool (*begin)(void *context, const struct interval *interval), bool (*each)(void *context, const struct interval *interval), void *context, struct error *err)
 {
 	return timeline_intervals(timeline, trace, each, context, err);

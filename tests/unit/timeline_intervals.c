@@ -131,3 +131,34 @@ Test(timeline_intervals, name_the_thread_that_called_the_driver)
 	cr_assert_eq(seen.items[1].correlation, 9);
 	cr_assert_eq(seen.items[1].thread, UINT32_MAX);
 }
+
+/* A kernel that lies among calls, and one in a lane of the device. */
+#define MIXED META NAMES ON(0) OFF(1000) THREAD(3, 7) "0 enter ref=1\n100 enter ref=2\n150 gpu_kernel duration_ns=10 name=\"early\"\n400 leave ref=2\n" \
+	"chunk process=0 lane=5 tid=0 kind=gpu sequence=1 lost=0 depth=0 refs=" CLOCK \
+	"500 gpu_api duration_ns=30 correlation=9 tid=7 name=\"cudaLaunchKernel\"\n600 gpu_kernel duration_ns=30 correlation=9 name=\"gemm\"\n700 instant name=\"now\"\n"
+
+Test(timeline_intervals, of_devices_alone_are_the_same_as_among_all)
+{
+	struct trace *trace = trace_from_text(MIXED);
+	struct seen all = { .count = 0 }, work = { .count = 0 };
+	struct timeline *timeline;
+	struct error err;
+	size_t found = 0;
+
+	cr_assert_eq(timeline_build(trace, &timeline, &err), 0);
+	cr_assert_eq(timeline_intervals(timeline, trace, keep, &all, &err), 0);
+	cr_assert_eq(timeline_device_work(timeline, trace, keep, &work, &err), 0);
+	cr_assert_eq(all.count, 6);
+	cr_assert_eq(work.count, 3);
+	for (size_t i = 0; i < all.count && found < work.count; i++) {
+		if (all.items[i].kind < EVENT_GPU_KERNEL || all.items[i].kind > EVENT_GPU_API)
+			continue;
+		cr_expect_eq(all.items[i].start_ns, work.items[found].start_ns);
+		cr_expect_eq(all.items[i].end_ns, work.items[found].end_ns);
+		cr_expect_eq(all.items[i].thread, work.items[found].thread);
+		cr_expect_str_eq(all.names[i], work.names[found]);
+		found++;
+	}
+	cr_assert_eq(found, 3);
+	timeline_free(timeline);
+}
