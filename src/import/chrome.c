@@ -1,12 +1,12 @@
 #include "import/chrome.h"
 
-#include <ctype.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "import/ahead.h"
+#include "import/chrome_names.h"
 
 enum { NAME_BYTES = 1024, WORD_BYTES = 48 };
 
@@ -37,13 +37,13 @@ struct event_fields {
 };
 enum { ALIGNMENT = _Alignof(struct event_fields), EVENT_BYTES_MAX = sizeof(struct event_fields) + 2 * NAME_BYTES + 2 * WORD_BYTES + 1 + ALIGNMENT };
 
-enum value_form { FORM_WHOLE, FORM_US, FORM_TEXT, FORM_THREE, FORM_PHASE, FORM_ARGS };
+enum value_form { FORM_WHOLE, FORM_US, FORM_TEXT, FORM_CATEGORY, FORM_THREE, FORM_PHASE, FORM_ARGS };
 struct field { const char *key; uint8_t length, form; uint16_t offset, size; /* of text: most bytes */ };
 #define FIELD(key, form, member) { key, sizeof key - 1, form, offsetof(struct event_fields, member), 0 }
 #define TEXT_FIELD(key, member, size) { key, sizeof key - 1, FORM_TEXT, offsetof(struct event_fields, member), size }
 
 static const struct field event_table[] = {
-	FIELD("ph", FORM_PHASE, phase), TEXT_FIELD("cat", category, WORD_BYTES), TEXT_FIELD("name", name, NAME_BYTES), FIELD("pid", FORM_WHOLE, pid), FIELD("tid", FORM_WHOLE, tid),
+	FIELD("ph", FORM_PHASE, phase), { "cat", 3, FORM_CATEGORY, offsetof(struct event_fields, category), WORD_BYTES }, TEXT_FIELD("name", name, NAME_BYTES), FIELD("pid", FORM_WHOLE, pid), FIELD("tid", FORM_WHOLE, tid),
 	FIELD("ts", FORM_US, start_ns), FIELD("dur", FORM_US, duration_ns), { "args", 4, FORM_ARGS, 0, 0 },
 };
 static const struct field args_table[] = {
@@ -52,13 +52,23 @@ static const struct field args_table[] = {
 };
 enum { EVENT_FIELDS = sizeof event_table / sizeof *event_table, ARGS_FIELDS = sizeof args_table / sizeof *args_table };
 
+/* Of keys: too short for a call of memcmp. */
+static inline bool same_bytes(const char *a, const char *b, size_t length)
+{
+	size_t i = 0;
+
+	while (i < length && a[i] == b[i])
+		i++;
+	return i == length;
+}
+
 /* From NEXT on: fields come mostly in the order of their table. */
 static const struct field *field_of(const struct field *table, size_t count, size_t *next, const struct json *json)
 {
 	for (size_t i = 0; i < count; i++) {
 		const struct field *field = &table[*next + i < count ? *next + i : *next + i - count];
 
-		if (field->length == json->length && field->key[0] == json->text[0] && memcmp(field->key, json->text, json->length) == 0) {
+		if (field->length == json->length && same_bytes(field->key, json->text, field->length)) {
 			*next = (size_t)(field - table) + 1;
 			return field;
 		}
@@ -67,6 +77,33 @@ static const struct field *field_of(const struct field *table, size_t count, siz
 }
 
 static bool read_args(struct json *json, struct event_fields *event);
+
+static enum category category_of(const char *word)
+{
+	static const struct { const char *word; size_t length; } words[] = {
+#define CATEGORY(id, word) { word, sizeof word - 1 },
+		CATEGORIES(CATEGORY)
+#undef CATEGORY
+	};
+	size_t length = strlen(word);
+
+	for (int i = 0; i < CATEGORY_OTHER; i++)
+		if (words[i].length == length && (words[i].word[0] | 32) == (word[0] | 32) && strcasecmp(words[i].word, word) == 0)
+			return (enum category)i;
+	return CATEGORY_OTHER;
+}
+
+/* Arrows, counters, asynchronous ones: nobody asks what else stands there. */
+static bool is_ignored(const struct event_fields *event)
+{
+	return event->phase && !strchr("XBEiIM", event->phase);
+}
+
+/* Work of devices has its stream there, calls of the runtime what they asked for, names the name. */
+static bool wants_args(const struct event_fields *event)
+{
+	return event->phase != 'X' || !*event->category || event->about <= CATEGORY_OLD_RUNTIME;
+}
 
 /* A text that comes twice in one event may find no room: then the first one stays. */
 static void take_text(struct json *json, const struct field *field, struct event_fields *event)
@@ -79,13 +116,19 @@ static void take_text(struct json *json, const struct field *field, struct event
 	*(char **)((char *)event + field->offset) = text;
 }
 
+static void take_category(struct json *json, const struct field *field, struct event_fields *event)
+{
+	take_text(json, field, event);
+	event->about = category_of(event->category);
+}
+
 /* The value of FIELD, that TOKEN begins. False when the document broke. */
 static bool take_field(struct json *json, enum json_token token, const struct field *field, struct event_fields *event)
 {
 	void *out = (char *)event + field->offset;
 
 	if (field->form == FORM_ARGS && token == JSON_OBJECT)
-		return read_args(json, event);
+		return wants_args(event) || !json_leave(json) ? read_args(json, event) : true;
 	if (field->form == FORM_THREE)
 		return json_three(json, token, out);
 	if (token == JSON_NUMBER || token == JSON_STRING) {
@@ -95,6 +138,8 @@ static bool take_field(struct json *json, enum json_token token, const struct fi
 			*(struct number *)out = json_number(json, true);
 		else if (field->form == FORM_TEXT)
 			take_text(json, field, event);
+		else if (field->form == FORM_CATEGORY)
+			take_category(json, field, event);
 		else if (field->form == FORM_PHASE && token == JSON_STRING)
 			event->phase = json->text[0];
 	}
@@ -107,6 +152,8 @@ static bool take_value(struct json *json, const struct field *field, struct even
 	struct number *number = (struct number *)(void *)((char *)event + field->offset);
 
 	if ((field->form == FORM_WHOLE || field->form == FORM_US) && json_take_number(json, field->form == FORM_US, number))
+		return true;
+	if (field->form == FORM_PHASE && json_take_letter(json, &event->phase))
 		return true;
 	return take_field(json, json_next(json), field, event);
 }
@@ -121,6 +168,8 @@ static bool read_table(struct json *json, const struct field *table, size_t coun
 
 		if (!(field ? take_value(json, field, event) : json_pass(json)))
 			return false;
+		if (field && field->form == FORM_PHASE && is_ignored(event) && json_leave(json))
+			return true;
 	}
 	return token == JSON_OBJECT_END;
 }
@@ -131,22 +180,9 @@ static bool read_args(struct json *json, struct event_fields *event)
 	return read_table(json, args_table, ARGS_FIELDS, event);
 }
 
-static enum category category_of(const char *word)
-{
-	static const struct { const char *word; size_t length; } words[] = {
-#define CATEGORY(id, word) { word, sizeof word - 1 },
-		CATEGORIES(CATEGORY)
-#undef CATEGORY
-	};
-	size_t length = strlen(word);
-
-	for (int i = 0; i < CATEGORY_OTHER; i++)
-		if (words[i].length == length && strcasecmp(words[i].word, word) == 0)
-			return (enum category)i;
-	return CATEGORY_OTHER;
-}
-
 /* ---- what the events mean ---- */
+
+struct chrome { struct gather *gather; struct chrome_names *names; };
 
 static uint32_t small(struct number number)
 {
@@ -218,60 +254,6 @@ static bool take_device(struct gather *gather, const struct event_fields *event)
 	return true;
 }
 
-/* "file.py(12): function" of Kineto, "function (file.py:12)" of viztracer. False when it is neither. NAME is cut into its parts. */
-static bool split_python(char *name, const char **function, const char **file, uint32_t *line)
-{
-	char *colon = strstr(name, "): "), *open, *end;
-
-	if (colon) {
-		*colon = '\0';
-		open = strrchr(name, '(');
-		if (open && isdigit((unsigned char)open[1])) {
-			*open = '\0';
-			*line = (uint32_t)strtoul(open + 1, NULL, 10);
-			*file = name;
-			*function = colon + 3;
-			return **function != '\0';
-		}
-		*colon = ')';
-	}
-	open = strrchr(name, '(');
-	if (!open || open == name || open[-1] != ' ' || !(colon = strrchr(open, ':')) || !isdigit((unsigned char)colon[1]))
-		return false;
-	*line = (uint32_t)strtoul(colon + 1, &end, 10);
-	if (strcmp(end, ")") != 0)
-		return false;
-	open[-1] = *colon = '\0';
-	*function = name;
-	*file = open + 1;
-	return true;
-}
-
-/* "<built-in method acquire of _thread.lock object at 0x7f…>" is a C function. False when it is none. NAME is cut into its parts. */
-static bool split_builtin(char *name, const char **function, const char **module)
-{
-	static const char *const starts[] = { "<built-in method ", "<built-in function " };
-
-	for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
-		char *of, *end;
-
-		if (strncmp(name, starts[i], strlen(starts[i])) != 0)
-			continue;
-		*function = name + strlen(starts[i]);
-		*module = "";
-		of = strstr(*function, " of ");
-		end = of ? strstr(of + 4, " object at ") : strrchr(*function, '>');
-		if (of) {
-			*of = '\0';
-			*module = of + 4;
-		}
-		if (end)
-			*end = '\0';
-		return **function != '\0';
-	}
-	return false;
-}
-
 /* "ProfilerStep#12": the twelfth scope of that name. Returns the number, "" when there is none. */
 static const char *split_number(char *name)
 {
@@ -283,24 +265,20 @@ static const char *split_number(char *name)
 	return mark + 1;
 }
 
-static void take_call(struct gather *gather, struct event_fields *event, uint32_t thread, int64_t start_ns, int64_t end_ns)
+static void take_call(struct chrome *chrome, struct event_fields *event, uint32_t thread, int64_t start_ns, int64_t end_ns)
 {
 	enum category about = event->about;
 	bool api = about == CATEGORY_RUNTIME || about == CATEGORY_DRIVER || about == CATEGORY_OLD_RUNTIME;
-	const char *function, *file;
-	char *name = event->name;
-	uint32_t line;
+	struct gather *gather = chrome->gather;
 
-	if (api && end_ns != GATHER_OPEN)
-		gather_api(gather, thread, name, start_ns, end_ns, small(event->correlation));
+	if (!*event->name)
+		gather_totals(gather)->bad++;
+	else if (api && end_ns != GATHER_OPEN)
+		gather_api(gather, thread, event->name, start_ns, end_ns, small(event->correlation));
 	else if (about == CATEGORY_ANNOTATION)
-		gather_row(gather, thread, ROW_SCOPE, name, split_number(name), 0, start_ns, end_ns);
-	else if (split_builtin(name, &function, &file))
-		gather_row(gather, thread, ROW_C, function, file, 0, start_ns, end_ns);
-	else if (split_python(name, &function, &file, &line))
-		gather_row(gather, thread, ROW_PYTHON, function, file, line, start_ns, end_ns);
+		gather_row(gather, thread, ROW_SCOPE, event->name, split_number(event->name), 0, start_ns, end_ns);
 	else
-		gather_row(gather, thread, about == CATEGORY_PYTHON ? ROW_PYTHON : ROW_C, name, event->category, 0, start_ns, end_ns);
+		gather_call(gather, thread, chrome_function(chrome->names, thread, event->name, event->category, about == CATEGORY_PYTHON), start_ns, end_ns);
 }
 
 /* ---- one event ---- */
@@ -322,15 +300,15 @@ static bool can_add(int64_t a, int64_t b)
 	return !__builtin_add_overflow(a, b, &sum);
 }
 
-static void take_event(struct gather *gather, struct event_fields *event)
+static void take_event(struct chrome *chrome, struct event_fields *event)
 {
+	struct gather *gather = chrome->gather;
 	uint32_t thread;
 
 	if (event->phase == 'M') {
 		take_named(gather, event);
 		return;
 	}
-	event->about = category_of(event->category);
 	if (event->about == CATEGORY_TRACE || event->about == CATEGORY_GPU_ANNOTATION || event->about == CATEGORY_OVERHEAD || !event->phase || !strchr("XBEiI", event->phase)) {
 		gather_totals(gather)->ignored++; /* marks of the profiler's own; arrows, counters, asynchronous ones */
 		return;
@@ -347,11 +325,11 @@ static void take_event(struct gather *gather, struct event_fields *event)
 	}
 	thread = gather_thread(gather, event->pid.value, event->tid.value);
 	if (event->phase == 'B')
-		take_call(gather, event, thread, event->start_ns.value, GATHER_OPEN);
+		take_call(chrome, event, thread, event->start_ns.value, GATHER_OPEN);
 	else if (event->phase == 'E')
 		gather_end(gather, thread, event->start_ns.value);
 	else if (event->phase == 'X')
-		take_call(gather, event, thread, event->start_ns.value, event->start_ns.value + event->duration_ns.value);
+		take_call(chrome, event, thread, event->start_ns.value, event->start_ns.value + event->duration_ns.value);
 	else
 		gather_row(gather, thread, ROW_INSTANT, event->name, "", 0, event->start_ns.value, event->start_ns.value);
 }
@@ -373,6 +351,7 @@ static size_t read_events(void *context, unsigned char *out, size_t size)
 		memset(event, 0, sizeof *event + 1);
 		event->size = sizeof *event + 1;
 		event->category = event->name = event->kind = event->given_name = (char *)(event + 1);
+		event->about = CATEGORY_OTHER;
 		reading->whole = token == JSON_ARRAY_END;
 		reading->ended = token != JSON_OBJECT || !read_table(reading->json, event_table, EVENT_FIELDS, event);
 		if (reading->ended)
@@ -386,7 +365,8 @@ static size_t read_events(void *context, unsigned char *out, size_t size)
 bool chrome_events(struct json *json, struct gather *gather)
 {
 	struct reading reading = { .json = json };
-	struct ahead *ahead = ahead_start(read_events, &reading);
+	struct chrome chrome = { gather, chrome_names_new(gather) };
+	struct ahead *ahead = chrome.names ? ahead_start(read_events, &reading) : NULL;
 	size_t length = ahead ? 1 : 0;
 
 	if (!ahead)
@@ -395,8 +375,9 @@ bool chrome_events(struct json *json, struct gather *gather)
 		unsigned char *events = ahead_take(ahead, &length);
 
 		for (size_t at = 0; at < length; at += ((struct event_fields *)(void *)(events + at))->size)
-			take_event(gather, (struct event_fields *)(void *)(events + at));
+			take_event(&chrome, (struct event_fields *)(void *)(events + at));
 	}
 	ahead_stop(ahead);
+	chrome_names_free(chrome.names);
 	return reading.whole;
 }

@@ -206,31 +206,62 @@ static void open_add(struct gather *gather, struct thread *thread)
 		gather->totals.bad++;
 }
 
+/* NULL: it was counted as what could not be taken. */
+static struct row *row_add(struct gather *gather, uint32_t thread, enum row_kind kind, int64_t start_ns, int64_t end_ns)
+{
+	struct row *row = NULL;
+
+	if (thread < gather->threads.count && gather->row_count < GATHER_ROWS_MAX)
+		row = list_add(&gather->threads.items[thread].rows, GATHER_ROWS_MAX);
+	if (!row) {
+		gather->totals.left_out++;
+		return NULL;
+	}
+	if (!take_time(gather, start_ns, end_ns)) {
+		gather->threads.items[thread].rows.count--;
+		return NULL;
+	}
+	*row = (struct row){ .start_ns = start_ns, .end_ns = end_ns, .kind = kind, .order = (uint32_t)gather->row_count & 0x3fffffff };
+	gather->row_count++;
+	if (end_ns == GATHER_OPEN)
+		open_add(gather, &gather->threads.items[thread]);
+	return row;
+}
+
+uint32_t gather_process_of(const struct gather *gather, uint32_t thread)
+{
+	return thread < gather->threads.count ? gather->threads.items[thread].process : UINT32_MAX;
+}
+
+uint32_t gather_function(struct gather *gather, uint32_t thread, bool python, const char *name, const char *file, uint32_t line)
+{
+	return thread < gather->threads.count ? function_of(gather, gather->threads.items[thread].process, python, name, file, line) : 0;
+}
+
+void gather_call(struct gather *gather, uint32_t thread, uint32_t function, int64_t start_ns, int64_t end_ns)
+{
+	bool python = function < gather->functions.count && gather->functions.items[function].python;
+	struct row *row = row_add(gather, thread, python ? ROW_PYTHON : ROW_C, start_ns, end_ns);
+
+	if (row)
+		row->ref = function;
+}
+
 void gather_row(struct gather *gather, uint32_t thread, enum row_kind kind, const char *name, const char *file, uint32_t line, int64_t start_ns, int64_t end_ns)
 {
-	bool call = kind == ROW_PYTHON || kind == ROW_C;
-	struct row *row = NULL;
+	struct row *row;
 
 	if (!*name) {
 		gather->totals.bad++;
 		return;
 	}
-	if (thread < gather->threads.count && gather->row_count < GATHER_ROWS_MAX)
-		row = list_add(&gather->threads.items[thread].rows, GATHER_ROWS_MAX);
-	if (!row) {
-		gather->totals.left_out++;
-		return;
+	row = row_add(gather, thread, kind, start_ns, end_ns);
+	if (row && (kind == ROW_PYTHON || kind == ROW_C)) {
+		row->ref = gather_function(gather, thread, kind == ROW_PYTHON, name, file, line);
+	} else if (row) {
+		row->ref = string_id(gather, name);
+		row->extra = string_id(gather, file);
 	}
-	if (!take_time(gather, start_ns, end_ns)) {
-		gather->threads.items[thread].rows.count--;
-		return;
-	}
-	*row = (struct row){ .start_ns = start_ns, .end_ns = end_ns, .kind = kind, .order = (uint32_t)gather->row_count & 0x3fffffff };
-	row->ref = call ? function_of(gather, gather->threads.items[thread].process, kind == ROW_PYTHON, name, file, line) : string_id(gather, name);
-	row->extra = call ? 0 : string_id(gather, file);
-	gather->row_count++;
-	if (end_ns == GATHER_OPEN)
-		open_add(gather, &gather->threads.items[thread]);
 }
 
 void gather_end(struct gather *gather, uint32_t thread, int64_t end_ns)

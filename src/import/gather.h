@@ -51,6 +51,10 @@ void gather_process_name(struct gather *gather, int64_t pid, const char *name);
 
 /* Times in ns of the foreign clock. FILE and LINE of Python functions; the module of C functions; of scopes and instants FILE is the metadata. */
 void gather_row(struct gather *gather, uint32_t thread, enum row_kind kind, const char *name, const char *file, uint32_t line, int64_t start_ns, int64_t end_ns);
+/* The same of calls in two steps, for who has many of few functions: the function's number in the process of THREAD, and a call of it. */
+uint32_t gather_function(struct gather *gather, uint32_t thread, bool python, const char *name, const char *file, uint32_t line);
+void gather_call(struct gather *gather, uint32_t thread, uint32_t function, int64_t start_ns, int64_t end_ns);
+uint32_t gather_process_of(const struct gather *gather, uint32_t thread); /* its number */
 /* The last row of THREAD that is open ends. */
 void gather_end(struct gather *gather, uint32_t thread, int64_t end_ns);
 /* A runtime or driver call; also as a row of C. */

@@ -1,6 +1,5 @@
 #include "import/json.h"
 
-#include <emmintrin.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,8 +13,7 @@ static void settle(struct json *json)
 	json->window = json->at;
 }
 
-/* At least one byte more; false at the end. */
-static bool more(struct json *json)
+bool json_more(struct json *json)
 {
 	size_t length;
 	bool got;
@@ -50,7 +48,7 @@ uint64_t json_offset(const struct json *json)
 
 const char *json_ahead(struct json *json, size_t *length)
 {
-	more(json);
+	json_more(json);
 	*length = (size_t)(json->end - json->at);
 	return (const char *)json->at;
 }
@@ -96,7 +94,7 @@ static inline int peek(struct json *json)
 		for (; json->at < json->end; json->at++)
 			if (*json->at > ' ' || !(*json->at == ' ' || *json->at == '\n' || *json->at == '\r' || *json->at == '\t'))
 				return *json->at;
-	while (more(json));
+	while (json_more(json));
 	return -1;
 }
 
@@ -117,11 +115,11 @@ static enum json_token open_container(struct json *json, bool object)
 	return object ? JSON_OBJECT : JSON_ARRAY;
 }
 
-static enum json_token close_container(struct json *json)
+static enum json_token close_container(struct json *json, unsigned char *behind)
 {
 	bool object = in_object(json);
 
-	json->at++;
+	json->at = behind;
 	json->depth--;
 	json->state = json->depth ? AFTER : DONE;
 	return object ? JSON_OBJECT_END : JSON_ARRAY_END;
@@ -129,148 +127,14 @@ static enum json_token close_container(struct json *json)
 
 /* ---- strings ---- */
 
-struct out { char *bytes; size_t length; };
-
-static void put(struct out *out, const void *bytes, size_t length)
-{
-	if (length > JSON_STRING_MAX - out->length)
-		length = JSON_STRING_MAX - out->length;
-	memcpy(out->bytes + out->length, bytes, length);
-	out->length += length;
-}
-
-static void put_character(struct out *out, uint32_t c)
-{
-	char bytes[4];
-	size_t length = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-
-	if (length == 1) {
-		bytes[0] = (char)c;
-	} else {
-		for (size_t i = length - 1; i > 0; i--, c >>= 6)
-			bytes[i] = (char)(0x80 | (c & 0x3f));
-		bytes[0] = (char)((0xf00u >> length & 0xf0) | c);
-	}
-	if (length <= JSON_STRING_MAX - out->length)
-		put(out, bytes, length);
-}
-
-/* COUNT bytes in the window; false when the document ends before. */
-static bool have(struct json *json, size_t count)
-{
-	while ((size_t)(json->end - json->at) < count)
-		if (!more(json))
-			return false;
-	return true;
-}
-
-/* Four hexadecimal digits at AT in the window. */
-static bool hex4(struct json *json, size_t at, uint32_t *out)
-{
-	if (!have(json, at + 4))
-		return false;
-	*out = 0;
-	for (size_t i = 0; i < 4; i++) {
-		unsigned char c = json->at[at + i];
-		unsigned digit = c >= '0' && c <= '9' ? c - (unsigned)'0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10u : 16u;
-
-		if (digit > 15)
-			return false;
-		*out = *out << 4 | digit;
-	}
-	return true;
-}
-
-/* After \u: one half of a pair alone becomes U+FFFD. */
-static bool escape_unicode(struct json *json, struct out *out)
-{
-	uint32_t c, low;
-
-	if (!hex4(json, 2, &c))
-		return false;
-	json->at += 6;
-	if (c >= 0xd800 && c < 0xdc00 && have(json, 6) && json->at[0] == '\\' && json->at[1] == 'u' && hex4(json, 2, &low) && low >= 0xdc00 && low < 0xe000) {
-		json->at += 6;
-		put_character(out, 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00));
-		return true;
-	}
-	put_character(out, c >= 0xd800 && c < 0xe000 ? 0xfffd : c);
-	return true;
-}
-
-/* At a backslash. */
-static bool escape(struct json *json, struct out *out)
-{
-	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
-	const char *found;
-	unsigned char c;
-
-	if (!have(json, 2))
-		return false;
-	c = json->at[1];
-	if (c == 'u')
-		return escape_unicode(json, out);
-	found = c ? strchr(from, c) : NULL;
-	if (!found)
-		return false;
-	put(out, &to[found - from], 1);
-	json->at += 2;
-	return true;
-}
-
-/* The first byte from AT on that is no plain part of a string, or END: sixteen at a time. */
-static inline unsigned char *plain_end(unsigned char *at, const unsigned char *end)
-{
-	const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\'), control = _mm_set1_epi8(0x1f);
-
-	for (; end - at >= 16; at += 16) {
-		__m128i bytes = _mm_loadu_si128((const __m128i_u *)at);
-		__m128i found = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(bytes, quote), _mm_cmpeq_epi8(bytes, slash)), _mm_cmpeq_epi8(_mm_min_epu8(bytes, control), bytes));
-		int places = _mm_movemask_epi8(found);
-
-		if (places)
-			return at + __builtin_ctz((unsigned)places);
-	}
-	while (at < end && *at != '"' && *at != '\\' && *at >= 0x20)
-		at++;
-	return at;
-}
-
-/* Pieces of a string with escapes, or that leaves the window, into the buffer. */
-static bool gather_string(struct json *json)
-{
-	struct out out = { json->buffer, 0 };
-
-	for (;;) {
-		unsigned char *to = plain_end(json->at, json->end);
-
-		put(&out, json->at, (size_t)(to - json->at));
-		json->at = to;
-		if (to == json->end) {
-			if (!more(json))
-				return false;
-			continue;
-		}
-		if (*to == '"')
-			break;
-		if (*to != '\\' || !escape(json, &out))
-			return false;
-	}
-	json->at++;
-	out.bytes[out.length] = '\0';
-	json->text = out.bytes;
-	json->length = out.length;
-	return true;
-}
-
 /* From the opening quote to the closing one. Most lie whole and plain in the window, and stay there: the closing quote becomes their end. */
 static inline bool read_string(struct json *json)
 {
-	unsigned char *from = json->at + 1, *to = plain_end(from, json->end);
+	unsigned char *from = json->at + 1, *to = json_plain_end(from, json->end);
 
 	json->at = from;
 	if (to == json->end || *to != '"' || to - from > JSON_STRING_MAX)
-		return gather_string(json);
+		return json_gather_string(json);
 	*to = '\0';
 	json->at = to + 1;
 	json->text = (char *)from;
@@ -356,7 +220,7 @@ static enum json_token read_word(struct json *json)
 	for (;;) {
 		while (json->at + length < json->end && length <= WORD_MAX && is_word(json->at[length]))
 			length++;
-		if (json->at + length < json->end || length > WORD_MAX || !more(json))
+		if (json->at + length < json->end || length > WORD_MAX || !json_more(json))
 			break;
 	}
 	if (length == 0 || length > WORD_MAX)
@@ -420,10 +284,10 @@ enum json_token json_next(struct json *json)
 		if (c < 0)
 			return broken(json, "it ends in the middle");
 	} else if (json->state == AFTER) {
-		return c == (in_object(json) ? '}' : ']') ? close_container(json) : broken(json, "a comma is missing");
+		return c == (in_object(json) ? '}' : ']') ? close_container(json, json->at + 1) : broken(json, "a comma is missing");
 	}
 	if ((json->state == FIRST_KEY && c == '}') || (json->state == FIRST_VALUE && c == ']'))
-		return close_container(json);
+		return close_container(json, json->at + 1);
 	return json->state == FIRST_KEY || json->state == KEY ? read_key(json, c) : read_value(json, c);
 }
 
@@ -439,7 +303,7 @@ enum json_token json_key(struct json *json)
 	at += *at == ' ' || *at == '\n';
 	if (*at != '"')
 		return json_next(json);
-	to = plain_end(at + 1, json->end);
+	to = json_plain_end(at + 1, json->end);
 	if (json->end - to < 2 || *to != '"' || to[1] != ':' || to - at > JSON_STRING_MAX)
 		return json_next(json);
 	*to = '\0';
@@ -456,7 +320,7 @@ bool json_pass(struct json *json)
 	unsigned char *to = NULL;
 
 	if (json_at_value(json) && *json->at == '"') {
-		to = plain_end(json->at + 1, json->end);
+		to = json_plain_end(json->at + 1, json->end);
 		to = to < json->end && *to == '"' ? to + 1 : NULL;
 	} else if (json_at_value(json)) {
 		to = (unsigned char *)number_end(json->at, json->end);
@@ -465,6 +329,27 @@ bool json_pass(struct json *json)
 	if (!to)
 		return json_skip(json, json_next(json));
 	json_pass_to(json, (char *)to);
+	return true;
+}
+
+bool json_take_letter(struct json *json, char *out)
+{
+	const char *at = (const char *)json->at;
+
+	if (!json_at_value(json) || json->end - json->at < 4 || at[0] != '"' || at[1] == '"' || at[1] == '\\' || at[2] != '"')
+		return false;
+	*out = at[1];
+	json_pass_to(json, at + 3);
+	return true;
+}
+
+bool json_leave(struct json *json)
+{
+	unsigned char *to = (json->state == FIRST_KEY || json->state == AFTER) && json->depth && in_object(json) ? json_object_end(json->at, json->end) : NULL;
+
+	if (!to)
+		return false;
+	close_container(json, to);
 	return true;
 }
 

@@ -5,6 +5,8 @@
 #ifndef INFERSCOPE_IMPORT_JSON_H
 #define INFERSCOPE_IMPORT_JSON_H
 
+#include <emmintrin.h>
+
 #include "import/input.h"
 
 enum json_token {
@@ -40,6 +42,9 @@ enum json_token json_key(struct json *json);
 bool json_pass(struct json *json);
 /* Reads on to the end of the value that TOKEN began: nothing for scalars. False when it broke. */
 bool json_skip(struct json *json, enum json_token token);
+/* Passes over what is left of the object that the reader stands in, before a key. Only strings and brackets are looked at, so that it is quick where nobody wants
+ * what stands there. False when the object's end is not in the window, or it breaks before: then nothing was passed over. */
+bool json_leave(struct json *json);
 /* What was wrong, static; NULL when nothing. */
 const char *json_failure(const struct json *json);
 uint64_t json_offset(const struct json *json); /* where it stands, in unpacked bytes */
@@ -59,9 +64,33 @@ struct number { int64_t value; bool known; };
 struct number json_number(const struct json *json, bool thousandths);
 /* Passes over the value that is next if it is a plain number, whole in the window. False when it is not, or cannot be told so quickly: then json_next() gives it. */
 bool json_take_number(struct json *json, bool thousandths, struct number *out);
+/* The same of a string of one plain byte. */
+bool json_take_letter(struct json *json, char *out);
 /* For the readers of values alone: whether a value is next and begins in the window; and that it ended before TO, which lies there. */
 bool json_at_value(const struct json *json);
 void json_pass_to(struct json *json, const char *to);
+/* For the readers of strings alone: at least one byte more, false at the end; and the rest of a string, which is gathered in the buffer. False when it breaks. */
+bool json_more(struct json *json);
+bool json_gather_string(struct json *json);
+/* The first byte from AT on that is no plain part of a string, or END: sixteen at a time. */
+static inline unsigned char *json_plain_end(unsigned char *at, const unsigned char *end)
+{
+	const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\'), control = _mm_set1_epi8(0x1f);
+
+	for (; end - at >= 16; at += 16) {
+		__m128i bytes = _mm_loadu_si128((const __m128i_u *)at);
+		__m128i found = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(bytes, quote), _mm_cmpeq_epi8(bytes, slash)), _mm_cmpeq_epi8(_mm_min_epu8(bytes, control), bytes));
+		int places = _mm_movemask_epi8(found);
+
+		if (places)
+			return at + __builtin_ctz((unsigned)places);
+	}
+	while (at < end && *at != '"' && *at != '\\' && *at >= 0x20)
+		at++;
+	return at;
+}
+/* Behind the bracket that closes the object whose inside begins at AT; NULL when it is not before END. */
+unsigned char *json_object_end(unsigned char *at, const unsigned char *end);
 /* The value that TOKEN begins: [x, y, z]; anything else is passed over. False when it broke. */
 bool json_three(struct json *json, enum json_token token, int64_t out[3]);
 

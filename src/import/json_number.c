@@ -27,29 +27,29 @@ static inline bool is_digit(char c)
 /* The same of what most numbers in JSON are: few digits, not more of them behind the point than SHIFT. Returns its end, NULL when it is not such a one. */
 static inline const char *plain_number(const char *text, const char *end, int shift, int64_t *out)
 {
-	enum { DIGITS_MAX = 18 };
-	static const int64_t powers[] = { 1, 10, 100, 1000 };
-	const char *from, *point;
+	enum { DIGITS_MAX = 19 /* an unsigned number has room for them */ };
+	static const uint64_t powers[] = { 1, 10, 100, 1000 };
+	const char *from, *point = NULL;
 	bool negative = text < end && *text == '-';
-	int64_t value = 0;
+	uint64_t value = 0;
 
 	text += negative;
 	from = text;
-	end = end - text > DIGITS_MAX ? text + DIGITS_MAX : end;
+	end = end - text > DIGITS_MAX + 1 ? text + DIGITS_MAX + 1 : end;
 	for (; text < end && is_digit(*text); text++)
-		value = value * 10 + (*text - '0');
+		value = value * 10 + (uint64_t)(*text - '0');
 	if (text == from || (*from == '0' && text - from > 1))
 		return NULL;
 	if (text < end && *text == '.') {
 		for (point = text++; text < end && is_digit(*text); text++)
-			value = value * 10 + (*text - '0');
+			value = value * 10 + (uint64_t)(*text - '0');
 		shift -= (int)(text - point - 1);
 		if (text - point == 1)
 			return NULL;
 	}
-	if (shift < 0 || __builtin_mul_overflow(value, powers[shift], &value))
+	if (text - from - (point != NULL) > DIGITS_MAX || shift < 0 || __builtin_mul_overflow(value, powers[shift], &value) || value > INT64_MAX)
 		return NULL;
-	*out = negative ? -value : value;
+	*out = negative ? -(int64_t)value : (int64_t)value;
 	return text;
 }
 

@@ -141,7 +141,7 @@ Test(json, the_quick_way_through_an_object_is_the_same_way)
 
 Test(json, a_number_taken_quickly_is_the_same_number)
 {
-	static const char *const numbers[] = { "0", "-0", "7", "-12", "12.5", "12.345", "1695835542514261", "4458676584392.51", "12.3456", "-0.001", "999999999999999999", "9999999999999999999", "1e3", "00", "1.", ".5", "-", "0x1", "1 ", "12.0" };
+	static const char *const numbers[] = { "0", "-0", "7", "-12", "12.5", "12.345", "1695835542514261", "4458676584392.51", "12.3456", "-0.001", "999999999999999999", "9999999999999999999", "9223372036854775807", "9223372036854775.807", "9223372036854775808", "1695835585860862.001", "12345678901234567890", "1234567890123456789.1", "1e3", "00", "1.", ".5", "-", "0x1", "1 ", "12.0" };
 	char document[64];
 
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
@@ -169,6 +169,44 @@ Test(json, a_number_taken_quickly_is_the_same_number)
 			json_close(&json);
 			input_close(input);
 		}
+}
+
+/* Into the object under "a", and out of it without a look; whether that was done. */
+static bool leaves(const char *document, size_t length, struct json *json, struct input **input)
+{
+	*input = input_open_memory(document, length);
+	cr_assert_eq(json_open(json, *input), 0);
+	cr_assert(json_next(json) == JSON_OBJECT && json_key(json) == JSON_KEY && json_next(json) == JSON_OBJECT);
+	return json_leave(json);
+}
+
+Test(json, an_object_that_nobody_wants_is_left_where_it_ends)
+{
+	static const char *const whole[] = { "{}", "{\"b\":1}", "{\"b\":[[1,{}],[]],\"c\":{\"d\":\"}]\\\"{\\\\\"}}", "{\"long key that fills more than a register\":\"and a long text with {brackets} and [more] of them\" }" };
+	static const char *const broken[] = { "{\"b\":\"}", "{\"b\":[1}", "{\"b\":1]", "{\"b\":\"\n\"}", "{" };
+	char document[400];
+	struct input *input;
+	struct json json;
+
+	for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
+		snprintf(document, sizeof document, "{\"a\":%s,\"z\":1}", whole[i]);
+		cr_expect(leaves(document, strlen(document), &json, &input), "%s", document);
+		cr_expect(json_key(&json) == JSON_KEY && json_is(&json, "z") && json_next(&json) == JSON_NUMBER && json_next(&json) == JSON_OBJECT_END && json_next(&json) == JSON_END, "%s", document);
+		json_close(&json);
+		input_close(input);
+		for (size_t length = strlen("{\"a\":{"); length < strlen("{\"a\":") + strlen(whole[i]); length++) {
+			cr_expect(!leaves(document, length, &json, &input), "%.*s", (int)length, document);
+			cr_expect(json_failure(&json) == NULL && !json_skip(&json, JSON_OBJECT));
+			json_close(&json);
+			input_close(input);
+		}
+	}
+	for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+		snprintf(document, sizeof document, "{\"a\":%s", broken[i]);
+		cr_expect(!leaves(document, strlen(document), &json, &input), "%s", document);
+		json_close(&json);
+		input_close(input);
+	}
 }
 
 Test(json, depth_and_length_have_bounds)
@@ -295,6 +333,24 @@ Test(import, a_chrome_trace_with_calls_and_kernels)
 	cr_expect_not_null(strstr(dump, "20250"), "duration of the kernel in\n%s", dump);
 	cr_expect_not_null(strstr(dump, "d2h_copy"));
 	cr_expect_not_null(strstr(dump, "gpu_api"));
+	free(dump);
+}
+
+Test(import, what_nobody_asks_for_hides_nothing)
+{
+	static const char document[] = "[{\"ph\":\"s\",\"id\":3,\"name\":\"}{\",\"args\":{\"a\":\"\\\"]\"},\"ts\":1},"
+		"{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::mm\",\"pid\":1,\"tid\":2,\"args\":{\"Input Dims\":[[1,2],[]],\"note\":\"}]\\\"{\",\"stream\":9},\"ts\":5,\"dur\":7},"
+		"{\"args\":{\"stream\":7,\"device\":0},\"ph\":\"X\",\"ts\":20,\"dur\":1,\"name\":\"before its category\",\"cat\":\"kernel\"},"
+		"{\"ph\":\"X\",\"args\":{\"stream\":7,\"device\":0},\"ts\":30,\"dur\":1,\"name\":\"behind its phase\",\"cat\":\"kernel\"},"
+		"{\"ph\":\"f\",\"bp\":\"e\"},{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::mm\",\"pid\":1,\"tid\":2,\"ts\":50,\"dur\":2}]";
+	static const char *const parts[] = { "c_enter", "c_leave", "c_enter", "c_leave", "before its category", "behind its phase", "name=\"import.ignored\" value=2" };
+	struct error err;
+	char *dump = imported(document, &err), *again;
+
+	cr_assert_not_null(dump, "%s", err.text);
+	expect_in_order(dump, parts, sizeof parts / sizeof *parts);
+	again = strstr(strstr(dump, "c_function") + 1, "c_function");
+	cr_expect_null(again, "one function, called twice:\n%s", dump);
 	free(dump);
 }
 
