@@ -38,13 +38,13 @@ struct event_fields {
 enum { ALIGNMENT = _Alignof(struct event_fields), EVENT_BYTES_MAX = sizeof(struct event_fields) + 2 * NAME_BYTES + 2 * WORD_BYTES + 1 + ALIGNMENT };
 
 enum value_form { FORM_WHOLE, FORM_US, FORM_TEXT, FORM_CATEGORY, FORM_THREE, FORM_PHASE, FORM_ARGS };
-struct field { const char *key; uint8_t length, form; uint16_t offset, size; /* of text: most bytes */ };
-#define FIELD(key, form, member) { key, sizeof key - 1, form, offsetof(struct event_fields, member), 0 }
-#define TEXT_FIELD(key, member, size) { key, sizeof key - 1, FORM_TEXT, offsetof(struct event_fields, member), size }
+struct field { const char *key; uint8_t length, form; uint16_t offset, size; /* of text: most bytes */ struct json_word word; };
+#define FIELD(key, form, member) { key, sizeof key - 1, form, offsetof(struct event_fields, member), 0, JSON_WORD(key) }
+#define TEXT_FIELD(key, member, size) { key, sizeof key - 1, FORM_TEXT, offsetof(struct event_fields, member), size, JSON_WORD(key) }
 
 static const struct field event_table[] = {
-	FIELD("ph", FORM_PHASE, phase), { "cat", 3, FORM_CATEGORY, offsetof(struct event_fields, category), WORD_BYTES }, TEXT_FIELD("name", name, NAME_BYTES), FIELD("pid", FORM_WHOLE, pid), FIELD("tid", FORM_WHOLE, tid),
-	FIELD("ts", FORM_US, start_ns), FIELD("dur", FORM_US, duration_ns), { "args", 4, FORM_ARGS, 0, 0 },
+	FIELD("ph", FORM_PHASE, phase), { "cat", 3, FORM_CATEGORY, offsetof(struct event_fields, category), WORD_BYTES, JSON_WORD("cat") }, TEXT_FIELD("name", name, NAME_BYTES), FIELD("pid", FORM_WHOLE, pid), FIELD("tid", FORM_WHOLE, tid),
+	FIELD("ts", FORM_US, start_ns), FIELD("dur", FORM_US, duration_ns), { "args", 4, FORM_ARGS, 0, 0, JSON_WORD("args") },
 };
 static const struct field args_table[] = {
 	FIELD("stream", FORM_WHOLE, stream), FIELD("device", FORM_WHOLE, device), FIELD("correlation", FORM_WHOLE, correlation), FIELD("bytes", FORM_WHOLE, bytes),
@@ -158,20 +158,35 @@ static bool take_value(struct json *json, const struct field *field, struct even
 	return take_field(json, json_next(json), field, event);
 }
 
+/* The field whose key is next and was read, NULL of a key that nobody wants. *TOKEN: that key, the object's end, or broken. */
+static const struct field *next_field(struct json *json, const struct field *table, size_t count, size_t *next, enum json_token *token)
+{
+	const struct field *field = &table[*next < count ? *next : 0];
+
+	*token = JSON_KEY;
+	if (json_take_key(json, &field->word)) {
+		*next = (size_t)(field - table) + 1;
+		return field;
+	}
+	*token = json_key(json);
+	return *token == JSON_KEY ? field_of(table, count, next, json) : NULL;
+}
+
 static bool read_table(struct json *json, const struct field *table, size_t count, struct event_fields *event)
 {
 	enum json_token token;
 	size_t next = 0;
 
-	while ((token = json_key(json)) == JSON_KEY) {
-		const struct field *field = field_of(table, count, &next, json);
+	for (;;) {
+		const struct field *field = next_field(json, table, count, &next, &token);
 
+		if (token != JSON_KEY)
+			return token == JSON_OBJECT_END;
 		if (!(field ? take_value(json, field, event) : json_pass(json)))
 			return false;
 		if (field && field->form == FORM_PHASE && is_ignored(event) && json_leave(json))
 			return true;
 	}
-	return token == JSON_OBJECT_END;
 }
 
 /* Its args: never args of args. */

@@ -291,17 +291,41 @@ enum json_token json_next(struct json *json)
 	return json->state == FIRST_KEY || json->state == KEY ? read_key(json, c) : read_value(json, c);
 }
 
-/* Most keys lie whole in the window, with at most one space before them. Anything else is left to json_next(). */
-enum json_token json_key(struct json *json)
+/* Where a key stands that begins in the window, with at most one space before it and LEAST bytes from there on; NULL: that cannot be told so quickly. */
+static inline unsigned char *key_at(const struct json *json, ptrdiff_t least)
 {
-	enum { NEAR = 8 };
-	unsigned char *at = json->at, *to;
+	unsigned char *at = json->at;
 
-	if (json->end - at < NEAR || !(json->state == FIRST_KEY || (json->state == AFTER && *at == ',' && in_object(json))))
-		return json_next(json);
+	if (json->end - at < least + 2 || !(json->state == FIRST_KEY || (json->state == AFTER && *at == ',' && in_object(json))))
+		return NULL;
 	at += json->state == AFTER;
 	at += *at == ' ' || *at == '\n';
-	if (*at != '"')
+	return *at == '"' ? at : NULL;
+}
+
+static inline void key_end(struct json *json, unsigned char *behind)
+{
+	json->at = behind + (behind < json->end && *behind == ' ');
+	json->state = VALUE;
+}
+
+bool json_take_key(struct json *json, const struct json_word *word)
+{
+	unsigned char *at = key_at(json, sizeof word->bytes);
+	unsigned wanted = (1u << word->length) - 1;
+
+	if (!at || (~(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_loadu_si128((const __m128i_u *)at), _mm_loadu_si128((const __m128i_u *)word->bytes))) & wanted))
+		return false;
+	key_end(json, at + word->length);
+	return true;
+}
+
+/* Anything unusual is left to json_next(). */
+enum json_token json_key(struct json *json)
+{
+	unsigned char *at = key_at(json, 8), *to;
+
+	if (!at)
 		return json_next(json);
 	to = json_plain_end(at + 1, json->end);
 	if (json->end - to < 2 || *to != '"' || to[1] != ':' || to - at > JSON_STRING_MAX)
@@ -309,9 +333,7 @@ enum json_token json_key(struct json *json)
 	*to = '\0';
 	json->text = (char *)at + 1;
 	json->length = (size_t)(to - at - 1);
-	json->at = to + 2;
-	json->at += json->at < json->end && *json->at == ' ';
-	json->state = VALUE;
+	key_end(json, to + 2);
 	return JSON_KEY;
 }
 

@@ -38,6 +38,10 @@ void json_close(struct json *json);
 enum json_token json_next(struct json *json);
 /* The same in an object, where a key or the object's end is next: quicker. */
 enum json_token json_key(struct json *json);
+/* The key that is thought to be next, as it stands there with quotes and colon: passed over, or false. Most objects of a document have the same keys in the same order. */
+struct json_word { char bytes[16]; uint8_t length; };
+#define JSON_WORD(key) { "\"" key "\":", sizeof key + 2 }
+bool json_take_key(struct json *json, const struct json_word *word);
 /* Passes over the value that is next. False when it broke. */
 bool json_pass(struct json *json);
 /* Reads on to the end of the value that TOKEN began: nothing for scalars. False when it broke. */
