@@ -10,7 +10,7 @@ static enum thread_counter which_of(const struct timeline_private *p, uint32_t n
 
 void counters_thread(struct timeline_private *p, uint32_t process, const struct event_cursor *c)
 {
-	struct thread_build *thread = facts_thread(p, process, c->event.ref);
+	struct thread_build *thread = lanes_thread(p, process, c->event.ref);
 	enum thread_counter which = which_of(p, facts_string(p, c, 1));
 	uint64_t value = event_u64(c, 0);
 
@@ -28,7 +28,7 @@ void counters_thread(struct timeline_private *p, uint32_t process, const struct 
 /* It stands right after the sample that it belongs to. */
 void counters_sample(struct timeline_private *p, uint32_t process, const struct event_cursor *c)
 {
-	struct thread_build *thread = facts_thread(p, process, event_u32(c, 0));
+	struct thread_build *thread = lanes_thread(p, process, event_u32(c, 0));
 	enum thread_counter which = which_of(p, facts_string(p, c, 2));
 	struct gain *gain;
 
