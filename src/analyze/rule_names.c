@@ -8,7 +8,7 @@
 
 static bool is(const char *name, size_t length, const char *word)
 {
-	return strlen(word) == length && memcmp(name, word, length) == 0;
+	return strncmp(word, name, length) == 0 && !word[length];
 }
 
 static bool metric_find(const char *name, size_t length, struct symbol *out)

@@ -25,20 +25,30 @@ static inline bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* The digits at TEXT behind those of *VALUE, eight at a time: of eight bytes that are all digits, pairs are put together, then pairs of pairs. */
+/* The digits at TEXT behind those of *VALUE, up to eight at a time: pairs are put together, then pairs of pairs. */
 static inline const char *take_digits(const char *text, const char *end, uint64_t *value)
 {
-	uint64_t bytes;
+	static const uint64_t powers[] = { 1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000 };
+	const uint64_t high = 0xf0f0f0f0f0f0f0f0u, zeros = 0x3030303030303030u;
 
-	for (; end - text >= 8; text += 8) {
+	while (end - text >= 8) {
+		uint64_t bytes, others;
+		unsigned count;
+
 		memcpy(&bytes, text, 8);
-		/* A digit is 0x30 to 0x39: its high half is 3, and still is with 6 more. */
-		if (((bytes & 0xf0f0f0f0f0f0f0f0u) | ((bytes + 0x0606060606060606u) & 0xf0f0f0f0f0f0f0f0u) >> 4) != 0x3333333333333333u)
-			break;
+		/* A digit is 0x30 to 0x39: its high half is 3, and still is with 6 more. What a carry spoils comes after a byte that is no digit. */
+		others = ((bytes & high) ^ zeros) | (((bytes + 0x0606060606060606u) & high) ^ zeros);
+		count = others ? (unsigned)__builtin_ctzll(others) / 8 : 8;
+		if (!count)
+			return text;
+		bytes <<= 64 - 8 * count; /* fewer than eight: zeros before them */
 		bytes = (bytes & 0x0f0f0f0f0f0f0f0fu) * 2561 >> 8;
 		bytes = (bytes & 0x00ff00ff00ff00ffu) * 6553601 >> 16;
 		bytes = (bytes & 0x0000ffff0000ffffu) * 42949672960001u >> 32;
-		*value = *value * 100000000 + bytes;
+		*value = *value * powers[count] + bytes;
+		text += count;
+		if (count < 8)
+			return text;
 	}
 	for (; text < end && is_digit(*text); text++)
 		*value = *value * 10 + (uint64_t)(*text - '0');
