@@ -109,6 +109,18 @@ static size_t add_stack(struct profile *profile, size_t at)
 	return at;
 }
 
+/* Which frames there are, and why no others. */
+static void how_put(struct profile *profile)
+{
+	const char *how = timeline_capture(profile->timeline, "sampler");
+
+	text_clear(&profile->line);
+	text_add_string(&profile->line, "\"sampler\":\"");
+	text_add_json(&profile->line, how ? how : "", how ? strlen(how) : 0);
+	text_add_string(&profile->line, "\",\n");
+	sink_write(profile->sink, profile->line.data, profile->line.length);
+}
+
 static int write_rows(struct profile *profile, struct error *err)
 {
 	uint64_t total = 0;
@@ -120,6 +132,7 @@ static int write_rows(struct profile *profile, struct error *err)
 		total += profile->seen[i].samples;
 	sink_printf(profile->sink, "{\"schema\":\"inferscope.profile/1\",\"elapsed_ns\":%llu,\"samples\":%llu,\"stacks_count\":%zu,\n", (unsigned long long)profile->timeline->duration_ns,
 	            (unsigned long long)total, strings_count(profile->stacks) - 1);
+	how_put(profile);
 	sink_puts(profile->sink, "\"instructions_why\":\"" STACKS_NO_INSTRUCTIONS "\",\"memory_why\":\"" STACKS_NO_MEMORY "\",\"stacks\":[");
 	for (size_t at = 0; at < profile->seen_count && !sink_failed(profile->sink) && !profile->line.failed && !profile->scratch.failed;)
 		at = add_stack(profile, at);

@@ -269,13 +269,13 @@ Test(exports, begin_with_a_mark_of_ours)
 /* Two threads with one stack, sampled twice and once; another stack, once. */
 Test(exports, a_profile_has_each_stack_once_innermost_frame_first)
 {
-	static const char *const expected = "{\"schema\":\"inferscope.profile/1\",\"elapsed_ns\":1000,\"samples\":4,\"stacks_count\":2,\n";
+	static const char *const expected = "{\"schema\":\"inferscope.profile/1\",\"elapsed_ns\":1000,\"samples\":4,\"stacks_count\":2,\n\"sampler\":\"Python frames only: \\\"perf\\\"\",\n";
 	static const char *const first = "\n{\"frames\":[{\"symbol\":\"work\",\"file\":\"/srv/app.py\",\"line\":10},{\"symbol\":\"main\",\"file\":\"/srv/app.py\",\"line\":1}],"
 	                                 "\"cut\":false,\"count\":3,\"time_ns\":1667,\"instructions\":null,\"memory_delta\":null,\"threads\":{\"7\":2,\"8\":1}},\n{\"frames\":[{\"symbol\":\"main\"";
 	struct error err = { 0 };
 	struct text out;
 
-	cr_assert_eq(written(META NAMES TWO_STACKS,
+	cr_assert_eq(written(META NAMES TWO_STACKS "50 capture key=\"sampler\" value=\"Python frames only: \\\"perf\\\"\"\n",
 	                     "profile", true, &out, &err), 0, "%s", err.text);
 	cr_assert(strncmp(out.data, expected, strlen(expected)) == 0, "%s", out.data);
 	cr_assert(strstr(out.data, first), "%s", out.data);

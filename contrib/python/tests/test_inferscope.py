@@ -383,6 +383,7 @@ class Inside(unittest.TestCase):
         kinds, sampled, report, threads = json.loads(out)
         self.assertTrue({("scope_enter", "inference"), ("scope_exit", "inference"), ("cpu_call", "burn_in_python")} <= {tuple(kind) for kind in kinds}, kinds)
         self.assertGreater(self.shares(sampled)[1]["burn_in_python"], 0.2)
+        self.assertRegex(sampled["sampler"], "Python frames only.*perf_event")
         self.assertRegex(json.dumps(report), "Python frames only[^\"]*perf_event")
         self.assertEqual(report["quality"]["hold_max_ns"], 0)
         self.assertEqual(threads, 1)
