@@ -123,11 +123,14 @@ int timeline_build_scoped(struct trace *trace, const struct scope_patterns *patt
 	natives_split(p);
 	operations_build(p);
 	totals_build(p);
-	moments_build(p);
-	syscalls_build(p);
-	counters_build(p);
-	turns_build(p);
-	memory_build(p);
+	if (!p->failed) {
+		/* In the numbers of the lists that totals made. */
+		moments_build(p);
+		syscalls_build(p);
+		counters_build(p);
+		turns_build(p);
+		memory_build(p);
+	}
 	if (p->failed) {
 		fail(err, ERR_MEMORY, "building the timeline: out of memory");
 		goto out;

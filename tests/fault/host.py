@@ -1,0 +1,132 @@
+"""A machine in trouble: calls of the attacher's fail, one after another: allocations, mappings, threads, reads, writes. It must end with a documented status and one or
+two lines, or with the whole report; never by a signal, never with half a file; and the process that it measures must not notice. Part of tests/fault/run."""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+from common import Fail, QUICK, python_target, require, run_test
+
+BUILD = os.environ.get("BUILD", os.getcwd())
+BINARY = os.path.join(BUILD, "inferscope")
+FAILING = os.path.join(BUILD, "tests/fault/failing.so")
+# How many calls of a kind fail, each in a run of its own.
+ROUNDS = int(os.environ.get("INFERSCOPE_ROUNDS", "6" if QUICK else "200"))
+DOCUMENTED = {0, 2, 3, 4, 5, 6, 7, 8, 9, 10}
+IN_SHORT = ["allocation", "disk full"]
+ENOMEM, EAGAIN, EIO, ENOSPC, EDQUOT = 12, 11, 5, 28, 122
+# kind of call, what it says, whether it goes on failing
+TROUBLES = {
+    "allocation": ("memory", ENOMEM, False), "no memory any more": ("memory", ENOMEM, True), "mapping": ("map", ENOMEM, False), "thread": ("thread", EAGAIN, False),
+    "write": ("write", EIO, False), "disk full": ("write", ENOSPC, True), "quota": ("write", EDQUOT, True), "read": ("read", EIO, False),
+}
+
+
+def inferscope(folder, words, kind=None, at=0, error=0, on=False, slow=0):
+    """(status, stderr, calls of that kind)"""
+    counted = os.path.join(folder, "count")
+    env = {key: value for key, value in os.environ.items() if not key.startswith("INFERSCOPE")}
+    if kind:
+        env.update(LD_PRELOAD=FAILING, FAILING_KIND=kind, FAILING_AT=str(at), FAILING_ERROR=str(error), FAILING_ON=str(int(on)), FAILING_COUNT=counted)
+    if slow:
+        env["FAILING_SLOW"] = str(slow)
+    if os.path.exists(counted):
+        os.unlink(counted)
+    try:
+        done = subprocess.run([BINARY, *map(str, words)], cwd=folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=60)
+    except subprocess.TimeoutExpired:
+        raise Fail("%s call %d fails: not done after 60 s" % (kind, at))
+    calls = max((int(line) for line in open(counted)), default=0) if os.path.exists(counted) else 0
+    return done.returncode, done.stderr, calls
+
+
+def spread(calls):
+    """Which calls are to fail: the first ones, where most happens, and others at equal distances."""
+    first = list(range(1, min(calls, ROUNDS // 2) + 1))
+    step = max(1, (calls - len(first)) // max(1, ROUNDS - len(first)))
+    return first + list(range(len(first) + 1, calls + 1, step))[:ROUNDS - len(first)]
+
+
+def is_json(text):
+    try:
+        return bool(json.loads(text))
+    except ValueError:
+        return False
+
+
+def judge(folder, trouble, at, status, said, whole):
+    place = "%s %d fails: status %d" % (trouble, at, status)
+    require(status in DOCUMENTED, "%s: %s" % (place, said.strip()[-200:]))
+    lines = [line for line in said.splitlines() if line.startswith("inferscope: ") and not line.startswith("inferscope: warning")]
+    require(status == 0 or lines, "%s, and not a word of it" % place)
+    report = os.path.join(folder, "report.json")
+    if os.path.exists(report):
+        with open(report) as f:
+            text = f.read()
+        require(is_json(text) and whole(text), "%s: half a report of %d bytes, or another" % (place, len(text)))
+        os.unlink(report)
+    else:
+        require(status != 0, "%s, and there is no report" % place)
+    left = [name for name in os.listdir(folder) if name not in ("count", "T.iscope")]
+    require(not left, "%s: files were left: %s" % (place, left))
+
+
+def analyze(trouble):
+    """The report of a trace is made while calls fail: no report, or the very same one; but what got no memory for a row of its own may be missing from it."""
+    kind, error, on = TROUBLES[trouble]
+    words = ["analyze", "T.iscope", "-o", "report.json", "--force", "--source", "none"]  # a source file that cannot be read is left out
+    with tempfile.TemporaryDirectory(prefix="inferscope-host-") as folder:
+        with python_target(sys.executable, "busy") as target:
+            status, said, _ = inferscope(folder, ["attach", target.pid, "-d", "0.3s", "--trace", "T.iscope", "-o", "report.json"])
+            require(status == 0, said)
+        status, said, calls = inferscope(folder, words, kind)
+        require(status == 0 and (calls or kind == "map"), "nothing fails, %d calls: %d %s" % (calls, status, said))
+        with open(os.path.join(folder, "report.json")) as f:
+            right = f.read()
+        os.unlink(os.path.join(folder, "report.json"))
+        ends = {}
+        for at in spread(calls):
+            status, said, _ = inferscope(folder, words, kind, at, error, on)
+            judge(folder, trouble, at, status, said, lambda text: status != 0 or kind == "memory" or text == right)
+            ends[status] = ends.get(status, 0) + 1
+        return "%d calls; ended with %s" % (calls, ", ".join("%d (%d times)" % pair for pair in sorted(ends.items())))
+
+
+def attach(trouble):
+    """A process is measured while calls of the attacher's fail."""
+    kind, error, on = TROUBLES[trouble]
+    with tempfile.TemporaryDirectory(prefix="inferscope-host-") as folder, python_target(sys.executable, "busy") as target:
+        words = ["attach", target.pid, "-d", "0.2s", "--trace", "none", "-o", "report.json"]
+        status, said, calls = inferscope(folder, words, kind)
+        require(status == 0 and (calls or kind == "map"), "nothing fails, %d calls: %d %s" % (calls, status, said))
+        os.unlink(os.path.join(folder, "report.json"))
+        ends = {}
+        for at in spread(calls):
+            status, said, _ = inferscope(folder, words, kind, at, error, on)
+            judge(folder, trouble, at, status, said, lambda text: True)
+            ends[status] = ends.get(status, 0) + 1
+        require(re.search(r"State:\s+[RS]", open("/proc/%d/status" % target.pid).read()), "the process does not run any more")
+        status, said, _ = inferscope(folder, words)
+        require(status == 0, "the next attach: %d %s" % (status, said))
+        time.sleep(0.5)  # a signal to the process may go past a first thread that has not run yet since it was held
+        return "%d calls; ended with %s; %s" % (calls, ", ".join("%d (%d times)" % pair for pair in sorted(ends.items())), target.end(stop=True, timeout=120))
+
+
+def slow_disk():
+    """Each write takes 20 ms: the process is measured, left in time, and the report says what was lost."""
+    with tempfile.TemporaryDirectory(prefix="inferscope-host-") as folder, python_target(sys.executable, "busy") as target:
+        status, said, calls = inferscope(folder, ["attach", target.pid, "-d", "1s", "--max-overhead", "none", "-o", "report.json", "--trace", "T.iscope"], "write", slow=20000)
+        require(status == 0, "%d %s" % (status, said))
+        return "%d writes; %s" % (calls, target.end(stop=True, timeout=120))
+
+
+def run():
+    for trouble in TROUBLES:
+        run_test("host: analyze, %s" % trouble, analyze, trouble)
+        if trouble in IN_SHORT or not QUICK:
+            run_test("host: attach, %s" % trouble, attach, trouble)
+    if not QUICK:
+        run_test("host: attach, slow disk", slow_disk)
