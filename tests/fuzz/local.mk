@@ -49,3 +49,7 @@ tests_fuzz_replay_rules_LDADD = libanalyze.a libtimeline.a $(FUZZ_LDADD) $(YAML_
 check_PROGRAMS += tests/fuzz/replay_cupti
 tests_fuzz_replay_cupti_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_cupti.c src/collector/gpu_records.c
 tests_fuzz_replay_cupti_CPPFLAGS = $(AM_CPPFLAGS) -DCOLLECTOR_PLAIN_LIBC
+
+check_PROGRAMS += tests/fuzz/replay_options
+tests_fuzz_replay_options_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_options.c
+tests_fuzz_replay_options_LDADD = libcli.a libbase.a $(YAML_LIBS)
