@@ -153,7 +153,7 @@ def case_memory_off():
 
 
 def case_memory():
-    """The bytes of a known loop, within three standard deviations; its function and line; ends; the allocators are what they were."""
+    """The bytes of a known loop, within five standard deviations; its function and line; ends; the allocators are what they were."""
     before = allocators()
     interval, size, count = 65536, 20000, 40000
     s = Session(memory_interval=interval, subbufs=1024).arm()
@@ -167,7 +167,7 @@ def case_memory():
     s.read()
     rows, truth = sum_of(s, size), (count + len(kept)) * (size + 33)
     weight = sum(row[2] for row in rows)
-    assert abs(weight - truth) < 3 * truth / math.sqrt(len(rows)), (weight, truth, len(rows))
+    assert abs(weight - truth) < 5 * truth / math.sqrt(len(rows)), (weight, truth, len(rows))
     ends = {struct.unpack('<Q', e[4])[0] for e in told(s, 'memory_free')}
     alive = sum(row[2] for row in rows if row[0] not in ends)
     assert len(told(s, 'memory_free')) > len(rows) / 2
