@@ -197,11 +197,25 @@ uint64_t reader_attribute(const struct pyreader *reader, uint64_t object, const 
 	return each_entry(reader, &keys, values + (uint64_t)layout->values_first, look_for, &wanted) < 0 ? 0 : wanted.value;
 }
 
-uint64_t reader_global(const struct pyreader *reader, const char *module, const char *name)
+/* The dict of modules, 0: it cannot be read. */
+static uint64_t find_modules(const struct pyreader *reader)
 {
 	const struct cpython_layout *layout = reader->walk.layout;
 	uint64_t interp = word_or_0(reader, reader->walk.runtime + (uint64_t)layout->runtime_interp_main);
-	uint64_t modules = interp ? word_or_0(reader, interp + (uint64_t)layout->interp_modules) : 0, found = modules ? reader_dict_get(reader, modules, module) : 0;
 
-	return found ? reader_dict_get(reader, word_or_0(reader, found + (uint64_t)layout->module_dict), name) : 0;
+	return interp ? word_or_0(reader, interp + (uint64_t)layout->interp_modules) : 0;
+}
+
+uint64_t reader_modules(const struct pyreader *reader)
+{
+	uint64_t modules = find_modules(reader);
+
+	return modules ? word_or_0(reader, modules + (uint64_t)reader->walk.layout->dict_used) : 0;
+}
+
+uint64_t reader_global(const struct pyreader *reader, const char *module, const char *name)
+{
+	uint64_t modules = find_modules(reader), found = modules ? reader_dict_get(reader, modules, module) : 0;
+
+	return found ? reader_dict_get(reader, word_or_0(reader, found + (uint64_t)reader->walk.layout->module_dict), name) : 0;
 }

@@ -13,6 +13,8 @@ int reader_set(const struct pyreader *reader, uint64_t set, bool (*each)(void *c
 uint64_t reader_dict_get(const struct pyreader *reader, uint64_t dict, const char *name);
 /* The same of the instance OBJECT's own attributes; those of its class are not looked at. */
 uint64_t reader_attribute(const struct pyreader *reader, uint64_t object, const char *name);
+/* How many modules the main interpreter has imported. */
+uint64_t reader_modules(const struct pyreader *reader);
 /* The same of a module's variables, as the main interpreter has imported it. */
 uint64_t reader_global(const struct pyreader *reader, const char *module, const char *name);
 

@@ -27,6 +27,9 @@ uint32_t pyglance_look(void *glance, pid_t tid, void *out, uint32_t size);
 uint32_t pyglance_look_running(struct pyglance *glance, pid_t tid, void *out, uint32_t size, uint64_t *torn);
 /* Did the thread hold the GIL, as far as the interpreter's memory told that look? */
 bool pyglance_holds_gil(const void *bytes, uint32_t size);
+/* Which task of asyncio, made by its C implementation, do the frames of a look run? To be asked right after the look, whose bytes begin at a multiple of 8. True: one
+ * whose coroutine is among the frames. Needs pyreader_knows_tasks() now and then. */
+bool pyglance_task(const struct pyreader *reader, const void *bytes, uint32_t size, struct pytask_now *out);
 /* Makes a stack of what a look wrote: 0, or -1 (counted as torn, unless SIZE is 0) when it does not fit together. */
 int pyglance_stack(struct pyreader *reader, const void *bytes, uint32_t size, struct pystack *out);
 

@@ -21,6 +21,8 @@ struct pyreader {
 	struct pywalk walk; /* its memory, layout and version are the reader's own */
 	uint64_t code_type; /* address of PyCode_Type, once seen */
 	uint64_t round, torn;
+	uint64_t modules; /* how many were imported when asyncio was looked for */
+	uint64_t running; /* asyncio's dict of the tasks that loops run, which is there as long as the interpreter; from 3.14 on any object of asyncio's. 0: it is not imported */
 	struct known_code codes[KNOWN_CODES];
 	size_t code_count;
 	struct pystack stack;

@@ -69,6 +69,7 @@ bool pyreader_is_true(struct pyreader *reader, const char *module, const char *n
 enum { PYTASK_NAME_MAX = 128 };
 /* A task of asyncio that is not done. */
 struct pytask {
+	uint64_t address, coroutine;
 	char name[PYTASK_NAME_MAX];
 	bool waits;                          /* for a future; else it runs, or is about to */
 	char waits_for[PYTASK_NAME_MAX + 32]; /* that future's type, or "task \"its name\"" */
@@ -76,6 +77,15 @@ struct pytask {
 };
 /* Calls EACH with the tasks of the main interpreter that asyncio's C implementation made. Returns how many; 0 without asyncio. */
 int pyreader_tasks(struct pyreader *reader, void (*each)(void *context, const struct pytask *task), void *context);
+/* Finds out whether the main interpreter has imported asyncio: three reads while no module is new. */
+bool pyreader_knows_tasks(struct pyreader *reader);
+
+/* The task that a thread runs; pyglance_task() finds it. */
+struct pytask_now {
+	uint64_t code; /* of its coroutine; 0: no task, and nothing else is set */
+	uint64_t address, coroutine, frame; /* the task, its coroutine, that one's frame */
+	char name[PYTASK_NAME_MAX];
+};
 
 uint64_t pyreader_torn(const struct pyreader *reader); /* walks dropped */
 

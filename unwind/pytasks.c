@@ -11,9 +11,10 @@
 
 #include "abi/cpython.h"
 #include "unwind/pydict.h"
+#include "unwind/pyglance.h"
 #include "unwind/pyvalue.h"
 
-enum { TASK_BYTES = 176, FRAME_BYTES = 128, TASKS_MAX = 1 << 16, DEPTH_MAX = 1 << 16, STEPS_MAX = PYSTACK_FRAMES_MAX };
+enum { TASK_BYTES = 176, FRAME_BYTES = 128, TASKS_MAX = 1 << 16, DEPTH_MAX = 1 << 16, STEPS_MAX = PYSTACK_FRAMES_MAX, LOOPS_MAX = 256 };
 
 struct telling {
 	struct pyreader *reader;
@@ -80,16 +81,26 @@ static uint64_t unwrap(const struct pyreader *reader, uint64_t object)
 	return reader_word(reader, object + (uint64_t)reader->walk.layout->object_type + 8, &inner) < 0 ? 0 : inner;
 }
 
+/* Where COROUTINE has its frame, which may be gone. */
+static uint64_t frame_of(const struct pyreader *reader, uint64_t coroutine)
+{
+	uint64_t frame = coroutine + (uint64_t)reader->walk.layout->generator_frame;
+
+	if (reader->walk.minor < 11 && (!address_plausible(coroutine) || reader_word(reader, frame, &frame) < 0))
+		return 0;
+	return frame;
+}
+
 /* Puts the frame of COROUTINE on top of STACK, which has its innermost frame last until all are there. Returns what it awaits; 0: nothing that is known. */
 static uint64_t push_coroutine(struct pyreader *reader, uint64_t coroutine, struct pystack *stack)
 {
 	const struct cpython_layout *layout = reader->walk.layout;
 	size_t size = reader->walk.minor >= 11 ? 80 : 112;
-	uint64_t frame = coroutine + (uint64_t)layout->generator_frame, code;
+	uint64_t frame = frame_of(reader, coroutine), code;
 	const struct known_code *known;
 	unsigned char bytes[FRAME_BYTES];
 
-	if ((reader->walk.minor < 11 && reader_word(reader, frame, &frame) < 0) || !address_plausible(frame) || reader_read(reader, frame, bytes, size) < 0)
+	if (!address_plausible(frame) || reader_read(reader, frame, bytes, size) < 0)
 		return 0;
 	code = word_at(bytes, layout->frame_code);
 	if (reader->walk.minor >= 14)
@@ -147,16 +158,22 @@ static void read_chain(struct pyreader *reader, uint64_t coroutine, bool deeper,
 
 /* ---- tasks ---- */
 
-static int read_name(const struct pyreader *reader, uint64_t name, char *out, size_t size)
+/* The name of the task at ADDR, which is NAME as long as the task is: what was another object's meanwhile is none. */
+static int read_name(const struct pyreader *reader, uint64_t addr, uint64_t name, char *out, size_t size)
 {
-	uint64_t number;
+	char type[PYTYPE_NAME_MAX];
+	uint64_t number, again;
 
-	if (reader_str(reader, name, out, size, NULL) == 0)
-		return 0;
-	if (!reader_number(reader, name, &number))
+	if (reader_type_name(reader, name, type) < 0)
 		return -1;
-	snprintf(out, size, "Task-%llu", (unsigned long long)number);
-	return 0;
+	if (strcmp(type, "str") == 0 && reader_str(reader, name, out, size, NULL) < 0)
+		return -1;
+	if (strcmp(type, "str") != 0) {
+		if (!reader_number(reader, name, &number))
+			return -1;
+		snprintf(out, size, "Task-%llu", (unsigned long long)number);
+	}
+	return reader_word(reader, addr + (uint64_t)reader->walk.layout->task_name, &again) == 0 && again == name ? 0 : -1;
 }
 
 /* Reads a C task's fields. False: ADDR is none. */
@@ -174,7 +191,7 @@ static void describe_future(const struct pyreader *reader, uint64_t addr, char *
 	*out = '\0';
 	if (reader_type_name(reader, addr, type) < 0)
 		return;
-	if (strstr(type, "Task") && read_task(reader, addr, bytes) && read_name(reader, word_at(bytes, reader->walk.layout->task_name), name, sizeof name) == 0)
+	if (strstr(type, "Task") && read_task(reader, addr, bytes) && read_name(reader, addr, word_at(bytes, reader->walk.layout->task_name), name, sizeof name) == 0)
 		snprintf(out, size, "task \"%s\"", name);
 	else
 		snprintf(out, size, "%s", type);
@@ -192,12 +209,14 @@ static bool tell_task(void *context, uint64_t addr)
 	if (telling->told == TASKS_MAX)
 		return false;
 	if (!read_task(telling->reader, addr, bytes) || half_at(bytes, layout->task_state) != 0
-	    || read_name(telling->reader, word_at(bytes, layout->task_name), task->name, sizeof task->name) < 0)
+	    || read_name(telling->reader, addr, word_at(bytes, layout->task_name), task->name, sizeof task->name) < 0)
 		return true;
+	task->address = addr;
+	task->coroutine = word_at(bytes, layout->task_coro);
 	waiter = word_at(bytes, layout->task_waiter);
 	task->waits = waiter != 0;
 	describe_future(telling->reader, waiter, task->waits_for, sizeof task->waits_for);
-	read_chain(telling->reader, word_at(bytes, layout->task_coro), task->waits, &task->stack);
+	read_chain(telling->reader, task->coroutine, task->waits, &task->stack);
 	telling->told++;
 	telling->each(telling->context, task);
 	return true;
@@ -263,4 +282,72 @@ int pyreader_tasks(struct pyreader *reader, void (*each)(void *context, const st
 	if (reader->walk.minor >= 12)
 		reader_set(reader, reader_global(reader, "asyncio.tasks", "_eager_tasks"), tell_task, &telling);
 	return telling.told;
+}
+
+/* ---- the one that runs ---- */
+
+struct finding {
+	const struct pyreader *reader;
+	const struct pyframes *frames;
+	struct pytask_now *out;
+	int tries;
+	bool found;
+};
+
+/* Is it the task at ADDR? What loops run changes all the time: the frames tell. */
+static bool try_task(struct finding *finding, uint64_t addr)
+{
+	const struct cpython_layout *layout = finding->reader->walk.layout;
+	unsigned char bytes[TASK_BYTES];
+	uint64_t frame;
+
+	if (!address_plausible(addr) || reader_read(finding->reader, addr, bytes, TASK_BYTES) < 0)
+		return false;
+	finding->out->address = addr;
+	finding->out->coroutine = word_at(bytes, layout->task_coro);
+	finding->out->frame = frame = frame_of(finding->reader, finding->out->coroutine);
+	for (uint32_t i = finding->frames->count; frame && i-- > 0;) {
+		if (finding->frames->frames[i].address != frame)
+			continue;
+		finding->out->code = finding->frames->frames[i].code;
+		return read_name(finding->reader, addr, word_at(bytes, layout->task_name), finding->out->name, sizeof finding->out->name) == 0;
+	}
+	return false;
+}
+
+static bool try_loop(void *context, uint64_t loop, uint64_t task)
+{
+	struct finding *finding = context;
+
+	(void)loop;
+	finding->found = try_task(finding, task);
+	return !finding->found && ++finding->tries < LOOPS_MAX;
+}
+
+bool pyglance_task(const struct pyreader *reader, const void *bytes, uint32_t size, struct pytask_now *out)
+{
+	const struct pyframes *frames = bytes;
+	struct finding finding = { .reader = reader, .frames = frames, .out = out };
+	uint64_t used, task;
+
+	if (reader->running && size >= offsetof(struct pyframes, frames) && frames->count <= PYFRAMES_MAX && size == offsetof(struct pyframes, frames) + frames->count * sizeof frames->frames[0]) {
+		if (reader->walk.layout->tstate_task >= 0)
+			finding.found = reader_word(reader, frames->tstate + (uint64_t)reader->walk.layout->tstate_task, &task) == 0 && task && try_task(&finding, task);
+		else if (reader_word(reader, reader->running + (uint64_t)reader->walk.layout->dict_used, &used) == 0 && used)
+			reader_dict(reader, reader->running, try_loop, &finding);
+	}
+	if (!finding.found)
+		out->code = 0;
+	return finding.found;
+}
+
+bool pyreader_knows_tasks(struct pyreader *reader)
+{
+	uint64_t modules = reader->running ? 0 : reader_modules(reader);
+
+	if (modules == reader->modules || reader->running)
+		return reader->running;
+	reader->modules = modules;
+	reader->running = reader->walk.layout->tstate_task >= 0 ? reader_global(reader, "asyncio.tasks", "_scheduled_tasks") : reader_global(reader, "_asyncio", "_current_tasks");
+	return reader->running;
 }

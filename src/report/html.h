@@ -40,6 +40,7 @@ void html_add_sites(struct text *out, const struct report *report);
 void html_add_gpu_tables(struct text *out, const struct report *report, const struct gpu_tables *tables); /* kernels, copies, CUDA calls, launches, streams */
 void html_add_syscalls(struct text *out, const struct report *report);
 void html_add_counters(struct text *out, const struct report *report);
+void html_add_tasks(struct text *out, const struct report *report);
 void html_add_requests(struct text *out, const struct report *report);
 void html_add_stacks(struct text *out, const struct report *report); /* flame graphs of the busiest threads and the call tree */
 void html_add_environment(struct text *out, const struct report *report);

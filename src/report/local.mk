@@ -1,5 +1,5 @@
 noinst_LIBRARIES += libreport.a
-libreport_a_SOURCES = src/report/around.c src/report/counter_rows.h src/report/counter_rows.c src/report/counter_tables.c src/report/syscall_rows.c src/report/report.h src/report/formats.c src/report/memory.c src/report/model.h src/report/model.c src/report/parts.def \
+libreport_a_SOURCES = src/report/around.c src/report/counter_rows.h src/report/counter_rows.c src/report/counter_tables.c src/report/syscall_rows.c src/report/tasks.h src/report/tasks.c src/report/html_tasks.c src/report/report.h src/report/formats.c src/report/memory.c src/report/model.h src/report/model.c src/report/parts.def \
 	src/report/glossary.def src/report/quality.c src/report/tree.c src/report/quantity.h src/report/quantity.c src/report/source.h src/report/source.c src/report/name.h \
 	src/report/name.c src/report/terminal.h src/report/terminal.c src/report/summary.c src/report/text_gpu.c src/report/write_text.c src/report/md.h src/report/md_gpu.c src/report/write_md.c \
 	src/report/html.h src/report/html_pack.h src/report/html_pack.c src/report/html_slices.c \

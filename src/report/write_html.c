@@ -256,6 +256,7 @@ static void add_body(struct text *out, const struct report *report, const struct
 	html_add_functions(out, report);
 	html_add_threads(out, report);
 	html_add_gil(out, report);
+	html_add_tasks(out, report);
 	html_add_collections(out, report);
 	html_add_allocations(out, report);
 	html_add_sites(out, report);

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "config.h"
-#include "report/document.h"
 #include "report/gpu_tables.h"
+#include "report/tasks.h"
 
 enum { WINDOWS_SHOWN = 10000 };
 
@@ -310,6 +310,7 @@ static void put_root(struct json *json, cJSON *root, const struct report *report
 	put_gpu_tables(json, root, tables);
 	put_syscalls(json, root, report);
 	put_counters(json, root, report);
+	put_tasks(json, root, timeline);
 	put_scopes(json, root, timeline);
 	put_budget(json, root, report);
 	put_quality(json, root, report);

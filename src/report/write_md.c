@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "report/counter_rows.h"
-#include "report/md.h"
 #include "report/name.h"
+#include "report/tasks.h"
 
 enum { MD_FUNCTIONS = 10, MD_FUNCTIONS_MAX = 100, MD_THREADS = 8, MD_SYSCALLS = 10, MD_SITES = 10, MD_FINDINGS = 5, MD_SOURCE = 5, MD_SOURCE_COLUMNS = 100, MD_BYTES_MAX = 65000 };
 
@@ -392,6 +392,7 @@ int write_md(const struct report *report, struct sink *sink, struct error *err)
 	add_functions(&out, report);
 	add_threads(&out, report);
 	add_gil(&out, report);
+	md_add_tasks(&out, report);
 	md_add_gpu(&out, report, &tables);
 	gpu_tables_free(&tables);
 	add_syscalls(&out, report);

@@ -5,7 +5,7 @@
 
 #include "report/counter_rows.h"
 #include "report/gpu_tables.h"
-#include "report/terminal.h"
+#include "report/tasks.h"
 
 enum { TEXT_FUNCTIONS = 20, TEXT_THREADS = 20, TEXT_FINDINGS = 10, TEXT_SOURCE = 4, TEXT_TREE_ROWS = 40, TEXT_SYSCALLS = 12 };
 
@@ -371,6 +371,7 @@ int write_text(const struct report *report, struct sink *sink, struct error *err
 	add_functions(&t, report);
 	add_threads(&t, report);
 	add_gil(&t, report);
+	text_add_tasks(&t, report);
 	text_add_gpu(&t, report, &tables);
 	gpu_tables_free(&tables);
 	add_syscalls(&t, report);

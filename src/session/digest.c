@@ -9,13 +9,19 @@
 #include "base/map.h"
 #include "session/blocked_calls.h"
 #include "session/stacks.h"
+#include "session/tasks.h"
 
 enum { RUNS_MAX = 1 << 22, RUN_EMPTY = 0, THREADS_MAX = 1 << 20, OWED_SAMPLES = 10 /* a longer time nobody knows */ };
 
+struct told_stack {
+	uint32_t stack; /* 0: nothing */
+	uint32_t task;  /* of asyncio, that it runs there; 0: none */
+	bool python;
+};
+
 /* What was told of a thread last. */
 struct told {
-	uint32_t stack;   /* 0: nothing */
-	bool python;
+	struct told_stack ran, blocked; /* perf_event samples what runs between two looks at what is blocked */
 	pid_t inner;      /* as the target calls the thread, once Python frames of it were seen; else 0 */
 	uint64_t owed_ns; /* time of looks that came to nothing */
 	uint64_t owed[SAMPLED_COUNTERS]; /* what their counters gained */
@@ -26,6 +32,7 @@ struct digest {
 	struct remote_memory memory;
 	struct pyreader *reader;
 	struct stacks *stacks;
+	struct tasks *tasks;
 	struct blocked_calls *calls; /* NULL: not wanted */
 	struct pymoment *moment;
 	struct map told_of;      /* thread to the place in told */
@@ -63,7 +70,8 @@ int digest_open(const struct digest_settings *settings, struct digest **out, str
 	digest->settings = *settings;
 	digest->memory = (struct remote_memory){ memory_read, (void *)(uintptr_t)settings->target };
 	if (pyreader_open(&digest->memory, settings->runtime, facts->python_hex, facts->tid_offset, &digest->reader, err) < 0
-	    || stacks_open(digest->reader, settings->builder, &digest->stacks, err) < 0 || pymoment_open(digest->reader, &digest->moment, err) < 0)
+	    || stacks_open(digest->reader, settings->builder, &digest->stacks, err) < 0
+	    || tasks_open(digest->reader, digest->stacks, settings->builder, &digest->tasks, err) < 0 || pymoment_open(digest->reader, &digest->moment, err) < 0)
 		goto out;
 	if (settings->syscalls)
 		digest->calls = blocked_calls_open(settings->procfs, facts->pid);
@@ -83,6 +91,7 @@ void digest_close(struct digest *digest)
 	if (!digest)
 		return;
 	blocked_calls_close(digest->calls);
+	tasks_close(digest->tasks);
 	stacks_close(digest->stacks);
 	pymoment_close(digest->moment);
 	pyreader_close(digest->reader);
@@ -155,6 +164,24 @@ static uint32_t push_native(struct digest *digest, uint32_t stack, uint32_t whic
 	return stack;
 }
 
+/* ---- time ---- */
+
+/* The TSC's clock runs a little beside that of its calibration: what was seen just now must not seem to lie elsewhere. */
+static void set_clock(struct digest *digest)
+{
+	struct clock_map *clock = &digest->settings.clock;
+
+	if (!digest->settings.tsc)
+		return;
+	clock->base_ns = clock_monotonic_ns();
+	clock->base_ticks = clock_tsc();
+}
+
+static uint64_t to_ticks(const struct digest *digest, uint64_t ns)
+{
+	return digest->settings.tsc ? clock_to_ticks(&digest->settings.clock, ns) : ns;
+}
+
 /* ---- stacks ---- */
 
 static void copy_take(struct digest *digest, const struct sight *sight)
@@ -205,12 +232,37 @@ static const struct pystack *join(struct digest *digest, const struct told *told
 	return python;
 }
 
+/* The task that the sight's Python frames run, as they were read; 0: none. */
+static uint32_t task_read(struct digest *digest, const struct sight *sight)
+{
+	const struct pystack *stack = &digest->python;
+	const struct pytask_now *task = &sight->task;
+	uint32_t at = 0, id;
+
+	while (at < stack->count && stack->code[at] != task->code)
+		at++;
+	if (!task->code || at == stack->count)
+		return 0;
+	id = tasks_id(digest->tasks, task->name, stacks_code(digest->stacks, stack->code[at], stack->stamp[at]), to_ticks(digest, sight->at_ns));
+	if (id)
+		tasks_learn(digest->tasks, id, task->address, task->coroutine, task->frame);
+	return id;
+}
+
+/* The task that ran when the sight's copy was taken. Frames that were read when the thread had gone on say which one did then. */
+static uint32_t task_of(struct digest *digest, const struct sight *sight, const struct pystack *python)
+{
+	uint32_t read = python ? task_read(digest, sight) : 0;
+
+	return sight->still_above > sight->regs[DWARF_RSP] ? tasks_in(digest->tasks, &digest->copy) : read;
+}
+
 /* False when nothing could be made of it. */
-static bool see(struct digest *digest, const struct sight *sight, struct told *told)
+static bool see(struct digest *digest, const struct sight *sight, struct told *told, struct told_stack *out)
 {
 	static const struct join_rules no_rules = { 0 };
 	bool native = sight->known && digest->settings.joiner;
-	const struct pystack *python = NULL;
+	const struct pystack *python = NULL, *seen;
 
 	if (sight->glimpse_size && pyglance_stack(digest->reader, sight->bytes, sight->glimpse_size, &digest->python) == 0)
 		python = &digest->python;
@@ -222,6 +274,7 @@ static bool see(struct digest *digest, const struct sight *sight, struct told *t
 		pymoment_learn(digest->moment, python);
 	if (python)
 		told->inner = python->tid;
+	seen = python;
 	if (native) {
 		copy_take(digest, sight);
 		joiner_walk(digest->settings.joiner, &digest->copy, &digest->native);
@@ -231,55 +284,40 @@ static bool see(struct digest *digest, const struct sight *sight, struct told *t
 		join_stacks(python, NULL, &no_rules, &digest->joined);
 	}
 	digest->totals.joins[digest->joined.result] += native;
-	told->stack = stack_make(digest, python);
-	told->python = python != NULL;
-	return told->stack != 0;
+	*out = (struct told_stack){ .stack = stack_make(digest, python), .task = task_of(digest, sight, seen), .python = python != NULL };
+	return out->stack != 0;
 }
 
 /* ---- events ---- */
 
-/* The TSC's clock runs a little beside that of its calibration: what was seen just now must not seem to lie elsewhere. */
-static void set_clock(struct digest *digest)
-{
-	struct clock_map *clock = &digest->settings.clock;
-
-	if (!digest->settings.tsc)
-		return;
-	clock->base_ns = clock_monotonic_ns();
-	clock->base_ticks = clock_tsc();
-}
-
-static uint64_t to_ticks(const struct digest *digest, uint64_t ns)
-{
-	return digest->settings.tsc ? clock_to_ticks(&digest->settings.clock, ns) : ns;
-}
-
 /* What a thread's counters gained until this sample: most gain nothing. */
-static void add_gained(struct digest *digest, const struct sight *sight, struct told *told, uint64_t ticks)
+static void add_gained(struct digest *digest, const struct sight *sight, struct told *told, uint32_t stack, uint64_t ticks)
 {
 	for (int i = 0; i < SAMPLED_COUNTERS; i++) {
 		uint64_t gained = sight->gained[i] + told->owed[i];
 
 		if (gained)
-			event_add(digest->settings.builder, ticks, EVENT_SAMPLE_COUNTER, told->stack, 0, (uint32_t)sight->tid, gained, thread_counter_row((enum thread_counter)(COUNTERS_SAMPLED + i))->name);
+			event_add(digest->settings.builder, ticks, EVENT_SAMPLE_COUNTER, stack, 0, (uint32_t)sight->tid, gained, thread_counter_row((enum thread_counter)(COUNTERS_SAMPLED + i))->name);
 		told->owed[i] = 0;
 	}
 }
 
-static void add_events(struct digest *digest, const struct sight *sight, struct told *told)
+static void add_events(struct digest *digest, const struct sight *sight, struct told *told, const struct told_stack *now)
 {
 	uint64_t ticks = to_ticks(digest, sight->at_ns);
-	bool later = !sight->again && told->python && digest->joined.later;
+	bool later = !sight->again && now->python && digest->joined.later;
 	enum thread_state state = sight->state;
 
 	if (sight->running)
 		state = pyglance_holds_gil(sight->bytes, sight->glimpse_size) ? THREAD_PYTHON : THREAD_NATIVE;
 	/* The timeline may find out by its functions that a thread waits for the GIL. */
-	if (sight->holder && sight->holder != sight->tid && told->python && (sight->running || state == THREAD_GIL_WAIT || state == THREAD_LOCK_WAIT))
+	if (sight->holder && sight->holder != sight->tid && now->python && (sight->running || state == THREAD_GIL_WAIT || state == THREAD_LOCK_WAIT))
 		event_add(digest->settings.builder, ticks, EVENT_GIL, (uint32_t)sight->tid, 0, (uint32_t)sight->holder);
-	event_add(digest->settings.builder, ticks, EVENT_SAMPLE, told->stack, later ? EVENT_FLAG_LATER : 0, (uint32_t)sight->tid, (uint32_t)state, sight->weight_ns + told->owed_ns);
+	if (now->task)
+		event_add(digest->settings.builder, ticks, EVENT_TASK_RUN, (uint32_t)sight->tid, 0, now->task);
+	event_add(digest->settings.builder, ticks, EVENT_SAMPLE, now->stack, later ? EVENT_FLAG_LATER : 0, (uint32_t)sight->tid, (uint32_t)state, sight->weight_ns + told->owed_ns);
 	told->owed_ns = 0;
-	add_gained(digest, sight, told, ticks);
+	add_gained(digest, sight, told, now->stack, ticks);
 	digest->totals.samples++;
 }
 
@@ -294,15 +332,18 @@ static void owe(struct told *told, const struct sight *sight)
 void digest_tell(struct digest *digest, const struct sight *sight)
 {
 	struct told *told = told_of(digest, sight->tid);
+	struct told_stack *now;
 
 	if (!told)
 		return;
 	set_clock(digest);
 	stacks_time(digest->stacks, to_ticks(digest, sight->at_ns));
+	tasks_look(digest->tasks, sight->at_ns, to_ticks(digest, sight->at_ns));
 	if (digest->calls)
 		blocked_calls_see(digest->calls, sight, to_ticks(digest, sight->at_ns), digest->settings.builder);
-	if (sight->again ? told->stack != 0 : see(digest, sight, told))
-		add_events(digest, sight, told);
+	now = sight->running ? &told->ran : &told->blocked;
+	if (sight->again ? now->stack != 0 : see(digest, sight, told, now))
+		add_events(digest, sight, told, now);
 	else
 		owe(told, sight);
 }

@@ -40,6 +40,7 @@ libsession_a_SOURCES = \
 	src/session/syscalls.c src/session/syscalls.h \
 	src/session/systrace.c src/session/systrace.h src/session/systrace_parse.c \
 	src/session/tally.c src/session/tally.h \
+	src/session/tasks.c src/session/tasks.h \
 	src/session/thread_counts.c src/session/thread_counts.h \
 	src/session/wall.c \
 	src/session/watch.c src/session/watch.h

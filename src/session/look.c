@@ -56,6 +56,7 @@ void looker_close(struct looker *looker)
 
 bool looker_threads(struct looker *looker, pid_t (*outer)(void *context, pid_t tid), void *context)
 {
+	pyreader_knows_tasks(looker->reader);
 	return pyglance_threads(looker->glance, looker->reader, outer, context) >= 0;
 }
 
@@ -91,7 +92,7 @@ static void clear(struct look *out, pid_t tid)
 	out->copy.known = 0;
 	out->copy.stack_size = 0;
 	out->glimpse_size = 0;
-	out->hold_ns = out->stood_ns = 0;
+	out->hold_ns = out->stood_ns = out->task.code = 0;
 }
 
 void looker_python(struct looker *looker, pid_t tid, bool running, struct look *out)
@@ -100,6 +101,11 @@ void looker_python(struct looker *looker, pid_t tid, bool running, struct look *
 	if (!looker_knows(looker, tid))
 		return;
 	out->glimpse_size = running ? pyglance_look_running(looker->glance, tid, out->glimpse, sizeof out->glimpse, &looker->torn) : pyglance_look(looker->glance, tid, out->glimpse, sizeof out->glimpse);
+}
+
+void looker_task(const struct looker *looker, struct look *look)
+{
+	pyglance_task(looker->reader, look->glimpse, look->glimpse_size, &look->task);
 }
 
 /* The stack from SP upwards, as much as is there: whole pages may be missing beyond its end. */

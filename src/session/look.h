@@ -15,6 +15,7 @@ struct look {
 	struct thread_copy copy; /* known 0: no native part */
 	uint32_t glimpse_size;   /* 0: no Python frames */
 	uint64_t hold_ns, stood_ns;
+	struct pytask_now task;  /* looker_task()'s */
 	_Alignas(8) unsigned char glimpse[PYGLANCE_BYTES_MAX]; /* for pyglance_stack() */
 };
 
@@ -37,6 +38,8 @@ uint64_t looker_torn(const struct looker *looker); /* looks at Python frames tha
 void looker_python(struct looker *looker, pid_t tid, bool running, struct look *out);
 /* The stack of a thread that stands at BLOCK (in a system call), and its Python frames. Whether it stood there all the time the caller finds out. */
 void looker_blocked(struct looker *looker, pid_t tid, const struct block *block, struct look *out);
+/* Adds the task of asyncio that LOOK's Python frames run, if any: right after the look. */
+void looker_task(const struct looker *looker, struct look *look);
 /* All of one moment, by a hold. FORCE: also of a blocked thread. *ERROR is errno for HOLD_REFUSED. OUT is filled for HOLD_COPIED alone. */
 enum hold_result looker_held(struct looker *looker, pid_t tid, bool force, struct look *out, int *error);
 /* How far COPY's stack is still what it was: the lowest address from which on all of it is, its end when nothing is. */

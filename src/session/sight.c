@@ -43,6 +43,7 @@ struct sight *sight_new(pid_t tid, const struct look *look)
 		return sight;
 	sight->at_ns = look->copy.at_ns;
 	sight->known = look->copy.known;
+	sight->task = look->task;
 	memcpy(sight->regs, look->copy.regs, sizeof sight->regs);
 	sight->glimpse_size = glimpse_size;
 	sight->stack_size = stack_size;

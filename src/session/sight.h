@@ -18,6 +18,7 @@ struct sight {
 	bool again;              /* blocked as before, its stack is the last one that was seen: nothing but times is here */
 	uint64_t still_above;    /* as in join_rules */
 	uint64_t gained[SAMPLED_COUNTERS]; /* since the sample before, 0 where it is not known */
+	struct pytask_now task;  /* that its Python frames run */
 	uint64_t regs[DWARF_COUNT];
 	uint32_t known, stack_size, glimpse_size;
 	_Alignas(8) unsigned char bytes[]; /* the glimpse, then the stack */

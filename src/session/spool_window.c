@@ -34,7 +34,7 @@ struct spool_window {
 static bool lasts(const struct event *event)
 {
 	switch (event->kind) {
-	case EVENT_CODE: case EVENT_C_FUNCTION: case EVENT_PROCESS: case EVENT_THREAD: case EVENT_MODULE: case EVENT_NATIVE: case EVENT_STACK: case EVENT_CAPTURE:
+	case EVENT_CODE: case EVENT_C_FUNCTION: case EVENT_PROCESS: case EVENT_THREAD: case EVENT_MODULE: case EVENT_NATIVE: case EVENT_STACK: case EVENT_CAPTURE: case EVENT_TASK:
 	case EVENT_UNHOOKED: case EVENT_GPU_NAME: case EVENT_GPU_DEVICE: case EVENT_GPU_CONTEXT:
 		return true;
 	case EVENT_THROTTLE:

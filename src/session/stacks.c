@@ -99,8 +99,7 @@ void stacks_time(struct stacks *stacks, uint64_t ticks)
 	stacks->ticks = ticks;
 }
 
-/* The id of the function at this address; the stamp changes when another one has taken the address. */
-static uint32_t code_id(struct stacks *stacks, uint64_t address, uint32_t stamp)
+uint32_t stacks_code(struct stacks *stacks, uint64_t address, uint32_t stamp)
 {
 	struct pycode code;
 	bool fresh;
@@ -132,7 +131,7 @@ static uint32_t push(struct stacks *stacks, uint32_t parent, uint32_t frame, uin
 
 uint32_t stacks_push_python(struct stacks *stacks, uint32_t parent, uint64_t code, uint32_t stamp)
 {
-	return push(stacks, parent, code_id(stacks, code, stamp), KIND_CODE);
+	return push(stacks, parent, stacks_code(stacks, code, stamp), KIND_CODE);
 }
 
 uint32_t stacks_python(struct stacks *stacks, const struct pystack *stack)

@@ -17,6 +17,8 @@ int stacks_open(struct pyreader *reader, struct event_builder *builder, struct s
 void stacks_close(struct stacks *stacks);
 /* The time of the events to come. */
 void stacks_time(struct stacks *stacks, uint64_t ticks);
+/* The id of the function at this address, 0 when there can be no more; the stamp changes when another one has taken the address. */
+uint32_t stacks_code(struct stacks *stacks, uint64_t address, uint32_t stamp);
 /* The id of a stack of Python frames alone, 0 for none. */
 uint32_t stacks_python(struct stacks *stacks, const struct pystack *stack);
 /* Stacks frame by frame, outermost first: the id of the stack that has one more frame than PARENT (0 = empty). PARENT itself when there can be no more. */

@@ -41,6 +41,13 @@ static uint64_t glimpse_hash(const struct look *look)
 	return hash;
 }
 
+/* A sight of the look at hand. */
+static struct sight *see(struct watch *watch, pid_t tid)
+{
+	looker_task(watch->looker, &watch->look);
+	return sight_new(tid, &watch->look);
+}
+
 /* ---- a thread that is blocked ---- */
 
 /* Has it stayed where it was, with its native part? Else nothing that was read belongs together. */
@@ -73,7 +80,7 @@ static void see_blocked(struct watch *watch, struct seen_thread *thread)
 	if (thread->wants_hold) {
 		thread->wants_hold = false;
 		if (hold_blocked(watch, thread)) {
-			thread->pending = sight_new(thread->tid, &watch->look);
+			thread->pending = see(watch, thread->tid);
 			return;
 		}
 	}
@@ -81,7 +88,7 @@ static void see_blocked(struct watch *watch, struct seen_thread *thread)
 		looker_blocked(watch->looker, thread->tid, &thread->block, &watch->look);
 	thread->walked_ns = watch->look.copy.at_ns;
 	if (!watch->look.copy.known || stayed(watch, thread))
-		thread->pending = sight_new(thread->tid, &watch->look);
+		thread->pending = see(watch, thread->tid);
 }
 
 static void look_at_blocked(struct watch *watch, struct seen_thread *thread, const struct block *block)
@@ -158,7 +165,7 @@ static bool look_at_running(struct watch *watch, struct seen_thread *thread, uin
 	if (thread->by_perf)
 		return true;
 	thread->holds_gil = pyglance_holds_gil(watch->look.glimpse, watch->look.glimpse_size);
-	thread->pending = sight_new(thread->tid, &watch->look);
+	thread->pending = see(watch, thread->tid);
 	return true;
 }
 
@@ -263,6 +270,7 @@ static void see_sample(void *context, const struct thread_copy *copy, uint64_t c
 		return;
 	thread->quiet = 0;
 	looker_python(watch->looker, copy->tid, true, &watch->look);
+	looker_task(watch->looker, &watch->look);
 	watch->look.copy.at_ns = copy->at_ns + (uint64_t)watch->clock_ahead_ns;
 	watch->look.copy.known = copy->known;
 	watch->look.copy.stack_size = copy->stack_size;

@@ -215,6 +215,15 @@ void facts_take(struct timeline_private *p, struct lane *lane, const struct even
 		if (thread)
 			gil_told(p, thread, event_u32(c, 0), at_ns);
 		break;
+	case EVENT_TASK:
+		tasks_name(p, lane->process, c);
+		break;
+	case EVENT_TASK_RUN:
+		tasks_run(p, lane->process, c, at_ns);
+		break;
+	case EVENT_TASK_WAIT:
+		tasks_wait(p, lane->process, c);
+		break;
 	case EVENT_SCOPE_ENTER:
 		scopes_begin(p, (uint32_t)(lane - p->lanes.items), c, at_ns);
 		break;

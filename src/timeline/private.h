@@ -121,6 +121,8 @@ struct thread_build {
 	uint32_t gil_holder;  /* as told last: tid */
 	uint64_t gil_told_ns; /* and when, absolute */
 	uint64_t counted[THREAD_COUNTERS]; /* as told last */
+	uint32_t task;         /* of asyncio, that it ran as told last: row of tasks.c */
+	uint64_t task_told_ns; /* and when, absolute */
 	uint32_t first_sample, sample_end; /* its part of sample_order */
 	uint32_t first_syscall, syscall_end; /* its part of syscall_order */
 	uint32_t root, other; /* nodes */
@@ -215,6 +217,7 @@ struct timeline_private {
 	const struct scope_patterns *patterns;
 	struct operations_build *operations;
 	struct memory_build *memory;
+	struct tasks_build *tasks; /* NULL: none */
 	LIST(struct node) nodes;
 	struct { float self_ns[SPREAD_BATCHES]; } *batches; /* by name: time seen in each part of the capture; NULL = all of it was seen */
 	size_t batch_names;
@@ -402,6 +405,15 @@ void moments_build(struct timeline_private *p);
 void operations_add(struct timeline_private *p, const struct event_cursor *event);
 void operations_build(struct timeline_private *p);
 void operations_done(struct timeline_private *p);
+
+/* tasks.c: TASK, TASK_RUN and TASK_WAIT; a sample of THREAD by its state. */
+void tasks_name(struct timeline_private *p, uint32_t process, const struct event_cursor *event);
+void tasks_run(struct timeline_private *p, uint32_t process, const struct event_cursor *event, uint64_t at_ns);
+void tasks_sample(struct timeline_private *p, const struct thread_build *thread, uint64_t at_ns, enum thread_state state, uint64_t weight_ns);
+void tasks_wait(struct timeline_private *p, uint32_t process, const struct event_cursor *event);
+void tasks_build(struct timeline_private *p);
+void tasks_done_building(struct timeline_private *p);
+void tasks_done(struct timeline_private *p);
 
 /* memory.c: samples of allocations. LANE: index. */
 void memory_add(struct timeline_private *p, uint32_t lane, const struct event_cursor *event, uint64_t at_ns);

@@ -126,6 +126,7 @@ void readings_sample(struct timeline_private *p, uint32_t process, const struct 
 	}
 	if (state == THREAD_GIL_WAIT)
 		gil_sample(p, thread, at_ns, weight_ns);
+	tasks_sample(p, thread, at_ns, (enum thread_state)state, weight_ns);
 	thread->sampled_ns[state] += weight_ns;
 	thread->sampled_all_ns[state] += weight_ns;
 	thread->samples++;

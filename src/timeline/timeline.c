@@ -15,6 +15,7 @@ static void done_building(struct timeline_private *p)
 	list_done(&p->gil);
 	map_done(&p->gil_index);
 	memory_done_building(p);
+	tasks_done_building(p);
 	free(p->sample_order);
 	p->sample_order = NULL;
 	list_done(&p->nodes);
@@ -72,6 +73,7 @@ static void private_free(struct timeline_private *p)
 	free(p->idle_gaps);
 	operations_done(p);
 	memory_done(p);
+	tasks_done(p);
 	names_done(p);
 	strings_free(p->strings);
 	arena_done(&p->arena);
@@ -130,6 +132,7 @@ int timeline_build_scoped(struct trace *trace, const struct scope_patterns *patt
 		counters_build(p);
 		turns_build(p);
 		memory_build(p);
+		tasks_build(p);
 	}
 	if (p->failed) {
 		fail(err, ERR_MEMORY, "building the timeline: out of memory");

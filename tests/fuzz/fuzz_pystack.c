@@ -104,6 +104,7 @@ static void glance(struct pyreader *reader, const uint8_t *data, size_t size)
 {
 	_Alignas(8) static unsigned char bytes[PYGLANCE_BYTES_MAX];
 	struct pyglance *looks;
+	struct pytask_now task;
 	struct pystack stack;
 	uint64_t torn = 0;
 	struct error err;
@@ -116,12 +117,15 @@ static void glance(struct pyreader *reader, const uint8_t *data, size_t size)
 
 		if (used > sizeof bytes)
 			abort();
+		if (pyglance_task(reader, bytes, used, &task) && strlen(task.name) >= sizeof task.name)
+			abort();
 		if (pyglance_stack(reader, bytes, used, &stack) == 0 && stack.count)
 			check(&reader, &stack);
 	}
 	size = size < sizeof bytes ? size : sizeof bytes;
 	memcpy(bytes, data, size);
 	pyglance_holds_gil(bytes, (uint32_t)size);
+	pyglance_task(reader, bytes, (uint32_t)size, &task);
 	pyglance_stack(reader, bytes, (uint32_t)size, &stack);
 	pyglance_close(looks);
 }
@@ -150,6 +154,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		pyreader_stacks(reader, check, &reader);
 	pyreader_names(reader, check_name, &told);
 	pyreader_tasks(reader, check_task, &reader);
+	pyreader_knows_tasks(reader);
 	glance(reader, memory.bytes, memory.size);
 	pyreader_close(reader);
 	return 0;

@@ -570,6 +570,7 @@ static const struct probe {
 	PROBE(task_name, UNTOLD);
 	PROBE(task_node, MINOR >= 14 ? UNTOLD : NONE);
 	PROBE(tstate_tasks, MINOR >= 14 ? UNTOLD : NONE);
+	PROBE(tstate_task, MINOR >= 14 ? UNTOLD : NONE);
 	PROBE(interp_tasks, MINOR >= 14 ? UNTOLD : NONE);
 #if MINOR >= 13
 	PROBE(debug_size, sizeof(_Py_DebugOffsets));

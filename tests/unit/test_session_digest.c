@@ -89,12 +89,16 @@ static void scene_free(struct scene *scene)
 	free(scene);
 }
 
-/* Looks, and tells of it. */
-static void tell(struct scene *scene, bool running, pid_t holder)
+/* Looks, and tells of it. TASK runs, its coroutine is `outer`; NULL: none does. */
+static void tell_task(struct scene *scene, bool running, pid_t holder, const char *task)
 {
 	struct sight *sight;
 
 	looker_python(scene->looker, TID, running, &scene->look);
+	if (task) {
+		scene->look.task.code = scene->outer;
+		snprintf(scene->look.task.name, sizeof scene->look.task.name, "%s", task);
+	}
 	sight = sight_new(TID, &scene->look);
 	cr_assert_not_null(sight);
 	sight->weight_ns = WEIGHT;
@@ -103,6 +107,11 @@ static void tell(struct scene *scene, bool running, pid_t holder)
 	sight->holder = holder;
 	digest_tell(scene->digest, sight);
 	free(sight);
+}
+
+static void tell(struct scene *scene, bool running, pid_t holder)
+{
+	tell_task(scene, running, holder, NULL);
 }
 
 /* What was told, as "code inner|code outer|stack|stack|sample …". */
@@ -130,6 +139,13 @@ static const char *told(struct scene *scene)
 			break;
 		case EVENT_GIL:
 			used += (size_t)snprintf(text + used, sizeof text - used, "%sgil %u held by %u", separator, cursor.event.ref, event_u32(&cursor, 0));
+			break;
+		case EVENT_TASK:
+			name = event_str(&cursor, 1, &length);
+			used += (size_t)snprintf(text + used, sizeof text - used, "%stask %u %.*s in %u", separator, cursor.event.ref, (int)length, name, event_u32(&cursor, 0) - SAMPLER_FIRST_ID);
+			break;
+		case EVENT_TASK_RUN:
+			used += (size_t)snprintf(text + used, sizeof text - used, "%s%u runs task %u", separator, cursor.event.ref, event_u32(&cursor, 0));
 			break;
 		}
 	}
@@ -173,6 +189,28 @@ Test(digest, says_who_holds_the_gil_while_another_waits)
 	cr_assert_str_eq(strstr(told(scene), "gil"), "gil 77 held by 78|sample 1 of 77 state 3 ns 1000000");
 	tell(scene, false, TID);
 	cr_assert_str_eq(told(scene), "sample 1 of 77 state 3 ns 1000000", "it does not wait for itself");
+	scene_free(scene);
+}
+
+Test(digest, says_which_task_a_thread_runs_as_long_as_it_does)
+{
+	struct scene *scene = scene_new(13);
+	struct sight *again;
+
+	if (!scene)
+		cr_skip_test("no room in memory");
+	tell_task(scene, false, 0, "reader");
+	cr_assert_str_eq(told(scene), "code outer|stack 0 on 99|code inner|stack 1 on 0|task 1 reader in 0|77 runs task 1|sample 1 of 77 state 3 ns 1000000");
+	again = sight_new(TID, NULL);
+	again->weight_ns = WEIGHT;
+	again->state = THREAD_SLEEP;
+	digest_tell(scene->digest, again);
+	cr_assert_str_eq(told(scene), "77 runs task 1|sample 1 of 77 state 7 ns 1000000", "it stays where it was");
+	tell_task(scene, true, 0, "writer");
+	cr_assert_str_eq(told(scene), "task 2 writer in 0|77 runs task 2|sample 1 of 77 state 2 ns 1000000");
+	tell(scene, true, 0);
+	cr_assert_str_eq(told(scene), "sample 1 of 77 state 2 ns 1000000");
+	free(again);
 	scene_free(scene);
 }
 

@@ -12,6 +12,7 @@ tests_unit_test_timeline_SOURCES = \
 	tests/unit/timeline_percentile.c \
 	tests/unit/timeline_syscalls.c \
 	tests/unit/timeline_spread.c \
+	tests/unit/timeline_tasks.c \
 	tests/unit/timeline_threads.c \
 	tests/unit/timeline_turns.c \
 	tests/unit/timeline_wall.c \
