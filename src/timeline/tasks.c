@@ -107,7 +107,7 @@ void tasks_name(struct timeline_private *p, uint32_t process, const struct event
 
 void tasks_run(struct timeline_private *p, uint32_t process, const struct event_cursor *c, uint64_t at_ns)
 {
-	struct thread_build *thread = facts_thread(p, process, c->event.ref);
+	struct thread_build *thread = lanes_thread(p, process, c->event.ref);
 	struct tasks_build *all = tasks_of(p);
 	uint32_t index = all ? map_get(&all->of_ref, (uint64_t)process << 32 | event_u32(c, 0)) : MAP_ABSENT;
 
