@@ -75,7 +75,7 @@ static void add_pressure(struct report *report)
 static void add_nodes(struct report *report)
 {
 	double remote = metric(report, "memory.numa_remote_pct"), far = metric(report, "numa.device_far_pct"), moves = metric(report, "numa.migrations_per_second");
-	const char *nodes = timeline_capture(report->timeline, "numa");
+	const char *nodes = timeline_capture(report->timeline, "numa"), *sampled = timeline_capture(report->timeline, "numa.pages");
 	struct text text;
 
 	if (!nodes)
@@ -83,11 +83,14 @@ static void add_nodes(struct report *report)
 	text_init(&text);
 	text_printf(&text, "%.60s", nodes);
 	if (!isnan(remote))
-		text_printf(&text, "; %s of the pages on others than those of its CPUs", quantity_pct(remote, 0).text);
+		text_printf(&text, "; %s of the pages on others than those of its CPUs%s", quantity_pct(remote, 0).text, sampled && strncmp(sampled, "by", 2) == 0 ? " (by a sample)" : "");
 	if (!isnan(moves))
 		text_printf(&text, "; threads changed nodes %s times per second", quantity_plain(moves, 1).text);
 	if (!isnan(far))
 		text_printf(&text, "; %s of the CPU time far from the device", quantity_pct(far, 0).text);
+	for (size_t i = 0; i < report->timeline->capture_count; i++)
+		if (strncmp(report->timeline->captures[i].key, "numa.device.", strlen("numa.device.")) == 0)
+			text_printf(&text, "; device %.60s", report->timeline->captures[i].value);
 	add(report, "NUMA", report_note(report, "%s", text.data ? text.data : ""));
 	text_done(&text);
 }

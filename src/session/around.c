@@ -9,7 +9,7 @@
 #include "session/capture.h"
 #include "session/pools.h"
 
-enum { ENVIRONMENT_MAX = 1 << 20, SEATS_MAX = 1 << 16 };
+enum { SEATS_MAX = 1 << 16 };
 
 /*
  * smaps_rollup and numa_maps walk all page tables, and what the process maps or unmaps meanwhile waits: 150 ns for each page of 4 KiB (40 ms of CPU time for 1 GiB, Linux
@@ -161,13 +161,15 @@ static void tell_pages(const struct around *around, uint64_t ticks, struct event
 {
 	uint64_t home = home_nodes(around), all = 0, remote = 0;
 	struct numa_pages pages;
+	bool walked = may_walk(around);
 
-	if (around->numa.nodes < 2 || !home || !may_walk(around) || !numa_pages_read(around->procfs, around->pid, &pages))
+	if (around->numa.nodes < 2 || !home || !(walked ? numa_pages_read : numa_pages_sample)(around->procfs, around->pid, &pages))
 		return;
 	for (int node = 0; node < NUMA_NODES; node++) {
 		all += pages.of[node];
 		remote += home >> node & 1 ? 0 : pages.of[node];
 	}
+	capture_add(builder, ticks, "numa.pages", walked ? "all" : "by a sample of addresses");
 	counter(builder, ticks, "numa_pages", (int64_t)all);
 	counter(builder, ticks, "numa_remote_pages", (int64_t)remote);
 }
@@ -180,35 +182,39 @@ static void name_nodes(const struct around *around, uint64_t ticks, struct event
 		capture_add(builder, ticks, "numa", "one memory node");
 	else
 		capture_add(builder, ticks, "numa", "%d memory nodes", around->numa.nodes);
+	for (int i = 0; i < around->numa.device_count; i++) {
+		const struct numa_device *device = &around->numa.devices[i];
+		char key[32];
+
+		snprintf(key, sizeof key, "numa.device.%d", i);
+		capture_add(builder, ticks, key, "%s on node %d", device->address, device->node);
+	}
 }
 
 /* ---- pools of threads ---- */
 
-static void tell_pools(const struct around *around, int cpus, uint64_t ticks, struct event_builder *builder)
+static void tell_pools(const struct around *around, const struct environment *environment, int cpus, uint64_t ticks, struct event_builder *builder)
 {
-	char *environment = malloc(ENVIRONMENT_MAX);
-	ssize_t length = environment ? procfs_read(around->procfs, around->pid, "environ", environment, ENVIRONMENT_MAX) : -1;
 	struct pools pools;
 	struct maps maps;
 
-	if (maps_read(around->procfs, around->pid, &maps) == 0) {
-		pools_find(&maps, environment, length > 0 ? (size_t)length : 0, cpus, &pools);
-		if (*pools.libraries)
-			capture_add(builder, ticks, "pools", "%s: %lld threads each at most (%s)", pools.libraries, (long long)pools.asked, *pools.environment ? pools.environment : "nothing set: one for each CPU");
-		if (pools.asked)
-			counter(builder, ticks, "pool_threads_asked", pools.asked);
-		maps_done(&maps);
-	}
-	free(environment);
+	if (maps_read(around->procfs, around->pid, &maps) < 0)
+		return;
+	pools_find(&maps, environment->bytes, environment->size, cpus, &pools);
+	if (*pools.libraries)
+		capture_add(builder, ticks, "pools", "%s: %lld threads each at most (%s)", pools.libraries, (long long)pools.asked, *pools.environment ? pools.environment : "nothing set: one for each CPU");
+	if (pools.asked)
+		counter(builder, ticks, "pool_threads_asked", pools.asked);
+	maps_done(&maps);
 }
 
 /* ---- all together ---- */
 
-void around_begin(struct around *around, int cpus, uint64_t ticks, struct event_builder *builder)
+void around_begin(struct around *around, const struct environment *environment, int cpus, uint64_t ticks, struct event_builder *builder)
 {
 	capture_add(builder, ticks, "pressure", "%s", around->cgroup.group_pressure ? "of the control group" : "of the machine");
 	name_nodes(around, ticks, builder);
-	tell_pools(around, cpus, ticks, builder);
+	tell_pools(around, environment, cpus, ticks, builder);
 	tell_share(around, ticks, builder);
 	if (!may_walk(around))
 		capture_add(builder, ticks, "memory.share", "not read: the process has more than %llu MiB, and walking its page tables would keep it from mapping memory for too long", (unsigned long long)(WALK_BYTES_MAX >> 20));

@@ -8,6 +8,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "session/cgroup.h"
+#include "session/environment.h"
 #include "session/numa.h"
 #include "session/observe.h"
 #include "trace/writer.h"
@@ -29,7 +30,7 @@ struct around {
 void around_init(struct around *around, const struct procfs *procfs, const char *sysfs, pid_t pid);
 void around_done(struct around *around);
 /* CPUS: of the process's affinity. */
-void around_begin(struct around *around, int cpus, uint64_t ticks, struct event_builder *builder);
+void around_begin(struct around *around, const struct environment *environment, int cpus, uint64_t ticks, struct event_builder *builder);
 void around_read(struct around *around, const struct observe *observe, uint64_t ticks, struct event_builder *builder);
 /* After the last reading, while the process is still there. */
 void around_end(struct around *around, uint64_t ticks, struct event_builder *builder);

@@ -17,8 +17,6 @@
 #include "session/environment.h"
 #include "session/redact.h"
 
-enum { ENVIRONMENT_MAX = 1 << 20 };
-
 void capture_add(struct event_builder *builder, uint64_t ticks, const char *key, const char *format, ...)
 {
 	char value[EVENT_STRING_MAX];
@@ -79,24 +77,19 @@ static void command_read(const struct procfs *procfs, pid_t pid, bool whole, cha
 	text_done(&text);
 }
 
-static void place_add(struct event_builder *builder, uint64_t ticks, const struct procfs *procfs, pid_t pid)
+static void place_add(struct event_builder *builder, uint64_t ticks, const struct environment *environment)
 {
-	char *environment = malloc(ENVIRONMENT_MAX);
-	ssize_t length = environment ? procfs_read(procfs, pid, "environ", environment, ENVIRONMENT_MAX) : -1;
 	struct place place;
 
-	if (length > 0) {
-		environment_place(environment, (size_t)length, &place);
-		if (place.rank >= 0)
-			capture_add(builder, ticks, "rank", "%ld", place.rank);
-		if (place.local_rank >= 0)
-			capture_add(builder, ticks, "rank.local", "%ld", place.local_rank);
-		if (place.world >= 0)
-			capture_add(builder, ticks, "rank.world", "%ld", place.world);
-		if (*place.pod)
-			capture_add(builder, ticks, "pod", "%s", place.pod);
-	}
-	free(environment);
+	environment_place(environment->bytes, environment->size, &place);
+	if (place.rank >= 0)
+		capture_add(builder, ticks, "rank", "%ld", place.rank);
+	if (place.local_rank >= 0)
+		capture_add(builder, ticks, "rank.local", "%ld", place.local_rank);
+	if (place.world >= 0)
+		capture_add(builder, ticks, "rank.world", "%ld", place.world);
+	if (*place.pod)
+		capture_add(builder, ticks, "pod", "%s", place.pod);
 }
 
 static void process_add(struct event_builder *builder, uint64_t ticks, const struct procfs *procfs, const struct target_facts *facts, bool whole_arguments)
@@ -134,7 +127,7 @@ static void boot_add(struct event_builder *builder, uint64_t ticks, const struct
 	capture_add(builder, ticks, "boot", "%s", id);
 }
 
-void capture_begin(struct event_builder *builder, uint64_t ticks, const struct target_facts *facts, const struct session_options *options, enum clock_kind clock)
+void capture_begin(struct event_builder *builder, uint64_t ticks, const struct target_facts *facts, const struct session_options *options, const struct environment *environment, enum clock_kind clock)
 {
 	static const char *const c_calls[] = { "auto", "all", "none" };
 	const struct procfs *procfs = options->inject.procfs ? options->inject.procfs : &procfs_real;
@@ -142,7 +135,7 @@ void capture_begin(struct event_builder *builder, uint64_t ticks, const struct t
 	double quota, cpus = capture_cpus(procfs, facts->pid, &quota);
 
 	process_add(builder, ticks, procfs, facts, options->whole_arguments);
-	place_add(builder, ticks, procfs, facts->pid);
+	place_add(builder, ticks, environment);
 	capture_add(builder, ticks, "version", "%s", options->version ? options->version : "unknown");
 	capture_add(builder, ticks, "mode", "%s", options->mode ? options->mode : "attach");
 	capture_add(builder, ticks, "pid", "%d", (int)facts->pid);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #define RANK_MOST 99999999
+enum { BYTES_MAX = 1 << 20 };
 
 /*
  * Who sets what: torchrun RANK, LOCAL_RANK, WORLD_SIZE; Open MPI OMPI_COMM_WORLD_*; MPICH and Intel MPI PMI_*; srun SLURM_PROCID, SLURM_LOCALID,
@@ -15,6 +16,21 @@ static const struct { const char *name; size_t field; } rows[] = {
 	{ "SLURM_LOCALID", offsetof(struct place, local_rank) },
 	{ "WORLD_SIZE", offsetof(struct place, world) }, { "OMPI_COMM_WORLD_SIZE", offsetof(struct place, world) }, { "PMI_SIZE", offsetof(struct place, world) }, { "SLURM_NTASKS", offsetof(struct place, world) },
 };
+
+void environment_read(const struct procfs *procfs, pid_t pid, struct environment *out)
+{
+	ssize_t length;
+
+	*out = (struct environment){ .bytes = malloc(BYTES_MAX) };
+	length = out->bytes ? procfs_read(procfs, pid, "environ", out->bytes, BYTES_MAX) : -1;
+	out->size = length > 0 ? (size_t)length : 0;
+}
+
+void environment_done(struct environment *environment)
+{
+	free(environment->bytes);
+	*environment = (struct environment){ 0 };
+}
 
 /* The value of NAME, of *LENGTH bytes; NULL when it is not there. */
 static const char *value_of(const char *environment, size_t size, const char *name, size_t *length)

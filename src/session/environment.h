@@ -2,7 +2,13 @@
 #ifndef INFERSCOPE_SESSION_ENVIRONMENT_H
 #define INFERSCOPE_SESSION_ENVIRONMENT_H
 
-#include <stddef.h>
+#include "base/procfs.h"
+
+/* Read once, as it was when the process began; what a program sets later is not in it. */
+struct environment { char *bytes; size_t size; /* 0: not readable */ };
+
+void environment_read(const struct procfs *procfs, pid_t pid, struct environment *out);
+void environment_done(struct environment *environment);
 
 struct place {
 	long rank, local_rank, world; /* -1: not told */

@@ -20,7 +20,7 @@ libsession_a_SOURCES = \
 	src/session/live.c src/session/live.h \
 	src/session/look.c src/session/look.h \
 	src/session/naming.c src/session/naming.h \
-	src/session/numa.c src/session/numa.h \
+	src/session/numa.c src/session/numa.h src/session/numa_sample.c \
 	src/session/nvml.c src/session/nvml.h \
 	src/session/observe.c src/session/observe.h \
 	src/session/pace.c src/session/pace.h \

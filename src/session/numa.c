@@ -63,6 +63,20 @@ static int64_t hex_file(const char *folder, const char *device, const char *name
 	return (int64_t)strtoul(text, NULL, 16);
 }
 
+static int compare_devices(const void *left, const void *right)
+{
+	return strcmp(((const struct numa_device *)left)->address, ((const struct numa_device *)right)->address);
+}
+
+static void add_device(struct numa *out, const char *address, int node)
+{
+	out->device_nodes |= UINT64_C(1) << node;
+	if (out->device_count == NUMA_DEVICES)
+		return;
+	snprintf(out->devices[out->device_count].address, sizeof out->devices->address, "%.15s", address);
+	out->devices[out->device_count++].node = node;
+}
+
 static void find_devices(const char *sysfs, struct numa *out)
 {
 	char folder[PATH_MAX], path[PATH_MAX];
@@ -80,10 +94,11 @@ static void find_devices(const char *sysfs, struct numa *out)
 			continue;
 		node = smallfile_number(path, NUMA_NONE);
 		if (node >= 0 && node < NUMA_NODES)
-			out->device_nodes |= UINT64_C(1) << node;
+			add_device(out, entry->d_name, (int)node);
 	}
 	if (devices)
 		closedir(devices);
+	qsort(out->devices, (size_t)out->device_count, sizeof *out->devices, compare_devices);
 }
 
 void numa_find(const char *sysfs, struct numa *out)

@@ -236,6 +236,7 @@ static int alternate_check(const struct session *session, struct error *err)
 int session_start(struct target *target, const struct session_options *options, struct spool *spool, struct session **out, struct error *err)
 {
 	struct session *session = calloc(1, sizeof *session);
+	struct environment environment;
 	uint64_t ticks;
 
 	if (!session)
@@ -265,9 +266,11 @@ int session_start(struct target *target, const struct session_options *options, 
 		goto out;
 	}
 	ticks = session_ticks(session);
-	capture_begin(&session->events, ticks, session->facts, options, session->clock_kind);
+	environment_read(session->procfs, session->facts->pid, &environment);
+	capture_begin(&session->events, ticks, session->facts, options, &environment, session->clock_kind);
 	observe_read(&session->observe, ticks, &session->events);
-	around_begin(&session->around, capture_affinity(session->facts->pid), ticks, &session->events);
+	around_begin(&session->around, &environment, capture_affinity(session->facts->pid), ticks, &session->events);
+	environment_done(&environment);
 	if (alternate_check(session, err) < 0)
 		goto out;
 	if (options->backend != BACKEND_NONE && session_arm(session, err) < 0)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "session/around.h"
@@ -191,6 +192,7 @@ Test(around, knows_the_node_of_each_cpu_and_device)
 	cr_expect_eq(numa_node(&numa, 9), NUMA_NONE);
 	cr_expect_eq(numa_node(&numa, -1), NUMA_NONE);
 	cr_expect_eq(numa.device_nodes, 2, "the GPU is on node 1, the network card is no device of ours");
+	cr_expect(numa.device_count == 1 && numa.devices[0].node == 1 && strcmp(numa.devices[0].address, "0000:01:00.0") == 0);
 }
 
 Test(around, lists_nodes_of_any_text)
@@ -211,6 +213,29 @@ Test(around, adds_up_pages_of_every_size)
 	cr_assert(numa_pages_read(&procfs, 7, &pages));
 	cr_expect_eq(pages.of[0], 8);
 	cr_expect_eq(pages.of[1], 2 + 3 * 512);
+}
+
+static volatile char *touched(size_t bytes)
+{
+	volatile char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	for (size_t at = 0; at < bytes; at += 4096)
+		memory[at] = 1;
+	return memory;
+}
+
+Test(around, finds_the_node_of_pages_by_a_sample_of_addresses)
+{
+	volatile char *memory = touched(64 << 20);
+	struct numa_pages pages;
+	uint64_t all = 0;
+
+	if (!numa_pages_sample(&procfs_real, getpid(), &pages))
+		cr_skip_test("this kernel does not tell where pages lie");
+	for (int node = 0; node < NUMA_NODES; node++)
+		all += pages.of[node];
+	cr_expect(all >= 1000 && all <= 2048, "%llu pages; most of the data are touched", (unsigned long long)all);
+	munmap((void *)memory, 64 << 20);
 }
 
 /* ---- events ---- */
@@ -257,7 +282,7 @@ Test(around, counts_threads_that_change_nodes_and_pages_far_from_them)
 	snprintf(sysfs, sizeof sysfs, "%s/sys", folder);
 	around_init(&around, &procfs, sysfs, 7);
 	event_builder_init(&events);
-	around_begin(&around, 2, 1, &events);
+	around_begin(&around, &(struct environment){ 0 }, 2, 1, &events);
 	around_read(&around, &observe, 2, &events);
 	threads[0].cpu_ns = 300;
 	threads[1].cpu_ns = 100;
@@ -287,7 +312,7 @@ Test(around, does_not_walk_the_pages_of_a_large_process)
 	snprintf(sysfs, sizeof sysfs, "%s/sys", folder);
 	around_init(&around, &procfs, sysfs, 7);
 	event_builder_init(&events);
-	around_begin(&around, 2, 1, &events);
+	around_begin(&around, &(struct environment){ 0 }, 2, 1, &events);
 	cr_expect_eq(counter_of(&events, "pss_bytes"), -1);
 	event_builder_done(&events);
 	around_done(&around);

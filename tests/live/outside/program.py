@@ -1,11 +1,13 @@
 """Programs whose system calls are known. The first argument says which; each prints READY <pid>, and goes on at a line of its input.
 
-batch       COUNTS below, once; prints how long sleeping took, ns; without a pause at its beginning where there is a second argument
+batch       COUNTS below, once; prints how long sleeping took, ns; without a pause at its beginning where the second argument is now
 answers     waits for answers on a socket, again and again
 spin        works for ever
 touch       PAGES of fresh memory, once, then waits HOPS times for a tenth of a millisecond; prints both numbers
+pool        maps the file of its second argument, as a library is, and works in 8 native threads for ever
 refill      gives memory back and takes it again, for ever
 many        the same, beside 400 threads that wait"""
+import hashlib
 import mmap
 import os
 import socket
@@ -97,6 +99,21 @@ def touch():
     print("TOUCHED %d HOPPED %d" % (PAGES, HOPS), flush=True)
 
 
+def derive():
+    while True:
+        hashlib.pbkdf2_hmac("sha256", b"password", b"salt", 200000)
+
+
+def pool():
+    with open(sys.argv[2], "rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+    for i in range(8):
+        threading.Thread(target=derive, name="pool-%d" % i, daemon=True).start()
+    never = threading.Event()
+    never.wait(10000)
+    mapped.close()
+
+
 def refill_once(memory, block):
     memory.madvise(mmap.MADV_DONTNEED)
     memory[:] = block
@@ -124,9 +141,9 @@ def many():
 
 def main():
     print("READY %d" % os.getpid(), flush=True)
-    if len(sys.argv) < 3:
+    if "now" not in sys.argv:
         sys.stdin.readline()
-    {"batch": batch, "answers": answers, "spin": spin, "many": many, "touch": touch, "refill": refill}[sys.argv[1]]()
+    {"batch": batch, "answers": answers, "spin": spin, "many": many, "pool": pool, "touch": touch, "refill": refill}[sys.argv[1]]()
     sys.stdin.readline()
 
 
