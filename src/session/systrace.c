@@ -22,6 +22,7 @@ enum {
 	RINGS_BYTES = 64 << 20, /* of all threads, about */
 	COST_CALLS = 100, COST_ROUNDS = 40,
 };
+#define OFF_LEAST_NS 1000000000ull /* opening and closing them costs us, too */
 #define FIRST_NS 5000000000ull /* as if it had been open for so long already: the first calls are not the ones to miss */
 
 struct watched {
@@ -29,6 +30,7 @@ struct watched {
 	int enter, leave;
 	struct perf_event_mmap_page *page;
 	size_t ring_size;
+	bool refused; /* counted */
 	struct systrace_open_call open;
 };
 
@@ -93,6 +95,8 @@ static void unwatch(struct watched *watched)
 		close(watched->leave);
 	if (watched->enter >= 0)
 		close(watched->enter);
+	watched->page = NULL;
+	watched->enter = watched->leave = -1;
 }
 
 static int event_within(const struct systrace *systrace, uint16_t id, pid_t tid)
@@ -109,7 +113,6 @@ static int event_within(const struct systrace *systrace, uint16_t id, pid_t tid)
 /* False with errno. */
 static bool watch(const struct systrace *systrace, struct watched *out)
 {
-	out->leave = -1;
 	out->ring_size = ring_size(systrace);
 	out->enter = event_within(systrace, systrace->ids.enter, out->tid);
 	if (out->enter < 0)
@@ -126,28 +129,28 @@ static bool watch(const struct systrace *systrace, struct watched *out)
 }
 
 /* Exit first, or a call could be seen to begin that is never seen to end; what is seen to end only is left out. */
-static void turn(const struct watched *watched, bool on)
+static bool begin(struct systrace *systrace, struct watched *watched)
 {
-	unsigned long what = on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE;
-
-	ioctl(on ? watched->leave : watched->enter, what, 0);
-	ioctl(on ? watched->enter : watched->leave, what, 0);
+	if (watch(systrace, watched)) {
+		ioctl(watched->leave, PERF_EVENT_IOC_ENABLE, 0);
+		ioctl(watched->enter, PERF_EVENT_IOC_ENABLE, 0);
+		return true;
+	}
+	if (errno != ESRCH && !watched->refused) { /* else it has ended, or was told */
+		watched->refused = true;
+		systrace->refused++;
+		snprintf(systrace->why, sizeof systrace->why, "after %zu threads: %s", systrace->threads.count, strerror(errno));
+	}
+	unwatch(watched);
+	return false;
 }
 
 bool systrace_add(struct systrace *systrace, pid_t tid)
 {
-	struct watched watched = { .tid = tid }, *place;
+	struct watched watched = { .tid = tid, .enter = -1, .leave = -1 }, *place;
 
-	if (!watch(systrace, &watched)) {
-		int error = errno;
-
-		unwatch(&watched);
-		if (error != ESRCH) { /* it has ended */
-			systrace->refused++;
-			snprintf(systrace->why, sizeof systrace->why, "after %zu threads: %s", systrace->threads.count, strerror(error));
-		}
+	if (!systrace->off && !begin(systrace, &watched))
 		return false;
-	}
 	place = list_add(&systrace->threads, THREADS_MAX);
 	if (!place) {
 		unwatch(&watched);
@@ -156,8 +159,6 @@ bool systrace_add(struct systrace *systrace, pid_t tid)
 		return false;
 	}
 	*place = watched;
-	if (!systrace->off)
-		turn(place, true);
 	return true;
 }
 
@@ -175,11 +176,18 @@ void systrace_prune(struct systrace *systrace, bool (*lives)(const void *context
 
 /* ---- the budget ---- */
 
+/*
+ * Off is closed: as long as an event of a tracepoint is open, even a disabled one, every system call of the machine goes the kernel's slower way, which cost a program
+ * that makes many of them a tenth of its time (Linux 6.18).
+ */
 static void turn_all(struct systrace *systrace, bool on, uint64_t now_ns)
 {
 	for (size_t i = 0; i < systrace->threads.count; i++) {
 		systrace->threads.items[i].open.open = false; /* how it went on was not seen */
-		turn(&systrace->threads.items[i], on);
+		if (on)
+			begin(systrace, &systrace->threads.items[i]);
+		else
+			unwatch(&systrace->threads.items[i]);
 	}
 	if (on)
 		systrace->off_ns += now_ns - systrace->off_since_ns;
@@ -194,6 +202,8 @@ static void hold_budget(struct systrace *systrace, uint64_t cpu_ns, uint64_t now
 	uint64_t spent_ns = systrace->counts.calls * systrace->cost_ns, least_ns = (now_ns - systrace->opened_ns + FIRST_NS) / 1000, most_ns = cpu_ns / 1000000 * systrace->max_overhead_ppm;
 	bool over = systrace->max_overhead_ppm && spent_ns > (most_ns > least_ns ? most_ns : least_ns);
 
+	if (systrace->off && now_ns - systrace->off_since_ns < OFF_LEAST_NS)
+		return;
 	if (over != systrace->off)
 		turn_all(systrace, !over, now_ns);
 }
@@ -220,8 +230,12 @@ static bool is_none(const void *context, pid_t tid)
 
 static void read_thread(struct systrace *systrace, struct watched *watched, systrace_each *each, void *context)
 {
-	uint64_t head = __atomic_load_n(&watched->page->data_head, __ATOMIC_ACQUIRE), tail = watched->page->data_tail;
+	uint64_t head, tail;
 
+	if (!watched->page)
+		return;
+	head = __atomic_load_n(&watched->page->data_head, __ATOMIC_ACQUIRE);
+	tail = watched->page->data_tail;
 	if (head == tail)
 		return;
 	tail = systrace_parse((const unsigned char *)watched->page + PAGE, watched->ring_size, tail, head, systrace->ids, &watched->open, each, context, &systrace->counts);
