@@ -1,6 +1,6 @@
 /*
  * Counters of a process's threads, by perf_event: what the kernel counts, and what the processor does where it lets us. Nothing is sampled or stopped; a switch of a
- * counted thread takes the kernel some longer, which is measured. What perf_event may not tell is read from /proc, as far as that knows it.
+ * counted thread takes the kernel some microseconds longer (docs/SAFETY.md). What perf_event may not tell is read from /proc, as far as that knows it.
  */
 #ifndef INFERSCOPE_SESSION_THREAD_COUNTS_H
 #define INFERSCOPE_SESSION_THREAD_COUNTS_H
