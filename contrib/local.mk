@@ -7,4 +7,6 @@ e2e-demo: all
 .PHONY: e2e-demo
 include contrib/python/local.mk
 dist_noinst_SCRIPTS += contrib/slurm/profile contrib/ray/profile
+EXTRA_DIST += contrib/debian/debian
+dist_noinst_SCRIPTS += contrib/debian/build
 EXTRA_DIST += contrib/k8s/daemonset.yaml contrib/k8s/ephemeral.yaml

@@ -1,6 +1,7 @@
 # Habits that a script can hold: which layer includes which, headers that compile alone, tables without doubles, docs that are current.
 LINTS = \
 	tests/lint/commands.test \
+	tests/lint/debian.test \
 	tests/lint/distributed.test \
 	tests/lint/docs.test \
 	tests/lint/headers.test \
