@@ -1,38 +1,20 @@
 /*
  * What the hooks may cost, and when they are on. Tokens are events that may be recorded. They are earned by running: allowed
- * share × CPU time of the process (never more than one CPU's: under the GIL one thread runs Python) ÷ cost of one event. When
- * they are used up a window closes; the next one opens after a cycle of about a quarter of a second, or later if too little was
- * earned: by the switch thread, by a callback that still fires, or by the attacher (REARM). Cycles are jittered by a quarter, so
- * that windows do not beat with what the program does periodically.
+ * share × CPU time of the process (never more than one CPU's: under the GIL one thread runs Python) ÷ cost of one event.
+ *
+ * A window is on for one stretch after another. How long a stretch lasts is decided before anything in it is seen, by what those before it cost:
+ * a window that ended where its tokens do would end in code that calls much, and show too much of that. So tokens that run out in the middle are
+ * borrowed, within a limit. At the end of a stretch the window goes on if there are savings, else it closes at that moment, even if no
+ * hook called until later. The next one opens after a cycle of about a quarter of a second, or later if too little was earned: by the switch thread, by a
+ * callback that still fires, or by the attacher (REARM). Cycles are jittered by a quarter, so that windows do not beat with what the program does periodically.
  */
 #include "collector/collector.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <linux/futex.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include "collector/libc.h"
-
-enum { CYCLE_MS = BUDGET_CYCLE_NS / 1000000, WATCH_MS = 500, BREATH_MS = 5, CALIBRATION_EVENTS = 4000, SWITCHER_STACK_BYTES = 256 * 1024, OWN_PS_MIN = 2000, LOAD_HOPELESS = 4000, LOAD_MOST = 1000000 };
-
-static void futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
-{
-	struct timespec timeout = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
-
-	syscall(SYS_futex, word, FUTEX_WAIT, value, &timeout, NULL, 0);
-}
-
-static void switch_word_set(uint32_t value)
-{
-	__atomic_store_n(&the.page->switch_word, value, __ATOMIC_RELEASE);
-	syscall(SYS_futex, &the.page->switch_word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-}
+enum { CYCLE_MS = BUDGET_CYCLE_NS / 1000000, STRETCH_LEAST_MS = 2, STRETCH_FIRST_MS = 5, CALIBRATION_EVENTS = 4000, OWN_PS_MIN = 2000, LOAD_HOPELESS = 4000, LOAD_MOST = 1000000 };
 
 /* xorshift: never zero */
 static uint64_t random_next(void)
@@ -92,10 +74,16 @@ static int64_t tokens_for(uint64_t ns, uint64_t ppm)
 	return (int64_t)((__uint128_t)ns * ppm / 1000 / the.cost_ps);
 }
 
+/* A tenth is left for what is not reckoned: windows that open and close, stacks that are said anew, threads that wait for these. */
+static uint64_t aim_ppm(void)
+{
+	return the.settings.max_overhead_ppm - the.settings.max_overhead_ppm / 10;
+}
+
 /* What samples leave of the budget; but a tenth is the hooks' own. */
 static uint64_t hooks_ppm(void)
 {
-	uint64_t whole = the.settings.max_overhead_ppm, taken = __atomic_load_n(&the.page->samples_ppm, __ATOMIC_RELAXED);
+	uint64_t whole = aim_ppm(), taken = __atomic_load_n(&the.page->samples_ppm, __ATOMIC_RELAXED);
 
 	return taken < whole - whole / 10 ? whole - taken : whole / 10;
 }
@@ -107,7 +95,7 @@ void budget_charge(uint64_t ns)
 }
 
 /* What has been earned since it was last asked goes to the savings. */
-static void earn(uint64_t now)
+void budget_earn(uint64_t now)
 {
 	uint64_t cpu_ns = process_cpu_ns(), ran_ns = cpu_ns - the.earned_cpu_ns, passed_ns = ticks_to_ns(now - the.earned_at);
 	int64_t earned, paid;
@@ -126,27 +114,81 @@ static void earn(uint64_t now)
 	the.earned_at = now;
 }
 
-/* Moves what has been saved into use, if that is enough to make a window worth its own cost. */
+static void grant(int64_t tokens)
+{
+	the.tokens = the.granted = tokens;
+	the.given += tokens;
+	the.saved -= tokens;
+}
+
+/* What was granted and not used goes back to the savings; less than nothing, where more was used. */
+static void put_back(void)
+{
+	if (!the.settings.max_overhead_ppm)
+		return;
+	the.saved += the.tokens;
+	the.given -= the.tokens;
+	the.used += the.granted - the.tokens;
+	the.tokens = the.granted = 0;
+}
+
+/* Moves what has been saved into use, if that is enough to make a stretch worth its own cost. */
 static bool spend(uint64_t now)
 {
 	if (!the.settings.max_overhead_ppm) {
-		the.tokens = INT64_MAX;
+		the.tokens = the.granted = INT64_MAX;
 		return true;
 	}
-	earn(now);
+	budget_earn(now);
 	if (the.saved < the.allowance / 4)
 		return false;
-	the.tokens = the.saved;
-	the.given += the.saved;
-	the.saved = 0;
+	grant(the.saved);
 	return true;
 }
 
-static void borrow(int64_t tokens)
+static bool borrow(int64_t tokens, int64_t debt_most)
 {
-	the.tokens = tokens;
-	the.given += tokens;
-	the.saved -= tokens;
+	if (the.saved < -debt_most)
+		return false;
+	grant(tokens);
+	return true;
+}
+
+/* Hooks ask again then, however many tokens they have. */
+static void look_later(void)
+{
+	uint64_t deadline = __atomic_load_n(&the.page->deadline_ticks, __ATOMIC_ACQUIRE);
+
+	the.look_at = deadline < the.stretch_end ? deadline : the.stretch_end;
+}
+
+/* As long as a third of an allowance lasts, by what stretches have cost so far. */
+static uint64_t stretch_ticks(void)
+{
+	uint64_t least = the.settings.ticks_per_second * STRETCH_LEAST_MS / 1000, ticks;
+
+	if (!the.settings.max_overhead_ppm)
+		return the.cycle_ticks;
+	if (!the.stretches)
+		return the.settings.ticks_per_second * STRETCH_FIRST_MS / 1000;
+	ticks = the.used_per_second ? (uint64_t)((__uint128_t)the.settings.ticks_per_second * (uint64_t)the.allowance / 3 / the.used_per_second) : the.cycle_ticks;
+	return ticks < least ? least : ticks < the.cycle_ticks ? ticks : the.cycle_ticks;
+}
+
+static void stretch_begin(uint64_t at)
+{
+	the.used = 0;
+	the.stretch_begin = at;
+	the.stretch_end = at + stretch_ticks();
+	look_later();
+}
+
+static void stretch_ends(uint64_t at)
+{
+	uint64_t passed = at > the.stretch_begin ? at - the.stretch_begin : 1;
+	uint64_t per_second = the.used > 0 ? (uint64_t)((__uint128_t)(uint64_t)the.used * the.settings.ticks_per_second / passed) : 0;
+
+	the.used_per_second = the.stretches++ ? (3 * the.used_per_second + per_second) / 4 : per_second;
 }
 
 /*
@@ -166,14 +208,14 @@ static bool relieve(uint64_t now)
 	if (load > LOAD_MOST)
 		load = LOAD_MOST;
 	if (lane->written < TALLY_LEAST) {
-		borrow(2 * TALLY_LEAST);
+		grant(2 * TALLY_LEAST);
 		return true;
 	}
 	if (!counted_choose(lane, now, load))
 		return false;
 	the.given = the.earned = 0;
 	counted_note();
-	borrow(the.allowance / 2);
+	grant(the.allowance / 2);
 	the.window++; /* every thread says its stack anew, without the frames of what is only counted */
 	if (the.settings.seed)
 		seed_all(now);
@@ -185,7 +227,7 @@ static void set_cost(void)
 	the.cost_ps = the.own_ps * the.hooks->cost_factor[the.python.minor] / 100;
 	the.page->cost_ps_py = the.cost_ps;
 	the.page->cost_ps_c = the.cost_ps;
-	the.allowance = tokens_for(CYCLE_MS * 1000000ull, the.settings.max_overhead_ppm);
+	the.allowance = tokens_for(CYCLE_MS * 1000000ull, aim_ppm());
 	if (the.allowance < 100)
 		the.allowance = 100;
 }
@@ -201,8 +243,14 @@ void budget_init(void)
 	the.cycle_ticks = the.settings.ticks_per_second * CYCLE_MS / 1000;
 	the.random = ticks_now() | 1;
 	the.saved = the.allowance / 2; /* something is seen at once */
+	the.stretches = the.used_per_second = 0;
 	the.earned_at = ticks_now();
 	the.earned_cpu_ns = process_cpu_ns();
+}
+
+bool budget_is_over(uint64_t now)
+{
+	return __atomic_load_n(&the.page->stop, __ATOMIC_ACQUIRE) || now > __atomic_load_n(&the.page->deadline_ticks, __ATOMIC_ACQUIRE);
 }
 
 static void write_window(uint64_t now, uint8_t kind, uint32_t reason)
@@ -221,8 +269,24 @@ static bool hooks_change(void)
 	return the.hooks->open();
 }
 
-void window_open(uint64_t now, enum window_reason reason)
+/* From FROM on the window stands for the time since the one before. */
+static void write_plan(uint64_t from)
 {
+	const size_t size = sizeof(struct event) + 8;
+	struct event *event = lane_reserve(lane_meta(), size, from);
+	uint64_t duration_ns = ticks_to_ns(the.stretch_end - from);
+
+	if (!event)
+		return;
+	*event = (struct event){from, 0, (uint16_t)size, EVENT_WINDOW_PLAN, 0};
+	memcpy(event + 1, &duration_ns, sizeof duration_ns);
+	lane_commit(lane_meta(), size);
+}
+
+void window_open(uint64_t now, enum window_reason reason, uint64_t planned)
+{
+	uint64_t from = planned > now ? planned : now;
+
 	if (the.hooks_on || the.dead || the.pausing)
 		return;
 	cycle_begin(now);
@@ -243,11 +307,13 @@ void window_open(uint64_t now, enum window_reason reason)
 	the.page->window_count++;
 	__atomic_store_n(&the.page->hooks_on, 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&the.page->rearm_wanted, 0, __ATOMIC_RELEASE);
+	stretch_begin(from);
 	write_window(now, EVENT_WINDOW_ON, reason);
+	write_plan(from);
 	if (the.settings.seed)
 		seed_all(now);
 	if (the.switcher_made)
-		switch_word_set(SWITCH_RUNNING);
+		switcher_tell(SWITCH_RUNNING);
 }
 
 void window_close(uint64_t now, enum window_reason reason)
@@ -260,7 +326,8 @@ void window_close(uint64_t now, enum window_reason reason)
 		the.tokens = -1;
 		return;
 	}
-	the.saved += the.tokens; /* overdrawn perhaps */
+	put_back();
+	stretch_ends(now);
 	the.tokens = -1;
 	cycle_begin(now);
 	the.hooks_on = false;
@@ -273,14 +340,27 @@ void window_close(uint64_t now, enum window_reason reason)
 	write_window(now, EVENT_WINDOW_OFF, reason);
 	__atomic_store_n(&the.page->switch_at_ticks, the.cycle_end, __ATOMIC_RELEASE);
 	if (the.switcher_made)
-		switch_word_set(the.dead ? SWITCH_QUIT : SWITCH_OFF);
+		switcher_tell(the.dead ? SWITCH_QUIT : SWITCH_OFF);
 	else if (!the.dead)
 		__atomic_store_n(&the.page->rearm_wanted, 1, __ATOMIC_RELEASE);
 }
 
-static bool is_over(uint64_t now)
+/* Tokens are used up, or the stretch is over. True: hooks stay on. */
+static bool window_goes_on(uint64_t now)
 {
-	return __atomic_load_n(&the.page->stop, __ATOMIC_ACQUIRE) || now > __atomic_load_n(&the.page->deadline_ticks, __ATOMIC_ACQUIRE);
+	bool over = now > the.stretch_end, quiet = over && now - the.stretch_end > the.cycle_ticks;
+
+	put_back();
+	/* Nobody called for a whole cycle: what begins now is what the window is on for. */
+	if (!spend(now) && !relieve(now) && !((!over || quiet) && borrow(the.allowance / 4, quiet ? 0 : the.allowance / 2)))
+		return false;
+	if (over) {
+		stretch_ends(the.stretch_end);
+		stretch_begin(now);
+	} else {
+		look_later();
+	}
+	return true;
 }
 
 bool budget_ask(uint64_t now)
@@ -293,164 +373,20 @@ bool budget_ask(uint64_t now)
 		the.tokens = -1;
 	} else if (the.dead) {
 		the.tokens = -1;
-	} else if (is_over(now)) {
+	} else if (budget_is_over(now)) {
 		window_close(now, the.page->stop ? WINDOW_ARM : WINDOW_DEADLINE);
 	} else if (!the.hooks_on) {
 		the.tokens = -1;
 		if (now >= the.cycle_end) {
-			window_open(now, WINDOW_BUDGET);
+			window_open(now, WINDOW_BUDGET, now);
 			may = the.hooks_on;
 		}
 	} else {
-		the.saved += the.tokens;
-		may = spend(now) || relieve(now);
-		if (!may) {
-			the.tokens = 0;
-			window_close(now, WINDOW_BUDGET);
-		}
+		may = window_goes_on(now);
+		if (!may)
+			window_close(now < the.stretch_end ? now : the.stretch_end, WINDOW_BUDGET);
 	}
 	the.memory.muted--;
 	errno = saved;
 	return may;
-}
-
-static uint64_t ns_until(uint64_t ticks)
-{
-	uint64_t now = ticks_now();
-
-	return ticks <= now ? 0 : ticks_to_ns(ticks - now) + 1;
-}
-
-static uint64_t turn_ticks(void)
-{
-	return the.settings.ticks_per_second * the.settings.alternate_ms / 1000;
-}
-
-/* On for a turn, off for a turn: what the program does in both can be compared. The budget is that of the turns with hooks. */
-static void alternate(uint64_t now)
-{
-	the.alternate_at += turn_ticks();
-	if (the.alternate_at < now)
-		the.alternate_at = now + turn_ticks();
-	if (!the.pausing) {
-		if (the.hooks_on)
-			window_close(now, WINDOW_ALTERNATE);
-		earn(now);
-		the.alternate_saved = the.saved;
-	}
-	the.pausing = !the.pausing;
-	write_throttle(now, 0, the.pausing ? THROTTLE_TURN_OFF : THROTTLE_TURN_ON, 0);
-	__atomic_store_n(&the.page->alternate_off, the.pausing, __ATOMIC_RELEASE);
-	if (the.pausing) {
-		memory_pause();
-		return;
-	}
-	memory_resume();
-	earn(now);
-	the.saved = the.alternate_saved;
-	window_open(now, WINDOW_ALTERNATE);
-}
-
-static bool is_turn(uint64_t now)
-{
-	return the.alternate_at && now >= the.alternate_at;
-}
-
-/* Takes the GIL, and does what is due. False: there is nothing more to do, ever. */
-static bool switcher_act(void)
-{
-	struct timespec begin, end;
-	uint64_t now, held;
-	int gil;
-
-	if (python_ends(&the.python))
-		return false;
-	gil = gil_ensure();
-	the.memory.muted++;
-	clock_gettime(CLOCK_MONOTONIC, &begin);
-	now = ticks_now();
-	if (the.armed && !the.child && !the.dead) {
-		if (is_over(now))
-			window_close(now, the.page->stop ? WINDOW_ARM : WINDOW_DEADLINE);
-		else if (is_turn(now))
-			alternate(now);
-		else if (!the.hooks_on && now >= the.cycle_end)
-			window_open(now, WINDOW_BUDGET);
-		the.page->switch_at_ticks = the.cycle_end;
-		if (the.hooks_on)
-			the.page->switch_word = SWITCH_RUNNING;
-	}
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	held = (uint64_t)(end.tv_sec - begin.tv_sec) * 1000000000ull + (uint64_t)end.tv_nsec - (uint64_t)begin.tv_nsec;
-	if (held > the.page->holder_ns_max)
-		the.page->holder_ns_max = held;
-	if (the.hooks_on && the.settings.max_overhead_ppm)
-		the.tokens -= tokens_for(held, 1000000);
-	the.memory.muted--;
-	gil_release(gil);
-	return !__atomic_load_n(&the.dead, __ATOMIC_ACQUIRE);
-}
-
-static void *switcher_run(void *nothing)
-{
-	struct page *page = the.page;
-	bool acted = false;
-
-	prctl(PR_SET_NAME, "inferscope");
-	page->switch_tid = (uint32_t)syscall(SYS_gettid);
-	for (;;) {
-		uint32_t word = __atomic_load_n(&page->switch_word, __ATOMIC_ACQUIRE);
-		uint64_t wait = WATCH_MS * 1000000ull;
-
-		if (word == SWITCH_QUIT || __atomic_load_n(&the.switcher_quit, __ATOMIC_ACQUIRE))
-			break;
-		if (word == SWITCH_OFF && ns_until(__atomic_load_n(&page->switch_at_ticks, __ATOMIC_ACQUIRE)) < wait)
-			wait = ns_until(page->switch_at_ticks);
-		if (the.alternate_at && (word != SWITCH_OFF || the.pausing || ns_until(the.alternate_at) < wait))
-			wait = ns_until(the.alternate_at);
-		/* Whatever the words say: the GIL is not asked for again and again. */
-		if (acted && wait < BREATH_MS * 1000000ull)
-			wait = BREATH_MS * 1000000ull;
-		if (wait)
-			futex_wait(&page->switch_word, word, wait);
-		if (__atomic_load_n(&page->switch_word, __ATOMIC_ACQUIRE) == SWITCH_QUIT || __atomic_load_n(&the.switcher_quit, __ATOMIC_ACQUIRE))
-			break;
-		acted = (word == SWITCH_OFF && !the.pausing && !ns_until(page->switch_at_ticks)) || is_turn(ticks_now()) || is_over(ticks_now());
-		if (acted && !switcher_act())
-			break;
-	}
-	page->switch_tid = 0;
-	return NULL;
-}
-
-/* Its thread gets no signal of the target: the mask of the thread that arms, all blocked, is inherited. */
-void switcher_start(void)
-{
-	pthread_attr_t attributes;
-	sigset_t all, before;
-
-	if (!the.settings.may_start_thread || the.switcher_made)
-		return;
-	the.page->switch_word = SWITCH_RUNNING;
-	the.switcher_quit = false;
-	the.alternate_at = the.settings.alternate_ms ? ticks_now() + turn_ticks() : 0;
-	the.pausing = false;
-	if (pthread_attr_init(&attributes))
-		return;
-	pthread_attr_setstacksize(&attributes, SWITCHER_STACK_BYTES);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	the.switcher_made = !pthread_create(&the.switcher, &attributes, switcher_run, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attributes);
-}
-
-void switcher_stop(void)
-{
-	if (!the.switcher_made)
-		return;
-	__atomic_store_n(&the.switcher_quit, true, __ATOMIC_RELEASE);
-	switch_word_set(SWITCH_QUIT);
-	pthread_join(the.switcher, NULL);
-	the.switcher_made = false;
 }

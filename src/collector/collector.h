@@ -2,7 +2,7 @@
  * The collector's one state and what its files do for each other. Everything here is read and written under the GIL, except
  * what says otherwise.
  *
- *   entry     takes the attacher's commands; lane, code, seed write; budget opens and closes windows;
+ *   entry     takes the attacher's commands; lane, code, seed write; budget opens and closes windows, switcher in time;
  *   counted chooses the functions that are only counted, or left out;
  *   garbage tells collections of garbage; memory samples allocations, which allocators passes on;
  *   gpu, gpu_*, cupti follow the device;
@@ -107,6 +107,7 @@ struct collector {
 	struct page settings; /* as they were at arm, in memory of our own: the program may write over the page, and what we divide by or index with must hold */
 	size_t mapping_bytes;
 	const struct hooks *hooks;
+	uint64_t look_at;   /* ticks: past it hooks go to budget_ask() as well */
 	int64_t tokens;     /* events that may still be recorded before budget_ask(); below zero whenever hooks must do nothing */
 	uint64_t window;    /* of this moment, never the same again in this process; changes when hooks go on or off */
 	bool entered;       /* a command is being carried out, atomic */
@@ -130,6 +131,10 @@ struct collector {
 	int64_t saved;      /* tokens earned while hooks are off; below zero: borrowed */
 	int64_t unpaid;     /* tokens that budget_charge() wants */
 	int64_t given, earned; /* tokens since the window opened or functions were last chosen to be counted */
+	int64_t granted;    /* the tokens when they were last set: the difference has been used */
+	int64_t used;       /* tokens of this stretch */
+	uint64_t stretch_begin, stretch_end, stretches; /* ticks; how many there were */
+	uint64_t used_per_second; /* tokens, smoothed over stretches */
 	uint64_t earned_cpu_ns, earned_at; /* up to when tokens were given */
 	struct tally tallies[TALLIES]; /* room to work in */
 	uint32_t counted_count; /* rows in use: what the page says may have been written over */
@@ -187,18 +192,24 @@ static inline uint64_t ticks_to_ns(uint64_t ticks)
 /* budget.c */
 void budget_init(void); /* calibrates; before arm */
 bool budget_ask(uint64_t now); /* the slow way of hook_may_record: decides, and changes windows. Keeps errno */
-void window_open(uint64_t now, enum window_reason reason);
+bool budget_is_over(uint64_t now);   /* the deadline has passed, or hooks are to go */
+void budget_earn(uint64_t now);      /* brings the savings up to date */
+void budget_charge(uint64_t ns);     /* what something beside the events cost: of what the hooks have earned, nine tenths at most go for it */
+/* PLANNED: the moment from which on it is chance what runs; the GIL was perhaps had before it, where the program just waited. 0 = now. */
+void window_open(uint64_t now, enum window_reason reason, uint64_t planned);
 void window_close(uint64_t now, enum window_reason reason);
 uint64_t process_cpu_ns(void);
-void budget_charge(uint64_t ns); /* what something beside the events cost: of what the hooks have earned, nine tenths at most go for it */
 #define BUDGET_CYCLE_NS 250000000ull
+
+/* switcher.c */
 void switcher_start(void);
 void switcher_stop(void); /* without the GIL */
+void switcher_tell(uint32_t word);
 
 /* May this hook call write an event? The page is only looked at while there are tokens: without, there may be none. */
 static inline bool hook_may_record(uint64_t now)
 {
-	if (__builtin_expect(--the.tokens < 0 || now > the.page->deadline_ticks || the.page->stop, 0))
+	if (__builtin_expect(--the.tokens < 0 || now > the.look_at || the.page->stop, 0))
 		return budget_ask(now);
 	return true;
 }

@@ -244,7 +244,7 @@ static void arm_with_gil(struct page *page)
 	page->backend_used = the.hooks->kind;
 	__atomic_store_n(&page->state, COLLECTOR_COLLECTING, __ATOMIC_RELEASE);
 	__atomic_store_n(&the.armed, true, __ATOMIC_SEQ_CST);
-	window_open(ticks_now(), WINDOW_ARM);
+	window_open(ticks_now(), WINDOW_ARM, 0);
 	scopes_begin(ticks_now());
 	garbage_begin();
 	memory_begin();
@@ -333,7 +333,7 @@ static void rearm(void)
 	if (!the.armed || !gil_take(&gil))
 		return;
 	if (the.armed && !the.hooks_on)
-		window_open(ticks_now(), WINDOW_BUDGET);
+		window_open(ticks_now(), WINDOW_BUDGET, 0);
 	gil_release(gil);
 }
 

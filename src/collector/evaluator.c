@@ -222,6 +222,6 @@ const struct hooks hooks_evaluator = {
 	.close = hook_close,
 	.remove = hook_close,
 	.forked = hook_close,
-	.cost_factor = {[8] = 200, [9] = 200, [10] = 200, [11] = 500},
+	.cost_factor = {[8] = 400, [9] = 400, [10] = 400, [11] = 600},
 	.counts = {[8] = true, [9] = true, [10] = true}, /* 3.11: what it costs is that calls are no longer inlined, counted or not */
 };

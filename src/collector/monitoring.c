@@ -429,7 +429,7 @@ const struct hooks hooks_monitoring = {
 	.open = hook_open,
 	.close = hook_close,
 	.remove = remove_all,
-	.cost_factor = {[12] = 600, [13] = 600, [14] = 600, [15] = 600},
+	.cost_factor = {[12] = 1200, [13] = 1200, [14] = 1200, [15] = 1200},
 	.counts = {[12] = true, [13] = true, [14] = true, [15] = true},
 	.leaves_out = true,
 };

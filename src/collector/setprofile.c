@@ -66,5 +66,5 @@ const struct hooks hooks_setprofile = {
 	.remove = hook_close,
 	.hooked = hooked,
 	.forked = hook_close,
-	.cost_factor = {[8] = 600, [9] = 600, [10] = 800, [11] = 1400},
+	.cost_factor = {[8] = 900, [9] = 900, [10] = 1200, [11] = 2100},
 };

@@ -3,12 +3,14 @@
  * that had self time there; those that are known to wait (by samples, or because that is what they are for) get next to nothing.
  */
 #include "timeline/replay.h"
+#include "timeline/stands.h"
 
 struct calls {
 	struct timeline_private *p;
 	struct lane *lane;
 	double cpu_share; /* of the thread, between the readings around now */
 	LIST(uint32_t) slice; /* nodes with self time since the last reading */
+	struct stands stands;
 };
 
 /* CPU share between reading I-1 and reading I of a thread; negative when a thread came and went between two readings. */
@@ -123,6 +125,7 @@ static void on_run(void *context, const struct replay *replay, uint64_t from_ns,
 	double weight = lane->segments.items[replay->segment].weight;
 
 	take_samples(calls, thread, node, from_ns, to_ns);
+	stands_run(calls->p, &calls->stands, lane, replay->segment, node, from_ns, to_ns);
 	if (thread->syscall_end)
 		syscalls_run(calls->p, lane, node, from_ns, to_ns);
 	if (thread->drives_gpu) {
@@ -157,6 +160,8 @@ static void on_open(void *context, const struct replay *replay, struct frame *fr
 		node->calls++;
 		node->estimated_calls += replay->lane->segments.items[replay->segment].weight;
 	}
+	if (!frame->open_start)
+		stands_enter(calls->p, &calls->stands, replay->lane, replay->segment, parent, frame->node, frame->start_ns, counts);
 	if (replay->frames.count == 1)
 		rests_open(calls->p, replay);
 	if (replay->frames.count > calls->p->threads.items[thread].out.deepest)
@@ -183,6 +188,8 @@ static void on_close(void *context, const struct replay *replay, const struct fr
 	if (took > node->longest_ns)
 		node->longest_ns = took;
 	node->exceptions += exception;
+	if (!open_end)
+		stands_leave(calls->p, &calls->stands, calls->lane, replay->segment, node->parent, frame->node, at_ns);
 	gpu_gaps_close(calls->p, calls->lane, frame->node, frame->start_ns, at_ns);
 	if (replay->frames.count == 1)
 		rests_close(calls->p, replay, at_ns, open_end);
@@ -239,6 +246,7 @@ static void end_lane(struct timeline_private *p, struct lane *lane)
 		return;
 	replay_end(replay);
 	end_slice(&((struct lane_calls *)replay)->calls);
+	stands_end(p, &((struct lane_calls *)replay)->calls.stands, lane);
 	list_done(&((struct lane_calls *)replay)->calls.slice);
 	quality->unmatched += replay->unmatched;
 	quality->outside += replay->outside;
@@ -254,6 +262,7 @@ int calls_read(struct timeline_private *p, struct trace *trace, struct error *er
 	int status = 0;
 
 	spread_begin(p);
+	p->hook_cost_ns = (double)facts_counter(p, "cost_ps_py") / 1000;
 	while (!p->failed && (status = trace_next(trace, &chunk, err)) > 0) {
 		struct lane *lane = lanes_find(p, &chunk);
 
@@ -262,6 +271,7 @@ int calls_read(struct timeline_private *p, struct trace *trace, struct error *er
 	}
 	for (size_t i = 0; i < p->lanes.count; i++)
 		end_lane(p, &p->lanes.items[i]);
+	stands_share_cpu(p);
 	if (p->failed)
 		return fail(err, ERR_MEMORY, "reading calls: out of memory");
 	return status;

@@ -44,6 +44,17 @@ static void add_window(struct timeline_private *p, struct process_build *process
 	process->window_open = on;
 }
 
+static void add_plan(struct timeline_private *p, struct process_build *process, uint64_t from_ns, uint64_t duration_ns)
+{
+	struct window_build *window = process->windows.count ? &process->windows.items[process->windows.count - 1] : NULL;
+
+	if (!process->window_open || !duration_ns || duration_ns > NO_TIME - from_ns)
+		return;
+	window->stands_from_ns = from_ns;
+	window->stands_to_ns = from_ns + duration_ns;
+	p->planned = true;
+}
+
 static void note_throttled(struct name *name, uint32_t what, uint64_t at_ns)
 {
 	if ((what == THROTTLE_COUNTED || what == THROTTLE_LEFT_OUT) && !name->counted_from_ns)
@@ -62,6 +73,14 @@ static void add_throttle(struct timeline_private *p, uint32_t process, const str
 	throttle->out = (struct throttle_change){ at_ns, event_u32(c, 0), NONE, (double)event_u32(c, 1) / 1000 };
 	if (function != NONE && function != NAME_UNKNOWN)
 		note_throttled(&p->names.list.items[function], event_u32(c, 0), at_ns);
+}
+
+int64_t facts_counter(const struct timeline_private *p, const char *name)
+{
+	for (size_t i = 0; i < p->counters.count; i++)
+		if (strcmp(strings_get(p->strings, p->counters.items[i].name), name) == 0)
+			return p->counters.items[i].out.last;
+	return 0;
 }
 
 static void add_counter(struct timeline_private *p, const struct event_cursor *c, uint64_t at_ns)
@@ -161,6 +180,9 @@ void facts_take(struct timeline_private *p, struct lane *lane, const struct even
 	case EVENT_WINDOW_ON:
 	case EVENT_WINDOW_OFF:
 		add_window(p, process, c->event.kind == EVENT_WINDOW_ON, event_u32(c, 0), at_ns);
+		break;
+	case EVENT_WINDOW_PLAN:
+		add_plan(p, process, at_ns, event_u64(c, 0));
 		break;
 	case EVENT_COUNT:
 		function = names_find(p, lane->process, c->event.ref);

@@ -32,6 +32,7 @@ libtimeline_a_SOURCES = \
 	src/timeline/segments.c \
 	src/timeline/syscalls.c \
 	src/timeline/spread.c src/timeline/spread.h \
+	src/timeline/stands.c src/timeline/stands.h \
 	src/timeline/tasks.c src/timeline/tasks.h \
 	src/timeline/ticks.h \
 	src/timeline/timeline.c src/timeline/timeline.h \

@@ -55,7 +55,8 @@ struct names {
 	struct map modules;   /* process << 32 | ref to string id of the path */
 };
 
-struct window_build { uint64_t start_ns, end_ns; uint32_t reason; };
+/* From STANDS_FROM to STANDS_TO it stands for the time since the window before (stands.h); the same: it was not planned. */
+struct window_build { uint64_t start_ns, end_ns; uint32_t reason; uint64_t stands_from_ns, stands_to_ns; };
 
 /* Absolute times. */
 struct counter_points { struct counter_point *items; size_t count, capacity; };
@@ -72,8 +73,9 @@ struct process_build {
 	LIST(uint32_t) refs; /* function + 1 by ref; 0 = unknown */
 };
 
-/* A stretch in which one lane's calls could be seen. WEIGHT is how much time a ns in it stands for. */
-struct segment { uint64_t start_ns, end_ns; double weight; };
+/* A stretch in which one lane's calls could be seen. WEIGHT is how much time a ns in it stands for; in planned windows that is 1, and its part from STANDS_FROM
+ * to STANDS_TO stands for GAP besides. */
+struct segment { uint64_t start_ns, end_ns; double weight; uint64_t stands_from_ns, stands_to_ns; double gap_ns; };
 
 struct lane {
 	uint32_t number, process, thread, kind;
@@ -162,6 +164,8 @@ struct node {
 	double gap_running_ns, gap_blocked_ns; /* time that the latter stand for, by what the thread did */
 	double estimated_calls, estimated_self, cpu_self, cpu_seen; /* scaled by segments' weights, but for cpu_seen */
 	double covered_running_ns, covered_blocked_ns; /* time that the other samples stand for */
+	double stands_self, stands_cost, stands_calls, given_self; /* stands.c: in the stretch that is being seen; and what stretches gave to it */
+	bool stands;
 	double slice_self, slice_estimated; /* self time since the last reading: gets its CPU time at the next one */
 };
 
@@ -222,7 +226,9 @@ struct timeline_private {
 	struct { float self_ns[SPREAD_BATCHES]; } *batches; /* by name: time seen in each part of the capture; NULL = all of it was seen */
 	size_t batch_names;
 	uint64_t batch_ns;
-	double batch_seen_ns[SPREAD_BATCHES]; /* with hooks on */
+	double batch_seen_ns[SPREAD_BATCHES]; /* with hooks on; where windows were planned: given out, by the window that stands for it */
+	bool planned;        /* some windows are */
+	double hook_cost_ns; /* of one event, the collector's own measure */
 	uint32_t *node_table; /* hash of (parent, function) to node + 1 */
 	size_t node_table_size;
 	uint64_t first_window, last_disarm, last_window, first_reading, last_reading, first_event, last_event; /* absolute */
@@ -255,6 +261,7 @@ struct thread_build *lanes_thread(struct timeline_private *p, uint32_t process, 
 /* facts.c: what one event of LANE says. */
 struct ticks;
 void facts_take(struct timeline_private *p, struct lane *lane, const struct event_cursor *event, const struct ticks *ticks);
+int64_t facts_counter(const struct timeline_private *p, const char *name); /* its last value; 0 = it was not told */
 uint32_t facts_string(struct timeline_private *p, const struct event_cursor *event, unsigned field); /* string id */
 
 /* readings.c, of the first pass: THREAD_TIME, PROCESS_TIME, STACK, SAMPLE. */

@@ -2,8 +2,8 @@
  * When the measurement began and ended, how long each thread lived, and in which stretches ("segments") a lane's calls could be
  * seen: hooks on, thread alive, nothing lost.
  *
- * Each segment stands for the time around it, up to the middle of the gaps beside it. So every moment is estimated by what was seen
- * nearest to it: one common factor would be biased, because the overhead budget makes windows short exactly when a program calls much.
+ * A segment of a planned window stands for the gap before it (stands.h). Others stand for the time around them, up to the middle of the gaps beside: so every
+ * moment is estimated by what was seen nearest to it; one common factor would be biased, because such windows are short exactly when a program calls much.
  */
 #include "timeline/private.h"
 
@@ -56,6 +56,8 @@ static void rebase_windows(struct timeline_private *p)
 
 			window->start_ns = relative(p, window->start_ns);
 			window->end_ns = window->end_ns == NO_TIME ? p->timeline.duration_ns : relative(p, window->end_ns);
+			window->stands_from_ns = relative(p, window->stands_from_ns);
+			window->stands_to_ns = relative(p, window->stands_to_ns);
 		}
 		if (!process->windows.count && process->has_calls) { /* nobody said when hooks were on: calls were seen, so always */
 			struct window_build *window = list_add(&process->windows, WINDOWS_LIMIT);
@@ -119,7 +121,21 @@ static void add_segment(struct lane *lane, uint64_t start_ns, uint64_t end_ns)
 
 	if (end_ns <= start_ns || !(segment = list_add(&lane->segments, 2 * WINDOWS_LIMIT)))
 		return;
-	*segment = (struct segment){ start_ns, end_ns, 1 };
+	*segment = (struct segment){ start_ns, end_ns, 1, 0, 0, 0 };
+}
+
+/* The first segment of a planned window. */
+static void add_planned(struct lane *lane, uint64_t start_ns, uint64_t end_ns, const struct window_build *window)
+{
+	size_t before = lane->segments.count;
+	struct segment *segment;
+
+	add_segment(lane, start_ns, end_ns);
+	if (lane->segments.count == before)
+		return;
+	segment = &lane->segments.items[before];
+	segment->stands_from_ns = max64(start_ns, window->stands_from_ns);
+	segment->stands_to_ns = min64(end_ns, window->stands_to_ns);
 }
 
 static int compare_lanes(const void *left, const void *right)
@@ -173,8 +189,8 @@ static void cut_segments(struct timeline_private *p, struct lane *lane)
 	size_t gap = 0;
 
 	for (size_t i = 0; i < process->windows.count; i++) {
-		uint64_t start = max64(process->windows.items[i].start_ns, lane->begin_ns);
-		uint64_t end = min64(process->windows.items[i].end_ns, lane->end_ns);
+		const struct window_build *window = &process->windows.items[i];
+		uint64_t start = max64(window->start_ns, lane->begin_ns), end = min64(window->end_ns, lane->end_ns);
 
 		while (gap < lane->gaps.count && relative(p, lane->gaps.items[gap].end_ns) <= start)
 			gap++;
@@ -183,11 +199,22 @@ static void cut_segments(struct timeline_private *p, struct lane *lane)
 
 			if (gap_start >= end)
 				break;
-			add_segment(lane, start, gap_start);
+			add_planned(lane, start, gap_start, window);
 			start = max64(start, gap_end);
 		}
-		add_segment(lane, start, end);
+		add_planned(lane, start, end, window);
 	}
+}
+
+static bool is_planned(const struct segment *segment)
+{
+	return segment->stands_to_ns > segment->stands_from_ns;
+}
+
+/* There is one after it. */
+static uint64_t stands_until(const struct segment *segment)
+{
+	return is_planned(segment + 1) ? segment->end_ns : segment->end_ns + (segment[1].start_ns - segment->end_ns) / 2;
 }
 
 static void weigh_segments(struct lane *lane, struct thread_build *thread)
@@ -202,9 +229,12 @@ static void weigh_segments(struct lane *lane, struct thread_build *thread)
 	if ((double)covered >= FULL_COVERAGE * (double)(lane->end_ns - lane->begin_ns))
 		return;
 	for (size_t i = 0; i < count; i++) {
-		uint64_t to = i + 1 < count ? segments[i].end_ns + (segments[i + 1].start_ns - segments[i].end_ns) / 2 : lane->end_ns;
+		uint64_t to = i + 1 < count ? stands_until(&segments[i]) : lane->end_ns, length = segments[i].end_ns - segments[i].start_ns;
 
-		segments[i].weight = (double)(to - from) / (double)(segments[i].end_ns - segments[i].start_ns);
+		if (is_planned(&segments[i]))
+			segments[i].gap_ns = (double)(to - from - length);
+		else
+			segments[i].weight = (double)(to - from) / (double)length;
 		from = to;
 	}
 }

@@ -4,9 +4,11 @@
 
 #include "timeline/private.h"
 
-enum { BATCHES_LEAST = 8 };
+enum { BATCHES_LEAST = 4 };
 #define Z 1.96
-#define T 2.2 /* of Student, for what BATCHES_LEAST to SPREAD_BATCHES neighbours scatter */
+/* Of Student, for what so many neighbours scatter; the last one for that many and more. */
+static const double student[] = { [BATCHES_LEAST] = 4.3, 3.5, 3.0, 2.8, 2.2 };
+enum { STUDENTS = sizeof student / sizeof *student };
 
 void spread_share(double hits, double count, double *low, double *high)
 {
@@ -115,7 +117,7 @@ void spread_begin(struct timeline_private *p)
 
 void spread_run(struct timeline_private *p, uint32_t function, uint64_t from_ns, uint64_t to_ns)
 {
-	if (!p->batches || function >= p->batch_names)
+	if (!p->batches || p->planned || function >= p->batch_names)
 		return;
 	while (from_ns < to_ns) {
 		uint64_t batch = from_ns / p->batch_ns, end_ns = (batch + 1) * p->batch_ns;
@@ -128,9 +130,25 @@ void spread_run(struct timeline_private *p, uint32_t function, uint64_t from_ns,
 	}
 }
 
+void spread_give(struct timeline_private *p, uint32_t function, uint64_t at_ns, double ns)
+{
+	uint64_t batch = p->batches ? at_ns / p->batch_ns : SPREAD_BATCHES;
+
+	if (batch < SPREAD_BATCHES && function < p->batch_names)
+		p->batches[function].self_ns[batch] += (float)ns;
+}
+
+void spread_give_all(struct timeline_private *p, uint64_t at_ns, double ns)
+{
+	uint64_t batch = p->batches ? at_ns / p->batch_ns : SPREAD_BATCHES;
+
+	if (batch < SPREAD_BATCHES)
+		p->batch_seen_ns[batch] += ns;
+}
+
 void spread_windows(struct timeline_private *p)
 {
-	for (size_t i = 0; i < p->timeline.window_count; i++)
+	for (size_t i = 0; i < p->timeline.window_count && !p->planned; i++)
 		for (uint64_t at = p->timeline.windows[i].start_ns, end = p->timeline.windows[i].end_ns; at < end;) {
 			uint64_t batch = at / p->batch_ns, to = (batch + 1) * p->batch_ns;
 
@@ -145,13 +163,13 @@ void spread_windows(struct timeline_private *p)
 /* False: too few sixteenths of the capture were looked at. */
 static bool add_windows(const struct timeline_private *p, struct spread *spread, uint32_t name)
 {
-	double squares = 0, unseen = 0, before = 0, variance;
+	double squares = 0, unseen = 0, before = 0, error;
 	int count = 0;
 
 	if (!p->batches || name >= p->batch_names)
 		return false;
 	for (int i = 0; i < SPREAD_BATCHES; i++) {
-		double seen = p->batch_seen_ns[i], rate = seen > 0 ? (double)p->batches[name].self_ns[i] / seen : 0, gap = (double)p->batch_ns - seen;
+		double seen = p->batch_seen_ns[i], rate = seen > 0 ? (double)p->batches[name].self_ns[i] / seen : 0, gap = p->planned ? seen : (double)p->batch_ns - seen;
 
 		unseen += gap > 0 ? gap * gap * (seen > 0 ? 1 : 2) : 0;
 		if (seen <= 0)
@@ -161,8 +179,8 @@ static bool add_windows(const struct timeline_private *p, struct spread *spread,
 	}
 	if (count < BATCHES_LEAST)
 		return false;
-	variance = squares / 2 / (count - 1);
-	add_error(spread, T * sqrt(variance * unseen), T * sqrt(variance * unseen));
+	error = student[count < STUDENTS ? count : STUDENTS - 1] * sqrt(squares / 2 / (count - 1) * unseen);
+	add_error(spread, error, error);
 	return true;
 }
 

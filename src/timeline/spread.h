@@ -35,6 +35,9 @@ void spread_share(double hits, double count, double *low, double *high);
 /* Before calls are replayed; then the time that FUNCTION was seen to run, relative. */
 void spread_begin(struct timeline_private *p);
 void spread_run(struct timeline_private *p, uint32_t function, uint64_t from_ns, uint64_t to_ns);
+/* Where windows were planned: of the time before one, which began at AT, NS go to FUNCTION; NS of it to all. */
+void spread_give(struct timeline_private *p, uint32_t function, uint64_t at_ns, double ns);
+void spread_give_all(struct timeline_private *p, uint64_t at_ns, double ns);
 /* After the windows are known. */
 void spread_windows(struct timeline_private *p);
 /* One of FUNCTION's nodes; all of one thread follow one another. */

@@ -66,14 +66,14 @@ static void add_sampled(struct text *text, uint64_t seed, struct truth *truth)
 	text_printf(text, "%lu thread_time ref=7 cpu_ns=%lu run_wait_ns=0 voluntary=0 involuntary=0 state=82 wait=\"\"\n", (unsigned long)CAPTURE_MS * MS, (unsigned long)CAPTURE_MS * MS);
 }
 
-/* Hooks are on for 20 ms of each 100. */
-static void add_windowed(struct text *text, uint64_t seed, struct truth *truth)
+/* Hooks are on for 20 ms of each 100; PLANNED: which is said beforehand. */
+static void add_windows(struct text *text, uint64_t seed, struct truth *truth, bool planned)
 {
 	struct script script = { .state = seed };
 
 	text_add_string(text, META NAMES);
 	for (unsigned long at = 0; at < CAPTURE_MS; at += 100)
-		text_printf(text, "%lu window_on reason=2\n%lu window_off reason=2\n", at * MS, (at + 20) * MS);
+		text_printf(text, "%lu window_on reason=2\n%lu window_plan duration_ns=%d\n%lu window_off reason=2\n", at * MS, at * MS, planned ? 20 * MS : 0, (at + 20) * MS);
 	text_printf(text, "%lu window_on reason=1\n%lu window_off reason=1\n" THREAD(3, 7), (unsigned long)CAPTURE_MS * MS, (unsigned long)CAPTURE_MS * MS);
 	for (unsigned long at = 0; at < CAPTURE_MS; at += 100) {
 		uint64_t on = at * MS, off = on + 20 * MS;
@@ -89,6 +89,16 @@ static void add_windowed(struct text *text, uint64_t seed, struct truth *truth)
 	}
 	while (script.until_ns < (uint64_t)CAPTURE_MS * MS)
 		next_call(&script, truth);
+}
+
+static void add_windowed(struct text *text, uint64_t seed, struct truth *truth)
+{
+	add_windows(text, seed, truth, false);
+}
+
+static void add_planned(struct text *text, uint64_t seed, struct truth *truth)
+{
+	add_windows(text, seed, truth, true);
 }
 
 /* Of all intervals of all trials: about 95 of 100, and not all, as an interval that holds everything says nothing. */
@@ -120,6 +130,13 @@ Test(timeline_spread, of_samples_holds_the_truth_in_about_95_of_100)
 Test(timeline_spread, of_windows_holds_the_truth_in_about_95_of_100)
 {
 	double share = share_held(add_windowed);
+
+	cr_assert(share >= 0.92 && share <= 0.995, "%.3f", share);
+}
+
+Test(timeline_spread, of_planned_windows_holds_the_truth_in_about_95_of_100)
+{
+	double share = share_held(add_planned);
 
 	cr_assert(share >= 0.92 && share <= 0.995, "%.3f", share);
 }

@@ -38,6 +38,32 @@ Test(timeline_windows, let_a_short_window_stand_for_the_long_time_around_it)
 	cr_assert_float_eq((double)function_named(t, "main")->total_ns, 6.0e6, 0.1e6);
 }
 
+/* Hooks are off from 1 ms to 9 ms; what ran then is told by the first millisecond after it. */
+#define PLANNED "0 window_on reason=1\n1000000 window_off reason=2\n9000000 window_on reason=2\n9000000 window_plan duration_ns=1000000\n12000000 window_off reason=1\n"
+
+Test(timeline_windows, let_a_planned_stretch_stand_for_the_time_before_it)
+{
+	struct timeline *t = timeline_from_text(META NAMES PLANNED THREAD(3, 7)
+		"0 enter ref=1\n1000000 leave ref=1\n"
+		"9000000 stack_begin omitted=0\n9000000 seed ref=2\n9250000 leave ref=2\n9250000 enter ref=3\n12000000 leave ref=3\n");
+
+	cr_assert_eq(function_named(t, "main")->self_ns, 1000000);
+	cr_assert_eq(function_named(t, "work")->self_ns, 250000 + 2000000, "%lu", (unsigned long)function_named(t, "work")->self_ns);
+	cr_assert_eq(function_named(t, "App.step")->self_ns, 2750000 + 6000000, "what comes after the stretch stands for itself: %lu", (unsigned long)function_named(t, "App.step")->self_ns);
+	cr_assert_eq(function_named(t, "App.step")->calls, 9, "one seen, and one for each millisecond");
+}
+
+Test(timeline_windows, take_off_what_hooks_cost_where_a_stretch_stands_for_others)
+{
+	/* 0.1 ms for each event, half of it in the callee. */
+	struct timeline *t = timeline_from_text(META NAMES PLANNED SESSION "12000000 counter name=\"cost_ps_py\" value=100000000\n" THREAD(3, 7)
+		"9000000 stack_begin omitted=0\n9000000 seed ref=1\n9200000 enter ref=2\n9600000 leave ref=2\n12000000 leave ref=1\n");
+
+	cr_assert_eq(function_named(t, "work")->self_ns, 400000 + 8000000 * 3 / 8, "%lu", (unsigned long)function_named(t, "work")->self_ns);
+	cr_assert_eq(function_named(t, "main")->self_ns, 2600000 + 8000000 * 5 / 8, "%lu", (unsigned long)function_named(t, "main")->self_ns);
+	cr_assert_eq(function_named(t, "work")->calls, 1 + 10, "as many as fit without hooks");
+}
+
 Test(timeline_windows, credit_a_quiet_window_to_the_stack_that_did_not_move)
 {
 	struct timeline *t = timeline_from_text(META NAMES

@@ -2,6 +2,7 @@
 session's events must say the same."""
 import asyncio
 import os
+import statistics
 import struct
 import sys
 import threading
@@ -463,24 +464,27 @@ def spin(seconds):
 
 
 def work_done(**settings):
-    """Work with hooks on over work without, the median of pairs; and the last session."""
-    ratios = []
-    spin(0.2)
+    """Work with hooks on over work without, right before and after, the median of pairs; how far apart those two are, which is the machine's doing; and the last session."""
+    ratios, noise = [], []
+    before = spin(0.2) and spin(0.3)
     for _ in range(5):
-        free = spin(0.3)
         s = Session(subbufs=64, max_overhead_ppm=50000, clock=1, ticks_per_second=ticks_per_second(), **settings).arm()
-        ratios.append(spin(0.6) / free)
+        hooked = spin(0.6)
         s.disarm().read()
-    return sorted(ratios)[len(ratios) // 2], s
+        after = spin(0.3)
+        ratios.append(2 * hooked / (before + after))
+        noise.append(abs(after / before - 1))
+        before = after
+    return statistics.median(ratios), statistics.median(noise), s
 
 
 def case_budget():
     """A hot loop is slowed by no more than it may: windows open and close, calls outside go uncounted."""
-    ratio, s = work_done()
+    ratio, noise, s = work_done()
     windows = [e for e in s.meta if e[1] == 'window_on']
-    print('    work done %.3f, %d windows in 0.6 s, cost %.1f ns per event' % (ratio, len(windows), s.page('cost_ps_py') / 1000))
+    print('    work done %.3f, noise %.3f, %d windows in 0.6 s, cost %.1f ns per event' % (ratio, noise, len(windows), s.page('cost_ps_py') / 1000))
     assert s.page('brake_count') > 0 and len(windows) >= 2
-    assert ratio > 0.90, ratio
+    assert ratio > 0.90 - noise, ratio
 
 
 @on(8, 11)
@@ -504,9 +508,9 @@ def case_single_budget():
     """The same without a thread of ours, 3.12 and later: places are disabled one by one."""
 
     spin(0.3)
-    ratio, s = work_done(may_start_thread=0)
-    print('    work done %.3f, %d windows in 0.6 s' % (ratio, s.page('window_count')))
-    assert ratio > 0.90
+    ratio, noise, s = work_done(may_start_thread=0)
+    print('    work done %.3f, noise %.3f, %d windows in 0.6 s' % (ratio, noise, s.page('window_count')))
+    assert ratio > 0.90 - noise
     busy()  # sees that the hooks of the session before are gone
     s = Session(subbufs=64, max_overhead_ppm=50000, may_start_thread=0, clock=1, ticks_per_second=ticks_per_second()).arm()
     assert len(os.listdir('/proc/self/task')) == 1
@@ -800,9 +804,9 @@ def case_setprofile():
 
 @on(8, 11)
 def case_setprofile_budget():
-    ratio, s = work_done(backend=SETPROFILE, c_calls=1)
-    print('    work done %.3f, brakes %d, cost %.1f ns per event' % (ratio, s.page('brake_count'), s.page('cost_ps_py') / 1000))
-    assert ratio > 0.90
+    ratio, noise, s = work_done(backend=SETPROFILE, c_calls=1)
+    print('    work done %.3f, noise %.3f, brakes %d, cost %.1f ns per event' % (ratio, noise, s.page('brake_count'), s.page('cost_ps_py') / 1000))
+    assert ratio > 0.90 - noise
 
 
 @on(8, 11)

@@ -1,0 +1,169 @@
+/*
+ * The switch thread: sleeps on a futex in the page, and takes the GIL to open the next window, for the turns of --alternate, and to take hooks off that nobody calls.
+ */
+#include "collector/collector.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "collector/libc.h"
+
+enum { WATCH_MS = 500, BREATH_MS = 5, SWITCH_INTERVAL_MS = 5 /* sys.getswitchinterval(), 3.8-3.15, unless the program changed it */, SWITCHER_STACK_BYTES = 256 * 1024 };
+
+static void futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
+{
+	struct timespec timeout = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+
+	syscall(SYS_futex, word, FUTEX_WAIT, value, &timeout, NULL, 0);
+}
+
+void switcher_tell(uint32_t value)
+{
+	__atomic_store_n(&the.page->switch_word, value, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &the.page->switch_word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static uint64_t ns_until(uint64_t ticks)
+{
+	uint64_t now = ticks_now();
+
+	return ticks <= now ? 0 : ticks_to_ns(ticks - now) + 1;
+}
+
+static uint64_t turn_ticks(void)
+{
+	return the.settings.ticks_per_second * the.settings.alternate_ms / 1000;
+}
+
+/* On for a turn, off for a turn: what the program does in both can be compared. The budget is that of the turns with hooks. */
+static void alternate(uint64_t now)
+{
+	the.alternate_at += turn_ticks();
+	if (the.alternate_at < now)
+		the.alternate_at = now + turn_ticks();
+	if (!the.pausing) {
+		if (the.hooks_on)
+			window_close(now, WINDOW_ALTERNATE);
+		budget_earn(now);
+		the.alternate_saved = the.saved;
+	}
+	the.pausing = !the.pausing;
+	write_throttle(now, 0, the.pausing ? THROTTLE_TURN_OFF : THROTTLE_TURN_ON, 0);
+	__atomic_store_n(&the.page->alternate_off, the.pausing, __ATOMIC_RELEASE);
+	if (the.pausing) {
+		memory_pause();
+		return;
+	}
+	memory_resume();
+	budget_earn(now);
+	the.saved = the.alternate_saved;
+	window_open(now, WINDOW_ALTERNATE, now);
+}
+
+static bool is_turn(uint64_t now)
+{
+	return the.alternate_at && now >= the.alternate_at;
+}
+
+/* Takes the GIL, and does what is due. False: there is nothing more to do, ever. */
+static bool switcher_act(void)
+{
+	uint64_t asked = ticks_now(), now, held;
+	struct timespec begin, end;
+	int gil;
+
+	if (python_ends(&the.python))
+		return false;
+	gil = gil_ensure();
+	the.memory.muted++;
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	now = ticks_now();
+	if (the.armed && !the.child && !the.dead) {
+		if (budget_is_over(now))
+			window_close(now, the.page->stop ? WINDOW_ARM : WINDOW_DEADLINE);
+		else if (is_turn(now))
+			alternate(now);
+		else if (!the.hooks_on && now >= the.cycle_end)
+			window_open(now, WINDOW_BUDGET, asked + the.settings.ticks_per_second * SWITCH_INTERVAL_MS / 1000);
+		the.page->switch_at_ticks = the.cycle_end;
+		if (the.hooks_on)
+			the.page->switch_word = SWITCH_RUNNING;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	held = (uint64_t)(end.tv_sec - begin.tv_sec) * 1000000000ull + (uint64_t)end.tv_nsec - (uint64_t)begin.tv_nsec;
+	if (held > the.page->holder_ns_max)
+		the.page->holder_ns_max = held;
+	if (the.hooks_on && the.settings.max_overhead_ppm)
+		budget_charge(held);
+	the.memory.muted--;
+	gil_release(gil);
+	return !__atomic_load_n(&the.dead, __ATOMIC_ACQUIRE);
+}
+
+static void *switcher_run(void *nothing)
+{
+	struct page *page = the.page;
+	bool acted = false;
+
+	prctl(PR_SET_NAME, "inferscope");
+	page->switch_tid = (uint32_t)syscall(SYS_gettid);
+	for (;;) {
+		uint32_t word = __atomic_load_n(&page->switch_word, __ATOMIC_ACQUIRE);
+		uint64_t wait = WATCH_MS * 1000000ull;
+
+		if (word == SWITCH_QUIT || __atomic_load_n(&the.switcher_quit, __ATOMIC_ACQUIRE))
+			break;
+		if (word == SWITCH_OFF && ns_until(__atomic_load_n(&page->switch_at_ticks, __ATOMIC_ACQUIRE)) < wait)
+			wait = ns_until(page->switch_at_ticks);
+		if (the.alternate_at && (word != SWITCH_OFF || the.pausing || ns_until(the.alternate_at) < wait))
+			wait = ns_until(the.alternate_at);
+		/* Whatever the words say: the GIL is not asked for again and again. */
+		if (acted && wait < BREATH_MS * 1000000ull)
+			wait = BREATH_MS * 1000000ull;
+		if (wait)
+			futex_wait(&page->switch_word, word, wait);
+		if (__atomic_load_n(&page->switch_word, __ATOMIC_ACQUIRE) == SWITCH_QUIT || __atomic_load_n(&the.switcher_quit, __ATOMIC_ACQUIRE))
+			break;
+		acted = (word == SWITCH_OFF && !the.pausing && !ns_until(page->switch_at_ticks)) || is_turn(ticks_now()) || budget_is_over(ticks_now());
+		if (acted && !switcher_act())
+			break;
+	}
+	page->switch_tid = 0;
+	return NULL;
+}
+
+/* Its thread gets no signal of the target: the mask of the thread that arms, all blocked, is inherited. */
+void switcher_start(void)
+{
+	pthread_attr_t attributes;
+	sigset_t all, before;
+
+	if (!the.settings.may_start_thread || the.switcher_made)
+		return;
+	the.page->switch_word = SWITCH_RUNNING;
+	the.switcher_quit = false;
+	the.alternate_at = the.settings.alternate_ms ? ticks_now() + turn_ticks() : 0;
+	the.pausing = false;
+	if (pthread_attr_init(&attributes))
+		return;
+	pthread_attr_setstacksize(&attributes, SWITCHER_STACK_BYTES);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	the.switcher_made = !pthread_create(&the.switcher, &attributes, switcher_run, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attributes);
+}
+
+void switcher_stop(void)
+{
+	if (!the.switcher_made)
+		return;
+	__atomic_store_n(&the.switcher_quit, true, __ATOMIC_RELEASE);
+	switcher_tell(SWITCH_QUIT);
+	pthread_join(the.switcher, NULL);
+	the.switcher_made = false;
+}
