@@ -1,5 +1,6 @@
 noinst_LIBRARIES += libunwinding.a
 libunwinding_a_SOURCES = \
+	unwind/call_site.c unwind/call_site.h \
 	unwind/cfi.c unwind/cfi.h unwind/cfi_expression.c unwind/cfi_number.c \
 	unwind/debug_sections.c unwind/debug_sections.h \
 	unwind/debugfile.c unwind/debugfile.h \

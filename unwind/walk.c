@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "unwind/call_site.h"
 #include "unwind/pages.h"
 #include "unwind/tables.h"
 #include "unwind/unwinder.h"
@@ -36,6 +37,7 @@ struct walk {
 	bool exact;        /* the frame was interrupted at its address, it is not a return address */
 	uint32_t switches; /* frames that did not go up */
 	enum walk_end end;
+	bool first;        /* came to a frame whose table says that nobody called it */
 };
 
 /* From the copy, from a file that is mapped there, or from the process. */
@@ -180,6 +182,7 @@ static bool step(struct walk *walk, const struct cfi_row *row, uint64_t *cfa)
 	if (!find_cfa(walk, row, &state, cfa))
 		return false;
 	if (row->rules[DWARF_RIP] == CFI_UNDEFINED) {
+		walk->first = true;
 		walk->end = WALK_COMPLETE;
 		return false;
 	}
@@ -312,19 +315,132 @@ static bool walk_frame(struct walk *walk, struct native_frame *frame)
 	return true;
 }
 
+static void walk_on(struct walk *walk, struct native_stack *out)
+{
+	out->end = WALK_CUT_DEPTH;
+	while (out->count < WALK_FRAMES_MAX) {
+		if (!walk_frame(walk, &out->frames[out->count++])) {
+			out->end = walk->end;
+			return;
+		}
+	}
+}
+
 static void walk_frames(struct walker *walker, struct native_stack *out)
 {
 	struct walk walk = { .walker = walker, .known = walker->copy->known, .exact = true };
 
 	memcpy(walk.regs, walker->copy->regs, sizeof walk.regs);
 	out->count = 0;
-	out->end = WALK_CUT_DEPTH;
-	while (out->count < WALK_FRAMES_MAX) {
-		if (!walk_frame(&walk, &out->frames[out->count++])) {
-			out->end = walk.end;
-			return;
-		}
+	walk_on(&walk, out);
+}
+
+/* ---- assembler without a table: its caller is searched for ---- */
+
+enum {
+	ROOM_MAX = 48 << 10, /* OpenBLAS's kernels keep up to 32 KiB */
+	SEARCH_WORDS = 48,
+	PUSHES_MAX = 8,      /* words below the return address among which the caller's rbp may be */
+	FRAMES_ENOUGH = 4,
+};
+
+/* What has a table was called directly by something else: a word that was left on the stack. */
+static bool may_have_called(struct walk *walk, uint64_t target)
+{
+	const struct module *module = modules_find(walk->walker->modules, target);
+	unsigned char code[16] = { 0 };
+
+	if (!module)
+		return false;
+	return !tables_row(walk->walker->tables, module, target) || (read_bytes(walk->walker, target, code, sizeof code) == 0 && is_linkage_stub(code));
+}
+
+/* Right behind a call, in a function that has a table. */
+static bool is_return_address(struct walk *walk, uint64_t ip)
+{
+	const struct module *module = modules_find(walk->walker->modules, ip - 1);
+	unsigned char code[CALL_BYTES_MAX];
+	struct call_site site;
+
+	if (!module || module->kind != MODULE_FILE || ip - module->start < CALL_BYTES_MAX || !tables_row(walk->walker->tables, module, ip - 1))
+		return false;
+	if (tables_read(walk->walker->tables, module, ip - CALL_BYTES_MAX, code, CALL_BYTES_MAX) < 0)
+		return false;
+	site = call_site_before(code, ip);
+	return site.indirect || (site.direct && may_have_called(walk, site.target));
+}
+
+/* The word at OFFSET of the stack; 0 where it cannot be read. */
+static uint64_t word_at(struct walker *walker, uint64_t offset)
+{
+	uint64_t word = 0;
+
+	return read_bytes(walker, walker->copy->regs[DWARF_RSP] + offset, &word, WORD) == 0 ? word : 0;
+}
+
+/* The caller's rbp, where it is a frame's address: as it is, or pushed near the return address at OFFSET. */
+static void learn_frame_pointer(struct walk *walk, const struct thread_copy *copy, uint64_t offset)
+{
+	uint64_t sp = copy->regs[DWARF_RSP], value = copy->known >> DWARF_RBP & 1 ? copy->regs[DWARF_RBP] : 0;
+	uint64_t least = offset > PUSHES_MAX * WORD ? offset - PUSHES_MAX * WORD : 0;
+
+	for (uint64_t at = offset; value - sp - offset >= ROOM_MAX && at >= least + WORD; at -= WORD)
+		value = word_at(walk->walker, at - WORD);
+	if (value - sp - offset < ROOM_MAX)
+		learn(walk, DWARF_RBP, value);
+}
+
+/* Is the return address among the words from OFFSET on? Then walks on from it. */
+static bool search_from(struct walker *walker, uint64_t offset, struct native_stack *out)
+{
+	uint64_t sp = walker->copy->regs[DWARF_RSP];
+
+	offset += -(sp + offset) & (WORD - 1);
+	for (uint64_t end = offset + SEARCH_WORDS * WORD; offset < end; offset += WORD) {
+		struct walk walk = { .walker = walker };
+		uint64_t ip = word_at(walker, offset);
+
+		if (!is_return_address(&walk, ip))
+			continue;
+		learn(&walk, DWARF_RIP, ip);
+		learn(&walk, DWARF_RSP, sp + offset + WORD);
+		learn_frame_pointer(&walk, walker->copy, offset);
+		out->frames[0].cfa = sp + offset + WORD;
+		out->count = 1;
+		walk_on(&walk, out);
+		/* Words that were left over lead on for a while, too, and end in a zero or in the middle of nowhere. */
+		if (walk.first || out->end == WALK_CUT_DEPTH || (out->end == WALK_CUT_STACK && out->count > FRAMES_ENOUGH))
+			return true;
 	}
+	return false;
+}
+
+/*
+ * Kernels of BLAS and the like: hand-written code that calls nothing, and whose author gave it no table. Its return address is on the stack, above what it
+ * pushed. Where it keeps much more there, old words among that, it keeps the old stack pointer in a register. The word is taken from which tables lead on: to the
+ * thread's first frame, or to where the copy ends.
+ */
+static void search_caller(struct walker *walker, struct native_stack *out)
+{
+	const struct thread_copy *copy = walker->copy;
+	uint64_t sp = copy->regs[DWARF_RSP];
+
+	out->searched = search_from(walker, 0, out);
+	for (uint32_t reg = 0; reg < DWARF_RIP && !out->searched; reg++)
+		if (reg != DWARF_RSP && copy->known >> reg & 1 && copy->regs[reg] > sp && copy->regs[reg] - sp < ROOM_MAX)
+			out->searched = search_from(walker, copy->regs[reg] - sp, out);
+	if (out->searched)
+		return;
+	out->frames[0].cfa = sp;
+	out->count = 1;
+	out->end = WALK_CUT_TABLES;
+}
+
+static bool is_assembler(const struct walker *walker, const struct native_stack *stack)
+{
+	const struct module *module = stack->count == 1 && stack->end == WALK_CUT_TABLES ? modules_find(walker->modules, stack->frames[0].ip) : NULL;
+
+	return module && module->kind == MODULE_FILE;
 }
 
 /* libunwind keeps rows by address, whether a frame was interrupted there or returns there. The two differ where a function begins after a call
@@ -342,6 +458,7 @@ void walker_walk(struct walker *walker, const struct thread_copy *copy, struct n
 	uint32_t needed = 1u << DWARF_RSP | 1u << DWARF_RIP;
 
 	walker->copy = copy;
+	out->searched = false;
 	pages_forget(&walker->pages);
 	if ((copy->known & needed) != needed) {
 		out->count = 1;
@@ -351,6 +468,8 @@ void walker_walk(struct walker *walker, const struct thread_copy *copy, struct n
 	}
 	if (is_mixed_up(walker, copy) || !unwinder_walk(walker->unwinder, copy, out))
 		walk_frames(walker, out);
+	if (is_assembler(walker, out))
+		search_caller(walker, out);
 }
 
 const char *walk_end_name(enum walk_end end)

@@ -47,6 +47,7 @@ enum walk_end {
 struct native_stack {
 	uint32_t count;
 	enum walk_end end;
+	bool searched;           /* the innermost frame's caller was searched for on the stack, as no table describes it (code in assembler) */
 	struct native_frame frames[WALK_FRAMES_MAX]; /* innermost first */
 };
 

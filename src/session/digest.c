@@ -279,6 +279,7 @@ static bool see(struct digest *digest, const struct sight *sight, struct told *t
 		copy_take(digest, sight);
 		joiner_walk(digest->settings.joiner, &digest->copy, &digest->native);
 		digest->totals.ends[digest->native.end]++;
+		digest->totals.searched += digest->native.searched;
 		python = join(digest, told, python, sight->still_above);
 	} else {
 		join_stacks(python, NULL, &no_rules, &digest->joined);

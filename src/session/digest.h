@@ -22,6 +22,7 @@ struct digest_totals {
 	uint64_t samples, torn;
 	uint64_t joins[JOIN_RESULTS];         /* by enum join_result */
 	uint64_t ends[WALK_CUT_TABLES + 1];   /* by enum walk_end */
+	uint64_t searched;                    /* of them: out of assembler without a table */
 	uint64_t naming_ns;                   /* CPU time spent on names */
 };
 

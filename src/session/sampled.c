@@ -32,7 +32,7 @@ void sampled_counters(struct session *session, uint64_t ticks)
 		{ "sampler_join_whole", digest->joins[JOIN_WHOLE] }, { "sampler_join_partial", digest->joins[JOIN_PARTIAL] }, { "sampler_join_failed", digest->joins[JOIN_FAILED] },
 		{ "sampler_join_later", digest->joins[JOIN_LATER] }, { "sampler_join_recalled", digest->joins[JOIN_RECALLED] }, { "sampler_join_native", digest->joins[JOIN_NATIVE] }, { "sampler_walk_complete", digest->ends[WALK_COMPLETE] },
 		{ "sampler_walk_cut_depth", digest->ends[WALK_CUT_DEPTH] }, { "sampler_walk_cut_stack", digest->ends[WALK_CUT_STACK] }, { "sampler_walk_cut_jit", digest->ends[WALK_CUT_JIT] },
-		{ "sampler_walk_cut_register", digest->ends[WALK_CUT_REGISTER] }, { "sampler_walk_cut_tables", digest->ends[WALK_CUT_TABLES] }, { "sampler_naming_ns", digest->naming_ns },
+		{ "sampler_walk_cut_register", digest->ends[WALK_CUT_REGISTER] }, { "sampler_walk_cut_tables", digest->ends[WALK_CUT_TABLES] }, { "sampler_walk_searched", digest->searched }, { "sampler_naming_ns", digest->naming_ns },
 	};
 	const struct row perf[] = {
 		{ "sampler_perf_samples", totals.perf.samples }, { "sampler_perf_lost", totals.perf.lost }, { "sampler_perf_throttled", totals.perf.throttled },

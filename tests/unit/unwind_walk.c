@@ -9,6 +9,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "unwind/call_site.h"
 #include "unwind/cfi.h"
 #include "unwind/walk.h"
 
@@ -460,6 +461,102 @@ Test(walk, steps_out_of_a_linkage_stub_and_a_signal_return_that_no_table_describ
 	cr_assert_eq(world->stack.frames[1].sp, copy->regs[DWARF_RSP] + 400);
 	world_free(world);
 	munmap(page, 4096);
+}
+
+/* Nothing describes it. */
+__asm__(".text\n.type assembler_kernel,@function\nassembler_kernel:\n.fill 64,1,0x90\nret\n.size assembler_kernel,.-assembler_kernel\n");
+extern const char assembler_kernel[];
+
+static KEPT void call_by_pointer(struct taken *taken)
+{
+	void (*volatile kernel)(struct taken *) = take_copy;
+
+	kernel(taken);
+	taken->callers[1] = (uintptr_t)__builtin_return_address(0);
+}
+
+/* As if the kernel had been called where take_copy() was: it has pushed rbp, uses it for something else, and keeps 1 000 words in which an old return address lies, and rbx below them. */
+static void enter_kernel(struct thread_copy *copy, const struct native_stack *real, uint64_t left_over)
+{
+	enum { ROOM = 1000 };
+	static unsigned char above[THREAD_COPY_STACK_MAX];
+	uint64_t *words = (uint64_t *)(void *)copy->stack, skipped = real->frames[0].cfa - copy->regs[DWARF_RSP], kept = copy->stack_size - skipped;
+
+	if (kept > sizeof above - (ROOM + 2) * 8)
+		kept = sizeof above - (ROOM + 2) * 8;
+	memcpy(above, copy->stack + skipped, kept);
+	memset(copy->stack, 0, ROOM * 8);
+	words[17] = left_over;
+	words[ROOM] = real->frames[1].preserved[1];
+	words[ROOM + 1] = real->frames[1].ip;
+	memcpy(copy->stack + (ROOM + 2) * 8, above, kept);
+	copy->stack_size = (uint32_t)((ROOM + 2) * 8 + kept);
+	copy->regs[DWARF_RSP] = real->frames[0].cfa - (ROOM + 2) * 8;
+	copy->regs[DWARF_RIP] = (uintptr_t)assembler_kernel + 30;
+	copy->regs[DWARF_RBP] = 0x1234;
+	copy->regs[DWARF_RBX] = copy->regs[DWARF_RSP] + (ROOM - 3) * 8;
+}
+
+Test(walk, searches_for_the_caller_of_assembler)
+{
+	struct world *world = world_new(5, read_self);
+	struct native_stack *real = calloc(1, sizeof *real);
+	uint64_t direct;
+
+	walk(world);
+	direct = world->stack.frames[2].ip; /* call_down() in call_down() */
+	call_by_pointer(world->taken);
+	walk(world);
+	*real = world->stack;
+	cr_assert_not(real->searched);
+	enter_kernel(&world->taken->copy, real, direct);
+	walk(world);
+	cr_expect(world->stack.searched);
+	cr_expect_eq(world->stack.end, real->end, "%s", walk_end_name(world->stack.end));
+	cr_assert_eq(world->stack.count, real->count);
+	for (uint32_t i = 1; i < real->count; i++)
+		cr_expect_eq(world->stack.frames[i].ip, real->frames[i].ip);
+	check_frames(&world->stack);
+	world_free(world);
+	/* With nothing but the old address it is cut, as before. */
+	world = world_new(5, read_none);
+	call_by_pointer(world->taken);
+	enter_kernel(&world->taken->copy, real, direct);
+	world->taken->copy.regs[DWARF_RBX] = 0;
+	walk(world);
+	cr_expect_not(world->stack.searched);
+	cr_expect_eq(world->stack.count, 1);
+	cr_expect_eq(world->stack.end, WALK_CUT_TABLES);
+	free(real);
+	world_free(world);
+}
+
+Test(call_site, is_told_by_the_bytes_before)
+{
+	static const struct { unsigned char code[CALL_BYTES_MAX]; bool direct, indirect; const char *what; } rows[] = {
+		{ { 0x90, 0x90, 0xe8, 0x10, 0, 0, 0 }, true, false, "call rel32" },
+		{ { 0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0xd0 }, false, true, "call *%rax" },
+		{ { 0x90, 0x90, 0x90, 0x90, 0x41, 0xff, 0xd4 }, false, true, "call *%r12" },
+		{ { 0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0x13 }, false, true, "call *(%rbx)" },
+		{ { 0x90, 0x90, 0x90, 0x90, 0xff, 0x50, 0x18 }, false, true, "call *0x18(%rax)" },
+		{ { 0x90, 0x90, 0x90, 0xff, 0x54, 0x24, 0x08 }, false, true, "call *8(%rsp)" },
+		{ { 0x90, 0xff, 0x15, 1, 2, 3, 4 }, false, true, "call *…(%rip)" },
+		{ { 0x90, 0xff, 0x90, 0x38, 1, 0, 0 }, false, true, "call *0x138(%rax)" },
+		{ { 0xff, 0x94, 0x24, 0x80, 0, 0, 0 }, false, true, "call *0x80(%rsp)" },
+		{ { 0x41, 0xff, 0x97, 0x80, 0, 0, 0 }, false, true, "call *0x80(%r15)" },
+		{ { 0xff, 0x14, 0xc5, 0, 0x10, 0, 0 }, false, true, "call *0x1000(,%rax,8)" },
+		{ { 0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0xe0 }, false, false, "jmp *%rax" },
+		{ { 0x90, 0x90, 0xe9, 0x10, 0, 0, 0 }, false, false, "jmp rel32" },
+		{ { 0x48, 0x89, 0xd8, 0x5b, 0x5d, 0xc3, 0x90 }, false, false, "ret; nop" },
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct call_site site = call_site_before(rows[i].code, 0x1000);
+
+		cr_expect_eq(site.direct, rows[i].direct, "%s", rows[i].what);
+		cr_expect_eq(site.indirect, rows[i].indirect, "%s", rows[i].what);
+		cr_expect_eq(site.target, rows[i].direct ? 0x1010 : 0, "%s", rows[i].what);
+	}
 }
 
 Test(walk, ends_with_stacks_that_are_noise)
