@@ -58,17 +58,23 @@ static inline bool seeds_match(const struct lane *lane, const char *caller)
 	return lane->above || (lane->seed_count ? lane->seeds[lane->seed_count - 1].frame == caller : !caller);
 }
 
+/* Asking may change what is counted: then the stack has been said anew, without the frame that has just ended, and its end is told by that. */
+static inline bool may_record_leave(uint64_t now, uint64_t window)
+{
+	return hook_may_record(now) && __builtin_expect(window == the.window, 1);
+}
+
 /* A frame that began in an earlier window, and is now a seed, returns. */
 static __attribute__((noinline)) void seed_leaves(char *frame, uint8_t kind, uint8_t flags)
 {
 	struct lane *lane = lane_mine;
-	uint64_t now = ticks_now();
+	uint64_t now = ticks_now(), window = the.window;
 	struct seed *top;
 
-	if (!the.armed || !the.hooks_on || the.hooks != &hooks_evaluator || !lane_is_mine(lane) || lane->window != the.window || lane->above || !lane->seed_count)
+	if (!the.armed || !the.hooks_on || the.hooks != &hooks_evaluator || !lane_is_mine(lane) || lane->window != window || lane->above || !lane->seed_count)
 		return;
 	top = &lane->seeds[lane->seed_count - 1];
-	if (top->frame != frame || !hook_may_record(now))
+	if (top->frame != frame || !may_record_leave(now, window))
 		return;
 	lane->seed_count--;
 	if (top->ref)
@@ -169,7 +175,7 @@ static inline __attribute__((always_inline)) PyObject *evaluate(void *tstate, ch
 		return result;
 	}
 	now = ticks_now();
-	if (!hook_may_record(now))
+	if (!may_record_leave(now, window))
 		return result;
 	lane->above--;
 	lane_pop(lane, now, ref, kind, flags);

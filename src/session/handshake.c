@@ -189,6 +189,13 @@ static int reason_fail(const struct page *page, struct error *err)
 	return fail(err, ERR_COLLECTOR, "the collector could not be armed%s%.400s", text[0] ? ": " : "", text);
 }
 
+/* The thread that has the GIL says ARMED first, so that nobody cancels it any more; whether it works out is known once it collects, or has failed. */
+static bool is_undecided(const struct page *page, uint32_t *arm)
+{
+	*arm = __atomic_load_n(&page->arm, __ATOMIC_ACQUIRE);
+	return *arm == ARM_PENDING || (*arm == ARM_ARMED && __atomic_load_n(&page->state, __ATOMIC_ACQUIRE) < COLLECTOR_COLLECTING);
+}
+
 /* From here page.arm decides. Cancelled means: a thread that gets the GIL later finds that nobody wants it any more. */
 static int arm_wait(struct handshake *handshake, struct pool *pool, uint32_t timeout_ms, struct error *err)
 {
@@ -196,13 +203,14 @@ static int arm_wait(struct handshake *handshake, struct pool *pool, uint32_t tim
 	struct page *page = pool->page;
 	uint32_t arm;
 
-	while ((arm = __atomic_load_n(&page->arm, __ATOMIC_ACQUIRE)) == ARM_PENDING) {
+	while (is_undecided(page, &arm)) {
 		uint64_t now_ns = clock_monotonic_ns();
 		bool stopped = is_stopped(handshake, err);
 
 		if (stopped || now_ns > end_ns || !target_alive(handshake->target)) {
+			arm = ARM_PENDING;
 			if (!__atomic_compare_exchange_n(&page->arm, &arm, ARM_CANCELLED, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-				continue;
+				break;
 			if (stopped)
 				return fail_hint(err, "the thread that was to arm it still waits for the GIL; it ends, and does nothing, once it has it");
 			if (now_ns <= end_ns)
