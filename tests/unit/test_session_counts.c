@@ -14,6 +14,12 @@
 #include "tests/unit/folder.h"
 
 enum { PAGE = 4096, PAGES = 20000, NAPS = 300 };
+/* The sanitizer's shadow of a page is touched with it: an eighth. */
+#ifdef __SANITIZE_ADDRESS__
+enum { FAULTS_MOST = PAGES * 115 / 100 };
+#else
+enum { FAULTS_MOST = PAGES * 102 / 100 };
+#endif
 
 struct child { pid_t pid; int go, done; };
 
@@ -79,7 +85,7 @@ static void take(void *context, pid_t tid, enum thread_counter which, uint64_t v
 
 static void expect_storm(const struct told *told)
 {
-	cr_expect(told->values[COUNTER_MINOR_FAULTS] >= PAGES && told->values[COUNTER_MINOR_FAULTS] <= PAGES * 102 / 100, "%llu faults", (unsigned long long)told->values[COUNTER_MINOR_FAULTS]);
+	cr_expect(told->values[COUNTER_MINOR_FAULTS] >= PAGES && told->values[COUNTER_MINOR_FAULTS] <= FAULTS_MOST, "%llu faults", (unsigned long long)told->values[COUNTER_MINOR_FAULTS]);
 	cr_expect(told->values[COUNTER_SWITCHES] >= NAPS, "%llu switches", (unsigned long long)told->values[COUNTER_SWITCHES]);
 }
 

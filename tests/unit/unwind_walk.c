@@ -517,12 +517,10 @@ Test(walk, searches_for_the_caller_of_assembler)
 	for (uint32_t i = 1; i < real->count; i++)
 		cr_expect_eq(world->stack.frames[i].ip, real->frames[i].ip);
 	check_frames(&world->stack);
-	world_free(world);
 	/* With nothing but the old address it is cut, as before. */
-	world = world_new(5, read_none);
-	call_by_pointer(world->taken);
-	enter_kernel(&world->taken->copy, real, direct);
-	world->taken->copy.regs[DWARF_RBX] = 0;
+	for (int reg = 0; reg < DWARF_RIP; reg++)
+		if (reg != DWARF_RSP)
+			world->taken->copy.regs[reg] = 0;
 	walk(world);
 	cr_expect_not(world->stack.searched);
 	cr_expect_eq(world->stack.count, 1);
