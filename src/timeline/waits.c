@@ -155,7 +155,8 @@ enum thread_state wait_classify(const struct timeline_private *p, const char *wa
 }
 
 /* C functions by name, when only calls are known. */
-static const struct { const char *name; enum thread_state state; } leaves[] = {
+static const struct { const char *name; enum thread_state state; const char *type; /* NULL: of any */ } leaves[] = {
+	{ "get", THREAD_IDLE, "_queue.SimpleQueue" }, /* in which the workers of concurrent.futures and asyncio wait for work */
 	{ "sleep", THREAD_SLEEP },
 	{ "select", THREAD_IDLE }, { "poll", THREAD_IDLE }, { "epoll", THREAD_IDLE }, { "accept", THREAD_IDLE }, { "_accept", THREAD_IDLE },
 	{ "acquire", THREAD_LOCK_WAIT },
@@ -167,11 +168,9 @@ static enum thread_state leaf_state(const struct timeline_private *p, const stru
 {
 	const char *name = last_part(strings_get(p->strings, leaf->name));
 
-	if (leaf->kind == FUNCTION_C && strcmp(name, "get") == 0 && strcmp(strings_get(p->strings, leaf->file), "_queue.SimpleQueue") == 0)
-		return THREAD_IDLE; /* in which the workers of concurrent.futures and asyncio wait for work */
 	if (leaf->kind == FUNCTION_C)
 		for (size_t i = 0; i < sizeof leaves / sizeof *leaves; i++)
-			if (strcmp(leaves[i].name, name) == 0)
+			if (strcmp(leaves[i].name, name) == 0 && (!leaves[i].type || strcmp(leaves[i].type, strings_get(p->strings, leaf->file)) == 0))
 				return leaves[i].state;
 	if (leaf->kind == FUNCTION_PYTHON) {
 		int rule = find_rule(p, leaf);

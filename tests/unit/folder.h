@@ -14,6 +14,21 @@ static inline void folder_make(char folder[FOLDER_BYTES])
 	cr_assert_not_null(mkdtemp(folder));
 }
 
+/* Makes FILE, and the folders on the way to it. */
+static inline void folder_write(const char *folder, const char *file, const char *text)
+{
+	char path[512];
+	FILE *out;
+
+	snprintf(path, sizeof path, "mkdir -p $(dirname %s/%s)", folder, file);
+	cr_assert_eq(system(path), 0);
+	snprintf(path, sizeof path, "%s/%s", folder, file);
+	out = fopen(path, "w");
+	cr_assert_not_null(out, "%s", path);
+	fputs(text, out);
+	fclose(out);
+}
+
 /* With all that is in it. */
 static inline void folder_remove(const char *folder)
 {

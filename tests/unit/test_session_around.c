@@ -12,19 +12,9 @@
 
 static char folder[FOLDER_BYTES];
 
-/* Makes FILE, and the folders on the way to it, below the test's own one. */
 static void put(const char *file, const char *text)
 {
-	char path[512];
-	FILE *out;
-
-	snprintf(path, sizeof path, "mkdir -p $(dirname %s/%s)", folder, file);
-	cr_assert_eq(system(path), 0);
-	snprintf(path, sizeof path, "%s/%s", folder, file);
-	out = fopen(path, "w");
-	cr_assert_not_null(out, "%s", path);
-	fputs(text, out);
-	fclose(out);
+	folder_write(folder, file, text);
 }
 
 static void setup(void)

@@ -159,28 +159,14 @@ Test(counts, leave_no_descriptor_of_a_thread_that_ended)
 
 /* ---- without perf_event ---- */
 
-static void put(const char *folder, const char *file, const char *text)
-{
-	char path[512];
-	FILE *out;
-
-	snprintf(path, sizeof path, "mkdir -p $(dirname %s/%s)", folder, file);
-	cr_assert_eq(system(path), 0);
-	snprintf(path, sizeof path, "%s/%s", folder, file);
-	out = fopen(path, "w");
-	cr_assert_not_null(out, "%s", path);
-	fputs(text, out);
-	fclose(out);
-}
-
 static void put_thread(const char *folder, int minor, int major, int voluntary, int involuntary)
 {
 	char text[512];
 
 	snprintf(text, sizeof text, "999999999 (x) S 1 1 1 0 -1 4194304 %d 0 %d 0 10 5 0 0 20 0 1 0 100 1000 10 0 0 0 0 0 0 0 0 0 0 0 0 0 17 1 0 0 0\n", minor, major);
-	put(folder, "999999999/task/999999999/stat", text);
+	folder_write(folder, "999999999/task/999999999/stat", text);
 	snprintf(text, sizeof text, "Name:\tx\nState:\tS (sleeping)\nvoluntary_ctxt_switches:\t%d\nnonvoluntary_ctxt_switches:\t%d\n", voluntary, involuntary);
-	put(folder, "999999999/task/999999999/status", text);
+	folder_write(folder, "999999999/task/999999999/status", text);
 }
 
 /* No such thread is there for perf_event, so that only /proc tells of it. */
