@@ -8,7 +8,7 @@
  * hook called until later. The next one opens after a cycle of about a quarter of a second, or later if too little was earned: by the switch thread, by a
  * callback that still fires, or by the attacher (REARM). Cycles are jittered by a quarter, so that windows do not beat with what the program does periodically.
  */
-#include "collector/collector.h"
+#include "collector/greenlets.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -296,6 +296,7 @@ void window_open(uint64_t now, enum window_reason reason, uint64_t planned)
 	the.earned = 0;
 	counted_note();
 	the.window++;
+	the.greenlets |= greenlets_imported();
 	if (!the.hooks->open() && !hooks_change()) {
 		the.window++;
 		the.tokens = -1;

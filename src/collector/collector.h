@@ -4,6 +4,7 @@
  *
  *   entry     takes the attacher's commands; lane, code, seed write; budget opens and closes windows, switcher in time;
  *   counted chooses the functions that are only counted, or left out;
+ *   greenlets sees that a thread goes on with another stack;
  *   garbage tells collections of garbage; memory samples allocations, which allocators passes on;
  *   gpu, gpu_*, cupti follow the device;
  *   monitoring, evaluator, setprofile, settrace are the ways to hook: they write lanes from the interpreter's hooks.
@@ -123,6 +124,7 @@ struct collector {
 	bool dead;          /* off for good: deadline, stop, or the interpreter ends */
 	bool child;         /* a forked child: nothing here is ours */
 	bool tsc;
+	bool greenlets;     /* the program has imported greenlet */
 	struct python python;
 	struct codes codes;
 	struct lanes lanes;

@@ -5,31 +5,18 @@
 #include "collector/collector.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "abi/handover.h"
 #include "collector/libc.h"
+#include "collector/page.h"
 #include "collector/stack.h"
 
 enum { BUSY_EXTRA_NS = 500000000 };
 
 struct collector the __attribute__((visibility("hidden")));
-
-static void say(struct handover *handover, enum handover_said said)
-{
-	__atomic_store_n(&handover->said, said, __ATOMIC_RELEASE);
-}
-
-static void fail(struct handover *handover, int error, const char *text)
-{
-	handover->error = error;
-	snprintf(handover->text, sizeof handover->text, "%s", text);
-	say(handover, SAID_FAILED);
-}
 
 /* Another attacher is at work here, or a thread that one left. */
 static void say_busy(struct handover *handover, const char *what)
@@ -39,93 +26,7 @@ static void say_busy(struct handover *handover, const char *what)
 	else
 		snprintf(handover->text, sizeof handover->text, "another inferscope %s", what);
 	handover->error = EBUSY;
-	say(handover, SAID_FAILED);
-}
-
-static uint64_t monotonic_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
-}
-
-/* The attacher fills the memfd through /proc/PID/fd. 0 = go on. */
-static int wait_for_answer(struct handover *handover)
-{
-	uint64_t end = monotonic_ns() + (uint64_t)handover->wait_ms * 1000000;
-	struct timespec pause = {0, 100000};
-
-	for (;;) {
-		uint32_t answer = __atomic_load_n(&handover->answer, __ATOMIC_ACQUIRE);
-
-		if (answer == ANSWER_GO)
-			return 0;
-		if (answer == ANSWER_GIVE_UP || monotonic_ns() > end)
-			return -1;
-		nanosleep(&pause, NULL);
-	}
-}
-
-/* Never one of 0-2: a target that closed them may use these numbers for a protocol. */
-static int make_memfd(void)
-{
-	int fd = (int)syscall(SYS_memfd_create, LANES_MEMFD_NAME, 3u /* MFD_CLOEXEC | MFD_ALLOW_SEALING */), higher;
-
-	if (fd < 0 || fd > 2)
-		return fd;
-	higher = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	close(fd);
-	return higher;
-}
-
-static struct page *map_page(struct handover *handover, int fd)
-{
-	const struct page *settings = &the.settings;
-	uint64_t bytes = handover->lanes_bytes;
-	struct page *page;
-
-	if (bytes < PAGE_BYTES + SUBBUF_BYTES || (uint64_t)lseek(fd, 0, SEEK_END) != bytes) {
-		errno = EINVAL;
-		return NULL;
-	}
-	page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (page == MAP_FAILED)
-		return NULL;
-	the.settings.mapping_bytes = bytes;
-	the.mapped = page; /* a child that is forked now must not keep it */
-	memcpy(&the.settings, page, offsetof(struct page, deadline_ticks));
-	if (settings->magic == PAGE_MAGIC && settings->version == PAGE_VERSION && settings->page_bytes == PAGE_BYTES && settings->mapping_bytes == bytes &&
-	    settings->subbuf_count && settings->subbuf_count <= (bytes - PAGE_BYTES) / SUBBUF_BYTES && settings->ticks_per_second)
-		return page;
-	the.mapped = NULL;
-	munmap(page, bytes);
-	errno = EPROTO;
-	return NULL;
-}
-
-/* Gets the mapping, or says why there is none. */
-static struct page *take_page(struct handover *handover)
-{
-	struct page *page = NULL;
-	int fd = make_memfd();
-
-	if (fd < 0) {
-		fail(handover, errno, "memfd_create");
-		return NULL;
-	}
-	handover->lanes_fd = the.lanes_fd = fd;
-	say(handover, SAID_HAVE_FD);
-	if (wait_for_answer(handover)) {
-		say(handover, SAID_GAVE_UP);
-	} else {
-		page = map_page(handover, fd);
-		if (!page)
-			fail(handover, errno, "mapping the lanes");
-	}
-	the.lanes_fd = 0;
-	close(fd);
-	return page;
+	handover_say(handover, SAID_FAILED);
 }
 
 static const struct hooks *choose(const struct page *settings, int minor)
@@ -300,11 +201,11 @@ static void arm(struct handover *handover)
 	}
 	disarm(); /* of an attacher that died */
 	the.holder = handover->attacher_pid;
-	page = take_page(handover);
+	page = page_take(handover);
 	if (!page)
 		return;
 	handover->page_addr = (uint64_t)(uintptr_t)page;
-	say(handover, SAID_MAPPED);
+	handover_say(handover, SAID_MAPPED);
 	if (prepare(page)) {
 		__atomic_store_n(&page->arm, ARM_FAILED, __ATOMIC_RELEASE);
 		the.page = the.mapped = NULL;
@@ -322,7 +223,7 @@ static void arm(struct handover *handover)
 		refuse(page, REASON_FINALIZING);
 		__atomic_store_n(&page->arm, ARM_FAILED, __ATOMIC_RELEASE);
 	}
-	say(handover, SAID_DONE);
+	handover_say(handover, SAID_DONE);
 }
 
 /* Locations that were disabled are armed again: the attacher's way where nothing in the target fires any more. */
@@ -387,21 +288,21 @@ void inferscope_collector_entry(struct handover *handover)
 		break;
 	case HANDOVER_DISARM:
 		disarm();
-		say(handover, SAID_DONE);
+		handover_say(handover, SAID_DONE);
 		break;
 	case HANDOVER_REARM:
 		rearm();
-		say(handover, SAID_DONE);
+		handover_say(handover, SAID_DONE);
 		break;
 	case HANDOVER_GPU:
 		follow_device();
-		say(handover, SAID_DONE);
+		handover_say(handover, SAID_DONE);
 		break;
 	case HANDOVER_NOTHING:
-		say(handover, SAID_DONE);
+		handover_say(handover, SAID_DONE);
 		break;
 	default:
-		fail(handover, EINVAL, "a command that this collector does not know");
+		handover_fail(handover, EINVAL, "a command that this collector does not know");
 	}
 	__atomic_store_n(&the.entered, false, __ATOMIC_RELEASE);
 }

@@ -9,6 +9,7 @@
 #include "collector/evaluator.h"
 
 #include "abi/cpython.h"
+#include "collector/greenlets.h"
 #include "collector/libc.h"
 #include "collector/stack.h"
 
@@ -93,6 +94,19 @@ static inline uint8_t generator_begins(const char *frame)
 	return *(const uint8_t *)at_pointer(frame, layout->frame_instr) == OPCODE_RETURN_GENERATOR_311 ? EVENT_PY_ENTER : EVENT_PY_RESUME;
 }
 
+/* Calls that are open here are another greenlet's: nobody may take them for what it returns to. */
+static inline bool switched_before(const struct lane *lane, void *tstate, char *frame)
+{
+	return lane_is_mine(lane) && lane->window == the.window && lane->above && greenlets_left(lane, caller_of(tstate, frame));
+}
+
+/* A frame has ended in a thread that came back to it from another greenlet. */
+static __attribute__((noinline)) void say_anew(struct lane *lane, uint64_t now)
+{
+	the.window++;
+	seed_lane(lane, python_top_frame(&the.python, the.python.PyThreadState_Get()), now);
+}
+
 static inline PyObject *run_default(void *tstate, char *frame, int throws)
 {
 	if (the.python.minor == 8)
@@ -115,6 +129,7 @@ static inline __attribute__((always_inline)) PyObject *evaluate(void *tstate, ch
 	uint64_t now = ticks_now(), window;
 	struct lane *lane = lane_mine;
 	const struct code *code;
+	char *before;
 	bool generator; /* the table may be gone when we are back */
 	uint8_t kind = EVENT_PY_ENTER, flags = 0;
 	PyObject *result;
@@ -125,6 +140,8 @@ static inline __attribute__((always_inline)) PyObject *evaluate(void *tstate, ch
 		take_off_if_ours();
 		return run_default(tstate, frame, throws);
 	}
+	if (__builtin_expect(the.greenlets, 0) && switched_before(lane, tstate, frame))
+		the.window++;
 	window = the.window;
 	if (__builtin_expect(!lane_is_mine(lane) || lane->window != window || !lane->stack_floor, 0)) {
 		lane = enter_window(caller_of(tstate, frame), now);
@@ -156,12 +173,19 @@ static inline __attribute__((always_inline)) PyObject *evaluate(void *tstate, ch
 			kind = EVENT_PY_RESUME; /* closed before it began: no call, as sys.monitoring sees it */
 	}
 	lane->above++;
+	before = lane->frame;
+	lane->frame = frame;
 	if (ref)
 		lane_push(lane, now, ref, kind);
 	else if (kind)
 		the.page->lanes[lane->slot].skipped++;
 	result = run_default(tstate, frame, throws);
+	if (__builtin_expect(the.greenlets, 0) && window == the.window && lane->frame != frame) {
+		say_anew(lane, ticks_now());
+		return result;
+	}
 	if (__builtin_expect(!ref && window == the.window, 0)) {
+		lane->frame = before;
 		lane->above--;
 		return result;
 	}
@@ -177,6 +201,7 @@ static inline __attribute__((always_inline)) PyObject *evaluate(void *tstate, ch
 	now = ticks_now();
 	if (!may_record_leave(now, window))
 		return result;
+	lane->frame = before;
 	lane->above--;
 	lane_pop(lane, now, ref, kind, flags);
 	return result;

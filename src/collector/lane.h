@@ -28,6 +28,8 @@ struct lane {
 	uint64_t window;  /* the one in which its stack is known */
 	uint32_t depth;   /* of the stack as it knows it */
 	uint32_t above;   /* evaluator: frames above the seeds, left out ones included */
+	char *frame;      /* the innermost one above the seeds */
+	char *chunk, *first_chunk; /* monitoring: of the thread's memory for frames, where greenlets may be */
 	uint32_t seed_count;
 	uint32_t slot;
 	uint32_t tid;

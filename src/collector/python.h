@@ -45,7 +45,8 @@ enum { METHOD_FASTCALL = 0x80 };
 	SYMBOL(8, 99, long, PyLong_AsLong, (PyObject *)) \
 	SYMBOL(8, 99, PyObject *, PyUnicode_FromString, (const char *)) \
 	SYMBOL(8, 99, PyObject *, PyCFunction_NewEx, (const struct method *, PyObject *, PyObject *)) \
-	SYMBOL(12, 99, PyObject *, PyDict_GetItemString, (PyObject *, const char *)) \
+	SYMBOL(8, 99, PyObject *, PyDict_GetItemString, (PyObject *, const char *)) \
+	SYMBOL(8, 99, PyObject *, PyImport_GetModuleDict, (void)) \
 	SYMBOL(12, 99, PyObject *, PyTuple_Pack, (intptr_t, ...)) \
 	SYMBOL(12, 99, PyObject *, PyObject_Vectorcall, (PyObject *, PyObject *const *, size_t, PyObject *)) \
 	SYMBOL(8, 99, PyObject *, PyDict_GetItem, (PyObject *, PyObject *)) \

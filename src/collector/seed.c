@@ -60,6 +60,8 @@ void seed_lane(struct lane *lane, char *frame, uint64_t now)
 	for (uint32_t i = 0; i < lane->seed_count; i++)
 		if (lane->seeds[i].ref)
 			lane_push(lane, now, lane->seeds[i].ref, EVENT_SEED);
+	if (the.greenlets)
+		the.tokens -= lane->seed_count; /* it may happen a hundred thousand times a second */
 }
 
 struct lane *lane_enter_window(char *frame, uint64_t now)

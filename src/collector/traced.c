@@ -6,6 +6,7 @@
 
 #include "abi/cpython.h"
 #include "collector/evaluator.h"
+#include "collector/greenlets.h"
 #include "collector/stack.h"
 
 enum { OPCODE_RESUME_311 = 151, OPCODE_RESUME_QUICK_311 = 150 };
@@ -27,6 +28,12 @@ static uint8_t how_it_begins(const char *frame)
 	return (at[0] == OPCODE_RESUME_311 || at[0] == OPCODE_RESUME_QUICK_311) && (at[1] & 3) ? EVENT_PY_RESUME : EVENT_PY_ENTER;
 }
 
+/* The innermost frame before (BACK: after) the event. */
+static char *innermost(char *frame, int what, int back)
+{
+	return what == back ? python_frame_back(&the.python, frame) : frame;
+}
+
 void traced_event(PyObject *frame_object, int what, PyObject *argument)
 {
 	uint64_t now = ticks_now();
@@ -44,8 +51,10 @@ void traced_event(PyObject *frame_object, int what, PyObject *argument)
 			count_call(code);
 		return;
 	}
+	if (__builtin_expect(the.greenlets, 0) && lane_is_mine(lane) && greenlets_left(lane, innermost(frame, what, WHAT_CALL)))
+		lane->window = 0;
 	if (!lane_is_mine(lane) || lane->window != the.window) {
-		lane = lane_enter_window(what == WHAT_CALL ? python_frame_back(&the.python, frame) : frame, now);
+		lane = lane_enter_window(innermost(frame, what, WHAT_CALL), now);
 		if (!lane)
 			return;
 		if (!lane->stack_floor)
@@ -56,6 +65,8 @@ void traced_event(PyObject *frame_object, int what, PyObject *argument)
 		window_close(now, WINDOW_STACK);
 		return;
 	}
+	if (the.greenlets)
+		lane->frame = innermost(frame, what, WHAT_RETURN);
 	if (!code->ref && what < WHAT_C_CALL) {
 		the.page->lanes[lane->slot].skipped += what == WHAT_CALL;
 		return;

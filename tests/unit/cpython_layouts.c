@@ -283,6 +283,15 @@ static long tstate_native_id(void)
 #endif
 }
 
+static long tstate_stack_chunk(void)
+{
+#if MINOR >= 11
+	return AT(PyThreadState, datastack_chunk);
+#else
+	return NONE;
+#endif
+}
+
 static long tstate_holds_gil(void)
 {
 #if MINOR >= 14
@@ -547,6 +556,7 @@ static const struct probe {
 	PROBE(tstate_traceobj, AT(PyThreadState, c_traceobj));
 	PROBE(tstate_thread_id, AT(PyThreadState, thread_id));
 	PROBE(tstate_native_id, tstate_native_id());
+	PROBE(tstate_stack_chunk, tstate_stack_chunk());
 	PROBE(tstate_holds_gil, tstate_holds_gil());
 	PROBE(interp_next, AT(Interp, next));
 	PROBE(interp_threads, interp_threads());

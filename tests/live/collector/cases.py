@@ -886,6 +886,103 @@ def case_evaluator_covered():
     assert s.page('backend_used') == EVALUATOR and s.count('enter', 'tree') == expected_tree(9)
 
 
+def case_greenlets():
+    """Greenlets exchange a thread's stack without a call or a return: all calls are seen, each below its caller, by every backend; results are right."""
+    sys.path.insert(0, os.environ.get('GREENLETS', ''))
+    try:
+        from greenlet import greenlet
+    except ImportError:
+        print('greenlet is not installed here')
+        sys.exit(77)
+
+    def leaf(n):
+        return n
+
+    def play(kind, rounds):
+        """Two greenlets that take turns in the middle of calls, deeper and deeper; one of them throws, one is dropped while it stands."""
+        names, sums, others = {}, [], []
+        exec('def %s_leaf(leaf, n): return leaf(n)\ndef %s_step(leaf, turn, depth):\n  x = %s_leaf(leaf, 1)\n  if depth: x += %s_step(leaf, turn, depth - 1)\n  turn()\n  return x + %s_leaf(leaf, 1)'
+             % ((kind,) * 5), names)
+
+        def play_on():
+            for i in range(rounds):
+                sums.append(names[kind + '_step'](leaf, others[0].switch, i % 5))
+            return 'done'
+        return names, sums, others, greenlet(play_on)
+
+    def two(rounds, results, depth=0):
+        (_, a, a_others, first), (_, b, b_others, second) = play('left', rounds), play('right', rounds)
+        a_others.append(second)
+        b_others.append(first)
+        first.switch()
+        while not second.dead or not first.dead:
+            (first if not first.dead else second).switch()
+        assert a == b == [2 * (i % 5 + 1) for i in range(rounds)], (a, b)
+
+        def throws():
+            try:
+                greenlet.getcurrent().parent.switch()
+            except KeyError:
+                return leaf(5)
+        thrown = greenlet(throws)
+        thrown.switch()
+        assert thrown.throw(KeyError) == 5
+        dropped = greenlet(throws)
+        dropped.switch()
+        del dropped  # ended by GreenletExit where it stands
+        deep = greenlet(lambda: recurse(depth))
+        assert deep.switch() == depth
+        results.append(1)
+
+    rounds, threads = 200, 3
+    sys.setrecursionlimit(5000)
+    threading.stack_size(256 << 10)
+    steps = threads * sum(i % 5 + 1 for i in range(rounds))
+    backends = (AUTO, SETPROFILE, SETTRACE) if MINOR <= 11 else (AUTO, SETTRACE)
+    for backend in backends:
+        results = []
+
+        def work(depth=0):
+            others = [threading.Thread(target=two, args=(rounds, results, depth)) for _ in range(threads - 1)]
+            for t in others:
+                t.start()
+            two(rounds, results, depth)
+            for t in others:
+                t.join()
+        s = Session(backend=backend, subbufs=1024).arm()
+        work()
+        s.disarm().read().check()
+        assert results == [1] * threads and s.lost() == 0 and s.page('unmatched') == 0, (results, s.lost(), s.page('unmatched'))
+        for kind in 'left', 'right':
+            assert s.count('enter', kind + '_step') == steps, (backend, s.count('enter', kind + '_step'), steps)
+            assert s.count('enter', kind + '_leaf') == 2 * steps
+        wrong = [pair for pair in callers(s) if pair[1].endswith('_leaf') and pair[0] != pair[1].replace('leaf', 'step')]
+        assert not wrong, (backend, len(wrong), wrong[:3])
+        results = []
+        s = Session(backend=backend, subbufs=64, max_overhead_ppm=50000, clock=1, ticks_per_second=ticks_per_second()).arm()
+        end = time.process_time() + 0.7
+        while time.process_time() < end:
+            work(2000 if MINOR >= 11 else 200)  # more than fits these threads' C stacks, were each call to use some
+        s.disarm().read()
+        assert set(results) == {1}
+
+
+def callers(session):
+    """(caller, called) of each call, as a reader of the lanes knows them."""
+    for events in session.threads.values():
+        stack = []
+        for _, kind, ref, _, payload in events:
+            name = session.names[ref][0] if ref in session.names else ''
+            if kind == 'stack_begin':
+                stack = [''] * struct.unpack_from('<I', payload)[0]
+            elif kind in ('enter', 'resume', 'seed'):
+                if kind == 'enter':
+                    yield stack[-1] if stack else '', name
+                stack.append(name)
+            elif kind in ('leave', 'yield') and stack:
+                stack.pop()
+
+
 def case_settrace():
     """Lines and exceptions; nobody's trace function is disturbed."""
     first = lines.__code__.co_firstlineno
