@@ -1,5 +1,5 @@
 """Call-heavy work that says what it cost: python worker.py KIND LOG. About every millisecond a row of three 64-bit integers goes to LOG:
-units of work done since the row before, CLOCK_MONOTONIC now, CPU time of this thread so far, ns. Prints READY; ends on SIGTERM. A second thread
+units of work done since the row before, CLOCK_MONOTONIC now, CPU time of this thread so far, ns. Prints READY PID; ends on SIGTERM. A second thread
 sleeps, so that a switch thread is allowed on 3.12 and later."""
 import json
 import os
@@ -101,7 +101,7 @@ def main():
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     threading.Thread(target=stop.wait, daemon=True).start()
-    print("READY", flush=True)
+    print("READY", os.getpid(), flush=True)
     row, rows = struct.Struct("<QQQ"), []
     while not stop.is_set():
         end = time.monotonic_ns() + 1000000

@@ -1,26 +1,30 @@
-"""What measuring costs with the default budget: work done inside against work done outside, in pairs, in one process.
+"""What measuring costs with the default budget, and what is known within it.
 
-The wall ratio decides. On a machine whose own noise is larger than the effect (the same pairs without us, "null"), the work per CPU second of
-the target decides, and the line says so.
+Work done with hooks on against work done with hooks off, in turns inside one attach, beside the same turns with nothing attached: the machine's own noise. Work per CPU second
+decides; by the clock a busy machine may hide more. The ledger must agree. And a budget that is switched off must be seen: else all of this would pass whatever the hooks cost.
 
-Where CPU is short (a quota, more threads than CPUs, CPUs that others want) the budget is judged by the ledger, as time goes by for other reasons there.
-And a budget that is switched off must be seen: else all of this would pass whatever the hooks cost."""
-import mmap
+Where CPU is short (a quota, more threads than CPUs, CPUs that others want) the budget is judged by the ledger, as time goes by for other reasons there."""
+import ast
 import os
 import statistics
 import subprocess
 import sys
 import time
 
-from harness import PROGRAMS, Skip, Target, require
+from harness import PROGRAMS, TOP, Skip, Target, require, settle
+from matrix import KNOWN, function_row
+from pairs import bootstrap, made_up, ratios, rows_of, turns_of
 
 WORK = os.path.join(PROGRAMS, "work.py")
-LEAST = 0.9
-NOISE = 0.05
+WORKER = os.path.join(TOP, "tests/bench/worker.py")
+TURN_MS = 100
+BUDGET, BY_CLOCK = 0.05, 0.1
 QUICK = ["3.8.18", "3.11.7", "3.12.1", "3.13.0"]
 LEDGER_MOST = 5.25
 BEFOREHAND = 5 * 0.15  # per cent of a second: what hooks get at once, to be seen at all; in little CPU time that is much
 SHORT_OF_CPU = {"quota": "3.11.7", "threads": "3.13.0", "busy": "3.8.18"}  # in the short form with this Python
+IN_ONE = {"counted": ["3.8.18", "3.12.1"], "intervals": ["3.8.18", "3.12.1"], "unlimited": ["3.11.7"]}  # likewise
+NOT_COUNTED = (3, 11)  # counting saves little there
 
 
 def tests(world):
@@ -32,41 +36,110 @@ def tests(world):
         for test, quick in SHORT_OF_CPU.items():
             if not world.quick or python.name == quick:
                 yield "overhead/%s/%s" % (python.name, test), lambda w, p=python, t=test: short_of_cpu(w, p, t)
-        if python.name == "3.11.7":
-            yield "overhead/%s/unlimited" % python.name, lambda w, p=python: unlimited(w, p)
+        for test, function in (("counted", counted), ("intervals", intervals), ("unlimited", unlimited)):
+            if (not world.quick or python.name in IN_ONE[test]) and (test != "counted" or python.version != NOT_COUNTED):
+                yield "overhead/%s/%s" % (python.name, test), lambda w, p=python, f=function: f(w, p)
 
 
-class Counter:
-    def __init__(self, path):
-        with open(path, "r+b") as f:
-            self.page = memoryview(mmap.mmap(f.fileno(), 16)).cast("Q")
+class Series:
+    """Turns with hooks and without, inside one attach; then as many with nothing attached."""
 
-    def read(self):
-        return time.monotonic(), self.page[0], self.page[1]
+    def __init__(self, world, python, kind, pairs, *words):
+        seconds, turn_ns = pairs * 2 * TURN_MS / 1000, TURN_MS * 1000000
+        log = world.path("log")
+        with Target(python, WORKER, kind, log) as target:
+            time.sleep(0.5)
+            world.attach(target.pid, "-d", "%.1fs" % seconds, "--alternate", "%dms" % TURN_MS, *words).expect(0)
+            quiet = time.monotonic_ns()
+            time.sleep(seconds)
+        self.report, rows = world.report(), rows_of(log)
+        self.on, self.off = ratios(rows, turns_of(self.report)), ratios(rows, made_up(quiet, turn_ns, pairs))
+        self.coverage = max((f["coverage"] for f in self.report["functions"]), default=0)
+        self.ledger = self.report["budget"]["achieved_pct"]
+        require(min(len(self.on[0]), len(self.off[0])) >= pairs / 3, "only %d and %d of %d pairs could be compared" % (len(self.on[0]), len(self.off[0]), pairs))
 
+    def kept(self):
+        """No less work than the budget allows, by the sure ends of both intervals."""
+        for by, most in ((0, BUDGET), (1, BY_CLOCK)):
+            spread = max(abs(1 - end) for end in bootstrap(self.off[by]))
+            if bootstrap(self.on[by])[1] < 1 - most - spread:
+                return False
+        return True
 
-def rates(before, after):
-    """Items per second, items per CPU second."""
-    items = after[1] - before[1]
-    return items / (after[0] - before[0]), items / max(1e-9, (after[2] - before[2]) / 1e9)
+    def text(self):
+        by_cpu, by_clock = ("%.3f [%.3f, %.3f], off/off %.3f [%.3f, %.3f]" % (statistics.median(on), *bootstrap(on), statistics.median(off), *bootstrap(off)) for on, off in zip(self.on, self.off))
+        return "work per CPU second %s; by the clock %s; %d pairs, ledger %.2f %%, coverage %.2f" % (by_cpu, by_clock, len(self.on[0]), self.ledger, self.coverage)
 
 
 def cost(world, python, kind):
     """A neighbour's burst is no cost of ours: what is true shows again in a second series."""
-    first = series(world, python, kind)
-    if first[0] >= first[2]:
-        return first[1]
-    second = series(world, python, kind)
-    text = "%s; again: %s" % (first[1], second[1])
-    require(second[0] >= second[2], "less than %.2f of the work was done inside, twice: %s" % (second[2], text))
-    return text
+    pairs = 20 if world.quick else 64
+    seen = []
+    for _ in range(2):
+        series = Series(world, python, kind, pairs)
+        seen.append(series.text())
+        require(series.coverage > 0, "nothing was traced: %s" % series.text())
+        require(0 < series.ledger <= LEDGER_MOST + BEFOREHAND, "by the ledger the budget was not kept: %s" % series.text())
+        if series.kept():
+            return "; again: ".join(seen)
+    require(False, "less work was done with hooks, twice: %s" % "; again: ".join(seen))
 
 
 def unlimited(world, python):
-    """Without a budget fib must not pass the test above. By the dearest hooks: what is slow makes few events, and analysing them takes little of the time that counts as inside."""
-    best, text, _ = series(world, python, "fib", pairs=1, words=("--max-overhead", "none", "--hook", "setprofile"))
-    require(best < LEAST - NOISE, "%.2f of the work was done without a budget, which the test for it takes for kept: %s" % (best, text))
-    return text
+    """Without a budget fib must not pass the test above."""
+    series = Series(world, python, "fib", 10, "--max-overhead", "none")
+    require(not series.kept(), "there was no budget, and the test for it takes it for kept: %s" % series.text())
+    return series.text()
+
+
+def known(world, python, kind, seconds, *words):
+    """The report of one run of known.py, and what that knows."""
+    with Target(python, KNOWN, kind, "--seconds", str(seconds)) as target:
+        attach = world.attach(target.pid, "-d", "0", "--rate", "0", "--c-calls", "none", *words)
+        settle(target.pid, attach)
+        target.go()
+        truth = ast.literal_eval(target.expect("TRUTH", seconds + 60)[6:])
+        attach.stop()
+        attach.expect(0)
+        target.finish()
+    return world.report(), truth
+
+
+def counted(world, python):
+    """A budget that is a little too small for a hot, tiny function makes a number of it, and that is exact."""
+    share = known(world, python, "steps", 0.5, "--max-overhead", "none")[0]["budget"]["achieved_pct"]
+    factor, tries = 1.3, []
+    for _ in range(10):  # what else runs on the machine changes how fast it calls
+        report, truth = known(world, python, "steps", 1, "--max-overhead", "%.3f%%" % (share / factor))
+        rows = {name: function_row(report, name, KNOWN) for name in truth["calls"]}
+        tries.append("load %.2f: %s" % (factor, ", ".join("%s %s, %s of %d calls" % (name, row["precision"], row["calls"], truth["calls"][name]) for name, row in rows.items())))
+        wrong = [name for name, row in rows.items() if row["precision"] in ("exact", "counted") and row["calls"] != truth["calls"][name]]
+        require(not wrong, "%s: wrong of %s; %s" % (tries[-1], wrong, report["budget"]["history"]))
+        if rows["marker_tiny"]["precision"] == "counted":
+            return tries[-1]
+        factor *= 1.2 if rows["marker_tiny"]["precision"] == "exact" else 0.9
+    require(False, "marker_tiny was never counted: %s" % "; ".join(tries))
+
+
+def intervals(world, python):
+    """Windows alone, without samples: what they tell is called an estimate, and its 95 % interval holds what the program knows, for nearly all parts of all runs."""
+    runs, seconds, held, wide, texts = (2, 6, 0, 0, []) if world.quick else (4, 15, 0, 0, [])
+    for _ in range(runs):
+        report, truth = known(world, python, "shares", seconds, "--max-overhead", "0.3%")
+        rows = {name: [function_row(report, name, KNOWN)] for name in truth["ledger"]}
+        rows["part_calls"] += [function_row(report, "marker_inner", KNOWN)]
+        for name, parts in rows.items():
+            require(all(row["precision"] == "estimated" and row["self_high_ns"] for row in parts), "%s is said to be %s" % (name, [(row["precision"], row["self_high_ns"]) for row in parts]))
+        told, true = sum(row["self_ns"] for parts in rows.values() for row in parts), sum(truth["ledger"].values())
+        for name, parts in rows.items():
+            low, high = (100 * sum(row[key] for row in parts) / told for key in ("self_low_ns", "self_high_ns"))
+            share = 100 * truth["ledger"][name] / true
+            held += low <= share <= high
+            wide += high - low > 2 * share
+            texts.append("%s %.1f in [%.1f, %.1f]" % (name[5:], share, low, high))
+    require(held >= 0.75 * runs * len(rows), "%d of %d intervals hold the truth: %s" % (held, runs * len(rows), "; ".join(texts)))
+    require(wide <= 0.5 * runs * len(rows), "%d of %d intervals say nothing: %s" % (wide, runs * len(rows), "; ".join(texts)))
+    return "%d of %d intervals hold the truth, coverage %.3f: %s" % (held, runs * len(rows), rows["part_hot"][0]["coverage"], "; ".join(texts[:len(rows)]))
 
 
 class Quota:
@@ -157,40 +230,3 @@ def with_neighbours(world, python):
         for burner in burners:
             burner.kill()
             burner.wait()
-
-
-def series(world, python, kind, pairs=None, words=()):
-    """Work done inside against outside, the words for it, and the least that it may be: less than LEAST where the machine's own noise is large."""
-    pairs, length = pairs or (4 if world.quick else 10), 2
-    path = counter_file(world)
-    wall, cpu, null, coverage = [], [], [], []
-    with Target(python, WORK, kind, path) as target:
-        counter = Counter(path)
-        time.sleep(1)
-        outside_before = quiet(counter, length)
-        for _ in range(pairs):
-            begin = counter.read()
-            world.attach(target.pid, "-d", "%ds" % length, *words).expect(0)
-            inside = rates(begin, counter.read())
-            report = world.report()
-            coverage.append(max((f["coverage"] for f in report["functions"]), default=0))
-            outside = quiet(counter, length)
-            middle = [(a + b) / 2 for a, b in zip(outside_before, outside)]
-            wall.append(inside[0] / middle[0])
-            cpu.append(inside[1] / middle[1])
-            null.append(outside[0] / outside_before[0])
-            outside_before = outside
-    noise = statistics.median(abs(x - 1) for x in null)
-    text = "wall %.3f, per CPU second %.3f, null noise %.3f, coverage %.2f" % (statistics.median(wall), statistics.median(cpu), noise, statistics.median(coverage))
-    require(min(coverage) > 0, "a report states no coverage: %s" % text)
-    best = statistics.median(wall)
-    if best < LEAST and noise > NOISE:
-        best = statistics.median(cpu)
-        text += " (judged by CPU: the machine is noisy)"
-    return best, text, LEAST - max(0, noise - NOISE)
-
-
-def quiet(counter, seconds):
-    begin = counter.read()
-    time.sleep(seconds)
-    return rates(begin, counter.read())

@@ -276,6 +276,29 @@ def ccalls(go, options):
     c_calls.update({"crc32": 10 * options.rounds})
 
 
+# steps: a function so hot and tiny that a budget makes a number of it
+
+
+def marker_tiny(seen):
+    seen[0] += 1
+
+
+def marker_step(seen):
+    for _ in range(40):
+        marker_tiny(seen)
+    sum(range(1000))
+
+
+def steps(go, options):
+    seen, done = [0], 0
+    go()
+    end = now() + options.seconds
+    while now() < end:
+        marker_step(seen)
+        done += 1
+    calls.update({"marker_tiny": seen[0], "marker_step": done})
+
+
 # shares: every part spins until a deadline of its own, so the shares stay what they are whatever a profiler costs
 
 
@@ -325,7 +348,7 @@ def shares(go, options):
 
 
 KINDS = {"threads": threads, "asyncio": asyncio_, "generators": generators, "exceptions": exceptions, "recursion": recursion,
-         "ccalls": ccalls, "shares": shares}
+         "ccalls": ccalls, "steps": steps, "shares": shares}
 
 
 def main():
