@@ -317,8 +317,8 @@ def part_zlib(end):
 def part_calls(end):
     x = 0
     while now() < end:
-        for _ in range(20):
-            x = marker_inner(x)
+        for f in CALLED:
+            x = f(x)
 
 
 def part_light(end):
@@ -328,10 +328,15 @@ def part_light(end):
 
 
 BLOB = bytes(range(256)) * 16
+CALLED = [marker_inner] * 20
 SHARES = [(part_hot, 50), (part_zlib, 25), (part_calls, 15), (part_light, 10)]
 
 
 def shares(go, options):
+    if options.functions:
+        names = {}
+        exec("\n".join("def many_%d(x): return x + 1" % i for i in range(options.functions)), names)
+        CALLED[:] = [names["many_%d" % i] for i in range(options.functions)]
     for f, _ in SHARES:
         ledger[f.__name__] = 0.0
     go()
@@ -357,6 +362,7 @@ def main():
     parser.add_argument("--now", action="store_true")
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--functions", type=int, default=0, help="shares: so many different ones are called, where else it is one")
     options = parser.parse_args()
 
     def go():
