@@ -6,7 +6,7 @@ import struct
 
 ROW = struct.Struct("<QQQ")  # units of work since the row before, CLOCK_MONOTONIC, CPU time, ns
 EDGE = 0.1  # of a turn, left out at both ends: the switch itself, and rows that reach over it
-ROWS_LEAST = 5
+ROWS_LEAST = 2
 
 
 def rows_of(path):

@@ -334,6 +334,7 @@ SHARES = [(part_hot, 50), (part_zlib, 25), (part_calls, 15), (part_light, 10)]
 
 def shares(go, options):
     if options.functions:
+        threading.Thread(target=threading.Event().wait, daemon=True).start()  # with one alone, 3.12 and later get no switch thread
         names = {}
         exec("\n".join("def many_%d(x): return x + 1" % i for i in range(options.functions)), names)
         CALLED[:] = [names["many_%d" % i] for i in range(options.functions)]
