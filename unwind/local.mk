@@ -21,6 +21,7 @@ libunwinding_a_SOURCES = \
 	unwind/pages.c unwind/pages.h \
 	unwind/perf.c unwind/perf.h \
 	unwind/perf_cost.c \
+	unwind/perf_event.c unwind/perf_event.h \
 	unwind/perf_record.c unwind/perf_record.h unwind/perf_ring.h \
 	unwind/plt.c \
 	unwind/pybytecode.c unwind/pybytecode.h \
@@ -42,4 +43,4 @@ libunwinding_a_SOURCES = \
 	unwind/table_file.c unwind/table_file.h unwind/table_pages.c \
 	unwind/tables.c unwind/tables.h \
 	unwind/unwinder.c unwind/unwinder.h \
-	unwind/walk.c unwind/walk.h
+	unwind/walk.c unwind/walk.h unwind/walk_search.c unwind/walk_state.h

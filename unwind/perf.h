@@ -7,11 +7,15 @@
 
 #include "unwind/perf_record.h"
 
+enum { PERF_STACK_MAX = 65528 /* bytes; a record ends at 64 KiB */ };
+
 struct perf;
 
 struct perf_totals {
 	uint64_t samples, lost, throttled; /* lost: as the kernel counted */
 	uint64_t without_stack;            /* samples of a moment without 64-bit user code, skipped */
+	uint64_t copied_bytes;             /* of stack, by all samples */
+	uint32_t stack_bytes;              /* with each sample of a thread that is added now: as much as any has needed */
 	uint32_t threads, refused;         /* watched now; not watched because a limit was reached */
 	bool kernel;                       /* time in system calls is seen, too */
 	char why[160];                     /* of the last refusal, "" = none */
@@ -19,8 +23,8 @@ struct perf_totals {
 
 /* May samples be had from PID at all? 0, or ERR_PERMISSION with the reason (perf_event_paranoid, seccomp, no such kernel) in err; ERR_EXITED. */
 int perf_possible(pid_t pid, struct error *err);
-/* RATE_HZ samples per second of CPU time of each thread, their distance varied by a fifth; STACK_BYTES (<= 65 528, multiple of 8) of stack with
- * each. Raises this process's soft limits of descriptors and locked memory to the hard ones. ERR_MEMORY, ERR_USAGE (numbers out of range). */
+/* RATE_HZ samples per second of CPU time of each thread, their distance varied by a fifth; STACK_BYTES (<= PERF_STACK_MAX, multiple of 8) of stack with
+ * each, at first. Raises this process's soft limits of descriptors and locked memory to the hard ones. ERR_MEMORY, ERR_USAGE (numbers out of range). */
 int perf_open(uint32_t rate_hz, uint32_t stack_bytes, bool wakes, struct perf **out, struct error *err);
 /* Samples of threads that are added after this tell what page faults and the processor's counters gained: a descriptor more for each of them that the machine has. */
 void perf_count(struct perf *perf);
@@ -29,6 +33,8 @@ void perf_close(struct perf *perf);
 int perf_descriptor(const struct perf *perf);
 /* 0 when TID is watched from now on (or was), -1 when it is not (perf_totals() says why). Needs a call of perf_read() at least every 50 ms of its CPU time. */
 int perf_add(struct perf *perf, pid_t tid);
+/* The thread's samples are to bring STACK_BYTES of stack and more from now on, and those of threads that are added. Where that cannot be had it stays as it is. What was not read is lost. */
+void perf_widen(struct perf *perf, pid_t tid, uint32_t stack_bytes);
 /* While PAUSED no samples are taken. */
 void perf_pause(struct perf *perf, bool paused);
 /* Another rate from now on, also for the threads that are watched. */

@@ -52,7 +52,7 @@ static bool read_sample(const struct perf_ring *ring, uint64_t at, uint64_t size
 	copy->known = (1u << DWARF_COUNT) - 1;
 	for (unsigned i = 0; i < REGISTERS; i++)
 		copy->regs[dwarf_of[i]] = take_word(ring, registers + i * 8);
-	copy->stack_size = 0;
+	copy->stack_size = copy->stack_asked = 0;
 	room = take_word(ring, stack);
 	if (room == 0)
 		return true;
@@ -60,6 +60,7 @@ static bool read_sample(const struct perf_ring *ring, uint64_t at, uint64_t size
 		return false;
 	valid = take_word(ring, stack + 8 + room);
 	copy->stack_size = (uint32_t)(valid < room ? valid : room);
+	copy->stack_asked = (uint32_t)room;
 	perf_ring_take(ring, stack + 8, copy->stack, copy->stack_size);
 	return true;
 }

@@ -8,40 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "unwind/call_site.h"
-#include "unwind/pages.h"
-#include "unwind/tables.h"
 #include "unwind/unwinder.h"
+#include "unwind/walk_state.h"
 
-enum { WORD = 8, SWITCHES_MAX = 8 /* stacks that a walk may pass: alternate signal stacks, coroutines */ };
+enum { SWITCHES_MAX = 8 /* stacks that a walk may pass: alternate signal stacks, coroutines */ };
 
 /* Registers that a called function leaves as they were (System V ABI); the others are lost where no rule restores them. */
 #define PRESERVED (1u << DWARF_RBX | 1u << DWARF_RBP | 1u << DWARF_RSP | 0xfu << 12)
 /* Where struct ucontext keeps registers, in the order of ours; it lies at the top of the stack in a signal's frame. */
 #define UCONTEXT_GREGS 40
 
-struct walker {
-	const struct modules *modules;
-	struct tables *tables;
-	struct unwinder *unwinder;
-	bool has_memory;
-	struct pages pages; /* of the process, for one walk */
-	const struct thread_copy *copy; /* of the walk at hand */
-};
-
-/* The walk at hand. */
-struct walk {
-	struct walker *walker;
-	uint64_t regs[DWARF_COUNT];
-	uint32_t known;
-	bool exact;        /* the frame was interrupted at its address, it is not a return address */
-	uint32_t switches; /* frames that did not go up */
-	enum walk_end end;
-	bool first;        /* came to a frame whose table says that nobody called it */
-};
-
-/* From the copy, from a file that is mapped there, or from the process. */
-static int read_bytes(void *context, uint64_t addr, void *buffer, size_t size)
+int walk_read_bytes(void *context, uint64_t addr, void *buffer, size_t size)
 {
 	struct walker *walker = context;
 	const struct thread_copy *copy = walker->copy;
@@ -49,6 +26,8 @@ static int read_bytes(void *context, uint64_t addr, void *buffer, size_t size)
 	uint64_t held = copy->stack_size < THREAD_COPY_STACK_MAX ? copy->stack_size : THREAD_COPY_STACK_MAX;
 	const struct module *module;
 
+	if (offset < THREAD_COPY_STACK_MAX && offset + size > walker->stack_used)
+		walker->stack_used = offset + size;
 	if (offset <= held && size <= held - offset) {
 		memcpy(buffer, copy->stack + offset, size);
 		return 0;
@@ -75,7 +54,7 @@ int walker_open(const struct modules *modules, const struct remote_memory *memor
 	if (walker)
 		walker->tables = tables_new(modules, memory);
 	if (walker && walker->tables)
-		walker->unwinder = unwinder_new(modules, walker->tables, read_bytes, walker);
+		walker->unwinder = unwinder_new(modules, walker->tables, walk_read_bytes, walker);
 	if (!walker || !walker->unwinder) {
 		walker_close(walker);
 		return fail(err, ERR_MEMORY, "walking native stacks");
@@ -95,7 +74,7 @@ void walker_forget(struct walker *walker)
 
 static int read_word(void *context, uint64_t addr, uint64_t *out)
 {
-	return read_bytes(((struct walk *)context)->walker, addr, out, WORD);
+	return walk_read_bytes(((struct walk *)context)->walker, addr, out, WORD);
 }
 
 static void forget(struct walk *walk, uint32_t reg)
@@ -103,7 +82,7 @@ static void forget(struct walk *walk, uint32_t reg)
 	walk->known &= ~(1u << reg);
 }
 
-static void learn(struct walk *walk, uint32_t reg, uint64_t value)
+void walk_learn(struct walk *walk, uint32_t reg, uint64_t value)
 {
 	walk->regs[reg] = value;
 	walk->known |= 1u << reg;
@@ -191,12 +170,12 @@ static bool step(struct walk *walk, const struct cfi_row *row, uint64_t *cfa)
 			walk->end = WALK_CUT_TABLES;
 		return false;
 	}
-	learn(walk, DWARF_RIP, value);
+	walk_learn(walk, DWARF_RIP, value);
 	for (uint32_t reg = 0; reg < DWARF_RIP; reg++) {
 		if (row->rules[reg] == CFI_SAME && (PRESERVED >> reg & 1))
 			continue;
 		if (row->rules[reg] != CFI_SAME && restore(walk, row, &state, *cfa, reg, &value))
-			learn(walk, reg, value);
+			walk_learn(walk, reg, value);
 		else
 			forget(walk, reg);
 	}
@@ -209,7 +188,7 @@ static bool step(struct walk *walk, const struct cfi_row *row, uint64_t *cfa)
 static const struct cfi_row called_row = { .cfa_register = DWARF_RSP, .cfa_value = WORD, .rules = { [DWARF_RSP] = CFI_IS, [DWARF_RIP] = CFI_AT }, .values = { [DWARF_RIP] = -WORD } };
 
 /* A stub of the procedure linkage table, "[endbr64] [bnd] jmp *…(%rip)": reached by a call, has touched nothing. */
-static bool is_linkage_stub(const unsigned char *code)
+bool walk_is_linkage_stub(const unsigned char *code)
 {
 	if (memcmp(code, "\xf3\x0f\x1e\xfa", 4) == 0)
 		code += 4;
@@ -230,12 +209,12 @@ static bool leave_signal(struct walk *walk, uint64_t *cfa)
 	static const uint8_t order[] = { DWARF_R8, 9, 10, 11, 12, 13, 14, DWARF_R15, DWARF_RDI, DWARF_RSI, DWARF_RBP, DWARF_RBX, DWARF_RDX, DWARF_RAX, DWARF_RCX, DWARF_RSP, DWARF_RIP };
 	uint64_t saved[DWARF_COUNT], frame = walk->regs[DWARF_RSP];
 
-	if (read_bytes(walk->walker, frame + UCONTEXT_GREGS, saved, sizeof saved) < 0) {
+	if (walk_read_bytes(walk->walker, frame + UCONTEXT_GREGS, saved, sizeof saved) < 0) {
 		walk->end = WALK_CUT_STACK;
 		return false;
 	}
 	for (size_t i = 0; i < DWARF_COUNT; i++)
-		learn(walk, order[i], saved[i]);
+		walk_learn(walk, order[i], saved[i]);
 	*cfa = walk->regs[DWARF_RSP];
 	walk->exact = true;
 	return true;
@@ -261,10 +240,10 @@ static bool step_without_row(struct walk *walk, const struct module *module, uin
 		walk->end = WALK_COMPLETE;
 		return false;
 	}
-	if (module && read_bytes(walk->walker, ip, code, sizeof code) == 0) {
+	if (module && walk_read_bytes(walk->walker, ip, code, sizeof code) == 0) {
 		if (is_signal_return(code))
 			return leave_signal(walk, cfa);
-		if (walk->exact && is_linkage_stub(code))
+		if (walk->exact && walk_is_linkage_stub(code))
 			return step(walk, &called_row, cfa);
 	}
 	walk->end = module && module->kind == MODULE_JIT ? WALK_CUT_JIT : WALK_CUT_TABLES;
@@ -315,7 +294,7 @@ static bool walk_frame(struct walk *walk, struct native_frame *frame)
 	return true;
 }
 
-static void walk_on(struct walk *walk, struct native_stack *out)
+void walk_on(struct walk *walk, struct native_stack *out)
 {
 	out->end = WALK_CUT_DEPTH;
 	while (out->count < WALK_FRAMES_MAX) {
@@ -333,107 +312,6 @@ static void walk_frames(struct walker *walker, struct native_stack *out)
 	memcpy(walk.regs, walker->copy->regs, sizeof walk.regs);
 	out->count = 0;
 	walk_on(&walk, out);
-}
-
-/* ---- assembler without a table: its caller is searched for ---- */
-
-enum {
-	ROOM_MAX = 48 << 10, /* OpenBLAS's kernels keep up to 32 KiB */
-	SEARCH_WORDS = 48,
-	PUSHES_MAX = 8,      /* words below the return address among which the caller's rbp may be */
-	FRAMES_ENOUGH = 4,
-};
-
-/* What has a table was called directly by something else: a word that was left on the stack. */
-static bool may_have_called(struct walk *walk, uint64_t target)
-{
-	const struct module *module = modules_find(walk->walker->modules, target);
-	unsigned char code[16] = { 0 };
-
-	if (!module)
-		return false;
-	return !tables_row(walk->walker->tables, module, target) || (read_bytes(walk->walker, target, code, sizeof code) == 0 && is_linkage_stub(code));
-}
-
-/* Right behind a call, in a function that has a table. */
-static bool is_return_address(struct walk *walk, uint64_t ip)
-{
-	const struct module *module = modules_find(walk->walker->modules, ip - 1);
-	unsigned char code[CALL_BYTES_MAX];
-	struct call_site site;
-
-	if (!module || module->kind != MODULE_FILE || ip - module->start < CALL_BYTES_MAX || !tables_row(walk->walker->tables, module, ip - 1))
-		return false;
-	if (tables_read(walk->walker->tables, module, ip - CALL_BYTES_MAX, code, CALL_BYTES_MAX) < 0)
-		return false;
-	site = call_site_before(code, ip);
-	return site.indirect || (site.direct && may_have_called(walk, site.target));
-}
-
-/* The word at OFFSET of the stack; 0 where it cannot be read. */
-static uint64_t word_at(struct walker *walker, uint64_t offset)
-{
-	uint64_t word = 0;
-
-	return read_bytes(walker, walker->copy->regs[DWARF_RSP] + offset, &word, WORD) == 0 ? word : 0;
-}
-
-/* The caller's rbp, where it is a frame's address: as it is, or pushed near the return address at OFFSET. */
-static void learn_frame_pointer(struct walk *walk, const struct thread_copy *copy, uint64_t offset)
-{
-	uint64_t sp = copy->regs[DWARF_RSP], value = copy->known >> DWARF_RBP & 1 ? copy->regs[DWARF_RBP] : 0;
-	uint64_t least = offset > PUSHES_MAX * WORD ? offset - PUSHES_MAX * WORD : 0;
-
-	for (uint64_t at = offset; value - sp - offset >= ROOM_MAX && at >= least + WORD; at -= WORD)
-		value = word_at(walk->walker, at - WORD);
-	if (value - sp - offset < ROOM_MAX)
-		learn(walk, DWARF_RBP, value);
-}
-
-/* Is the return address among the words from OFFSET on? Then walks on from it. */
-static bool search_from(struct walker *walker, uint64_t offset, struct native_stack *out)
-{
-	uint64_t sp = walker->copy->regs[DWARF_RSP];
-
-	offset += -(sp + offset) & (WORD - 1);
-	for (uint64_t end = offset + SEARCH_WORDS * WORD; offset < end; offset += WORD) {
-		struct walk walk = { .walker = walker };
-		uint64_t ip = word_at(walker, offset);
-
-		if (!is_return_address(&walk, ip))
-			continue;
-		learn(&walk, DWARF_RIP, ip);
-		learn(&walk, DWARF_RSP, sp + offset + WORD);
-		learn_frame_pointer(&walk, walker->copy, offset);
-		out->frames[0].cfa = sp + offset + WORD;
-		out->count = 1;
-		walk_on(&walk, out);
-		/* Words that were left over lead on for a while, too, and end in a zero or in the middle of nowhere. */
-		if (walk.first || out->end == WALK_CUT_DEPTH || (out->end == WALK_CUT_STACK && out->count > FRAMES_ENOUGH))
-			return true;
-	}
-	return false;
-}
-
-/*
- * Kernels of BLAS and the like: hand-written code that calls nothing, and whose author gave it no table. Its return address is on the stack, above what it
- * pushed. Where it keeps much more there, old words among that, it keeps the old stack pointer in a register. The word is taken from which tables lead on: to the
- * thread's first frame, or to where the copy ends.
- */
-static void search_caller(struct walker *walker, struct native_stack *out)
-{
-	const struct thread_copy *copy = walker->copy;
-	uint64_t sp = copy->regs[DWARF_RSP];
-
-	out->searched = search_from(walker, 0, out);
-	for (uint32_t reg = 0; reg < DWARF_RIP && !out->searched; reg++)
-		if (reg != DWARF_RSP && copy->known >> reg & 1 && copy->regs[reg] > sp && copy->regs[reg] - sp < ROOM_MAX)
-			out->searched = search_from(walker, copy->regs[reg] - sp, out);
-	if (out->searched)
-		return;
-	out->frames[0].cfa = sp;
-	out->count = 1;
-	out->end = WALK_CUT_TABLES;
 }
 
 static bool is_assembler(const struct walker *walker, const struct native_stack *stack)
@@ -458,7 +336,9 @@ void walker_walk(struct walker *walker, const struct thread_copy *copy, struct n
 	uint32_t needed = 1u << DWARF_RSP | 1u << DWARF_RIP;
 
 	walker->copy = copy;
+	walker->stack_used = 0;
 	out->searched = false;
+	out->stack_used = 0;
 	pages_forget(&walker->pages);
 	if ((copy->known & needed) != needed) {
 		out->count = 1;
@@ -469,7 +349,8 @@ void walker_walk(struct walker *walker, const struct thread_copy *copy, struct n
 	if (is_mixed_up(walker, copy) || !unwinder_walk(walker->unwinder, copy, out))
 		walk_frames(walker, out);
 	if (is_assembler(walker, out))
-		search_caller(walker, out);
+		walk_search(walker, out);
+	out->stack_used = (uint32_t)walker->stack_used;
 }
 
 const char *walk_end_name(enum walk_end end)

@@ -21,6 +21,7 @@ struct thread_copy {
 	uint64_t regs[DWARF_COUNT];
 	uint32_t known;          /* bit N: regs[N] is known; a blocked thread's /proc/…/syscall tells only rsp and rip */
 	uint32_t stack_size;     /* bytes of `stack`, from regs[DWARF_RSP] upwards */
+	uint32_t stack_asked;    /* more than that: perf_event met a page that nobody had touched so far, and ended there */
 	uint32_t gained_count;   /* the first so many of these are known: */
 	uint64_t gained[SAMPLED_COUNTERS]; /* since the copy of this thread before */
 	unsigned char stack[THREAD_COPY_STACK_MAX];
@@ -47,6 +48,7 @@ enum walk_end {
 struct native_stack {
 	uint32_t count;
 	enum walk_end end;
+	uint32_t stack_used;     /* bytes of the stack, from the copy's rsp upwards, that were asked for: more than the copy has, and the rest is of a later moment */
 	bool searched;           /* the innermost frame's caller was searched for on the stack, as no table describes it (code in assembler) */
 	struct native_frame frames[WALK_FRAMES_MAX]; /* innermost first */
 };

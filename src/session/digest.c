@@ -355,9 +355,15 @@ void digest_end(struct digest *digest)
 		blocked_calls_end(digest->calls, digest->settings.builder);
 }
 
-bool digest_wants_hold(const struct digest *digest)
+bool digest_wants(const struct digest *digest, const struct sight *sight, struct sight_wish *out)
 {
-	return digest->native.end == WALK_CUT_REGISTER && digest->native.count;
+	*out = (struct sight_wish){ .tid = sight->tid };
+	if (sight->again || !digest->native.count)
+		return false;
+	if (!sight->running)
+		return digest->native.end == WALK_CUT_REGISTER;
+	out->stack_bytes = digest->native.stack_used;
+	return sight->known && out->stack_bytes > sight->stack_size;
 }
 
 struct digest_totals digest_totals(const struct digest *digest)

@@ -34,8 +34,8 @@ void digest_close(struct digest *digest); /* accepts NULL */
 void digest_tell(struct digest *digest, const struct sight *sight);
 /* After the last sight: what is still going on. */
 void digest_end(struct digest *digest);
-/* Was the last sight cut for want of a register that only a stop of the thread can tell? */
-bool digest_wants_hold(const struct digest *digest);
+/* Does SIGHT, told last, leave something to wish for: a register that only a stop of the thread can tell, or more stack than its sample brought? */
+bool digest_wants(const struct digest *digest, const struct sight *sight, struct sight_wish *out);
 struct digest_totals digest_totals(const struct digest *digest);
 
 #endif

@@ -170,6 +170,13 @@ enum hold_result looker_held(struct looker *looker, pid_t tid, bool force, struc
 	return result;
 }
 
+void looker_touch(struct looker *looker, const struct thread_copy *copy)
+{
+	int result = target_read(looker->target, copy->regs[DWARF_RSP] + copy->stack_size, looker->now, copy->stack_asked - copy->stack_size);
+
+	(void)result; /* or the stack ends there */
+}
+
 uint64_t looker_still(struct looker *looker, const struct thread_copy *copy)
 {
 	uint64_t sp = copy->regs[DWARF_RSP];

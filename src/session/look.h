@@ -42,6 +42,8 @@ void looker_blocked(struct looker *looker, pid_t tid, const struct block *block,
 void looker_task(const struct looker *looker, struct look *look);
 /* All of one moment, by a hold. FORCE: also of a blocked thread. *ERROR is errno for HOLD_REFUSED. OUT is filled for HOLD_COPIED alone. */
 enum hold_result looker_held(struct looker *looker, pid_t tid, bool force, struct look *out, int *error);
+/* Reads what COPY lacks of its stack, so that there are pages for the next one. (Kernels of BLAS keep room that they do not use between their words and their caller's.) */
+void looker_touch(struct looker *looker, const struct thread_copy *copy);
 /* How far COPY's stack is still what it was: the lowest address from which on all of it is, its end when nothing is. */
 uint64_t looker_still(struct looker *looker, const struct thread_copy *copy);
 

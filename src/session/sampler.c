@@ -50,7 +50,7 @@ static void choose_ways(struct sampler *sampler)
 	if (settings->native == NATIVE_NONE)
 		return;
 	if (settings->native != NATIVE_HOLD) {
-		ways->perf = perf_possible(sampler->facts->pid, &err) == 0 && perf_open(settings->rate_hz, PERF_STACK_BYTES, !pace_is_fast(&sampler->pace), &sampler->perf, &err) == 0;
+		ways->perf = perf_possible(sampler->facts->pid, &err) == 0 && perf_open(settings->rate_hz, PERF_STACK_LEAST, !pace_is_fast(&sampler->pace), &sampler->perf, &err) == 0;
 		if (!ways->perf)
 			snprintf(ways->why_not_perf, sizeof ways->why_not_perf, "%.200s", err.text);
 	}
@@ -149,7 +149,7 @@ uint64_t sampler_stolen_ns(struct sampler *sampler)
 {
 	struct sampler_totals totals = sampler_totals(sampler);
 
-	return totals.watch.stolen_ns + (totals.perf.samples + totals.perf.without_stack) * totals.perf_cost_ns;
+	return totals.watch.stolen_ns + totals.perf_ns;
 }
 
 static struct timespec time_after(uint64_t wait_ms)

@@ -44,7 +44,8 @@ struct sampler_totals {
 	uint64_t sights_lost;   /* looks that were lost because telling them took too long */
 	uint64_t cost_ns;       /* CPU time of all looks */
 	uint64_t telling_ns;    /* CPU time of walking, joining and naming */
-	uint64_t perf_cost_ns;  /* what the samples by perf_event cost the target, as measured on ourselves */
+	uint64_t perf_ns;       /* that samples by perf_event took of the target's threads, by what they cost us ourselves */
+	uint64_t perf_cost_ns;  /* one of them, with as much stack as any thread needs */
 	uint64_t every_ns;      /* between two looks at present: lowered where they take long */
 	uint32_t perf_rate_hz;  /* at present */
 };

@@ -5,7 +5,7 @@
 #include "session/pace.h"
 #include "session/sampler.h"
 
-enum { PERF_STACK_BYTES = 32768 /* numpy's calls take more than 16 KiB; what lies further out is read later, when it may have changed */ };
+enum { PERF_STACK_LEAST = 8192 /* what a thread begins with: calls of numpy's and C++'s take more, and then it gets more; what lies further out is read later, when it may have changed */ };
 
 struct worker {
 	pthread_t thread;
@@ -24,6 +24,8 @@ struct sampler {
 	struct watch watch;
 	struct pace pace;
 	struct event_builder building; /* of the sight at hand */
+	uint64_t perf_least_ns, perf_most_ns; /* what a sample costs its thread with PERF_STACK_LEAST, and with PERF_STACK_MAX */
+	uint32_t priced_bytes;         /* of stack; samples with so much are in the pace */
 	uint64_t load_ns, lost_seen;   /* when the load is looked at again; what was lost until then */
 	bool failed;                   /* the interpreter could not be read at the last census */
 	int wake_fd; /* to be read when one of the flags below has changed */

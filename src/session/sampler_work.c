@@ -32,6 +32,25 @@ static void end_worker(struct sampler *sampler, struct worker *worker)
 
 /* ---- looking ---- */
 
+/* What samples that bring BYTES of stack together cost. */
+static uint64_t perf_ns(const struct sampler *sampler, uint64_t samples, uint64_t bytes)
+{
+	uint64_t more_ns = sampler->perf_most_ns > sampler->perf_least_ns ? sampler->perf_most_ns - sampler->perf_least_ns : 0;
+	double parts = ((double)bytes - (double)samples * PERF_STACK_LEAST) / (PERF_STACK_MAX - PERF_STACK_LEAST);
+
+	return samples * sampler->perf_least_ns + (uint64_t)(parts > 0 ? parts * (double)more_ns : 0);
+}
+
+static void tell_perf(struct sampler *sampler)
+{
+	const struct perf_totals perf = perf_totals(sampler->perf);
+
+	sampler->totals.perf = perf;
+	sampler->totals.perf_rate_hz = sampler->pace.perf_rate_hz;
+	sampler->totals.perf_cost_ns = perf_ns(sampler, 1, perf.stack_bytes);
+	sampler->totals.perf_ns = perf_ns(sampler, perf.samples + perf.without_stack, perf.copied_bytes);
+}
+
 static void tell_totals(struct sampler *sampler)
 {
 	pthread_mutex_lock(&sampler->lock);
@@ -43,10 +62,8 @@ static void tell_totals(struct sampler *sampler)
 	sampler->totals.every_ns = pace_every_ns(&sampler->pace);
 	sampler->totals.cost_ns = own_cpu_ns();
 	sampler->totals.sights_lost = sampler->lost_seen;
-	if (sampler->perf) {
-		sampler->totals.perf = perf_totals(sampler->perf);
-		sampler->totals.perf_rate_hz = sampler->pace.perf_rate_hz;
-	}
+	if (sampler->perf)
+		tell_perf(sampler);
 	pthread_mutex_unlock(&sampler->lock);
 }
 
@@ -161,12 +178,21 @@ static void begin_holding(struct sampler *sampler)
 /* What a sample takes of a thread's time is measured on ourselves. */
 static void begin_perf(struct sampler *sampler)
 {
-	uint64_t cost_ns = sampler->perf ? perf_cost_ns(PERF_STACK_BYTES, !pace_is_fast(&sampler->pace), sampler->settings.counters) : 0;
+	if (!sampler->perf)
+		return;
+	sampler->perf_least_ns = perf_cost_ns(PERF_STACK_LEAST, !pace_is_fast(&sampler->pace), sampler->settings.counters);
+	sampler->perf_most_ns = perf_cost_ns(PERF_STACK_MAX, !pace_is_fast(&sampler->pace), sampler->settings.counters);
+}
 
-	pthread_mutex_lock(&sampler->lock);
-	sampler->totals.perf_cost_ns = cost_ns;
-	pthread_mutex_unlock(&sampler->lock);
-	if (pace_perf_costs(&sampler->pace, cost_ns))
+/* Samples with more stack than before cost more. */
+static void price_perf(struct sampler *sampler)
+{
+	uint32_t stack_bytes = sampler->perf ? perf_totals(sampler->perf).stack_bytes : 0;
+
+	if (stack_bytes <= sampler->priced_bytes)
+		return;
+	sampler->priced_bytes = stack_bytes;
+	if (pace_perf_costs(&sampler->pace, perf_ns(sampler, 1, stack_bytes)))
 		perf_rate(sampler->perf, sampler->pace.perf_rate_hz);
 }
 
@@ -177,6 +203,7 @@ static void look_once(struct sampler *sampler, uint64_t now_ns, uint64_t begin_n
 
 	sampler->watch.weight_max_ns = pace_every_ns(&sampler->pace) * WEIGHT_LOOKS;
 	watch_once(&sampler->watch);
+	price_perf(sampler);
 	check_load(sampler, now_ns);
 	tell_totals(sampler);
 	pace_looked(&sampler->pace, own_cpu_ns() - begin_ns, looker_hold_totals(sampler->looker).count - holds, sampler->watch.totals.stolen_ns - stolen_ns);
@@ -223,14 +250,15 @@ static void hand_over(struct sampler *sampler)
 void *sampler_tell_again(void *context)
 {
 	struct sampler *sampler = context;
+	struct sight_wish wish;
 	struct sight *sight;
 
 	while ((sight = sights_pop(&sampler->sights))) {
 		if (sampler->joiner)
 			joiner_refresh(sampler->joiner);
 		digest_tell(sampler->digest, sight);
-		if (!sight->running && !sight->again && digest_wants_hold(sampler->digest))
-			sights_ask(&sampler->sights, sight->tid);
+		if (digest_wants(sampler->digest, sight, &wish))
+			sights_ask(&sampler->sights, wish);
 		free(sight);
 		hand_over(sampler);
 	}

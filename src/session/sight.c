@@ -97,15 +97,15 @@ void sights_close(struct sights *sights)
 	pthread_mutex_unlock(&sights->lock);
 }
 
-void sights_ask(struct sights *sights, pid_t tid)
+void sights_ask(struct sights *sights, struct sight_wish wish)
 {
 	pthread_mutex_lock(&sights->lock);
 	if (sights->asked_count < SIGHTS_ASKED)
-		sights->asked[sights->asked_count++] = tid;
+		sights->asked[sights->asked_count++] = wish;
 	pthread_mutex_unlock(&sights->lock);
 }
 
-size_t sights_asked(struct sights *sights, pid_t out[SIGHTS_ASKED])
+size_t sights_asked(struct sights *sights, struct sight_wish out[SIGHTS_ASKED])
 {
 	size_t count;
 

@@ -24,6 +24,12 @@ struct sight {
 	_Alignas(8) unsigned char bytes[]; /* the glimpse, then the stack */
 };
 
+/* What who tells of a thread would have of who looks at it. */
+struct sight_wish {
+	pid_t tid;
+	uint32_t stack_bytes; /* so much stack with its samples; 0: a hold in this block, for its registers */
+};
+
 enum { SIGHTS_ASKED = 16 };
 
 struct sights {
@@ -32,7 +38,7 @@ struct sights {
 	struct sight *first, **end;
 	size_t bytes;
 	uint64_t lost;  /* for which there was no room */
-	pid_t asked[SIGHTS_ASKED]; /* back to who looks: threads that are to be held for their registers */
+	struct sight_wish asked[SIGHTS_ASKED]; /* back to who looks */
 	size_t asked_count;
 	bool closed;
 };
@@ -47,9 +53,9 @@ bool sights_push(struct sights *sights, struct sight *sight);
 struct sight *sights_pop(struct sights *sights);
 /* No more come. */
 void sights_close(struct sights *sights);
-/* Who tells asks who looks to hold TID, where /proc did not tell enough. The other one takes these: how many (at most SIGHTS_ASKED). */
-void sights_ask(struct sights *sights, pid_t tid);
-size_t sights_asked(struct sights *sights, pid_t out[SIGHTS_ASKED]);
+/* Who tells asks who looks, where that did not tell enough; what there is no room for is forgotten. The other one takes these: how many (at most SIGHTS_ASKED). */
+void sights_ask(struct sights *sights, struct sight_wish wish);
+size_t sights_asked(struct sights *sights, struct sight_wish out[SIGHTS_ASKED]);
 /* How full, 0 to 100; how many were lost. */
 unsigned sights_load(struct sights *sights, uint64_t *lost);
 

@@ -210,19 +210,26 @@ static pid_t gil_holder(struct watch *watch)
 
 /* ---- all together ---- */
 
-/* Blocked threads whose walk wants registers: one hold in each block. */
+/* A blocked thread whose walk wants registers: one hold in each block. */
+static void take_wish(struct watch *watch, const struct sight_wish *wish)
+{
+	struct seen_thread *thread = census_by_tid(watch->census, wish->tid);
+
+	if (!wish->stack_bytes && thread && !thread->was_asked && looker_holds(watch->looker))
+		thread->was_asked = thread->wants_hold = true;
+	if (wish->stack_bytes && watch->perf)
+		perf_widen(watch->perf, wish->tid, wish->stack_bytes);
+}
+
 static void take_wishes(struct watch *watch)
 {
-	pid_t asked[SIGHTS_ASKED];
+	struct sight_wish asked[SIGHTS_ASKED];
 	size_t count = sights_asked(watch->sights, asked);
 
-	for (size_t i = 0; i < count; i++) {
-		struct seen_thread *thread = census_by_tid(watch->census, asked[i]);
-
-		if (!thread || thread->was_asked || !looker_holds(watch->looker))
-			continue;
-		thread->was_asked = thread->wants_hold = true;
-	}
+	if (count)
+		watch_perf(watch); /* what has come before is kept */
+	for (size_t i = 0; i < count; i++)
+		take_wish(watch, &asked[i]);
 }
 
 static void send(struct watch *watch, struct seen_thread *thread, uint64_t now_ns)
@@ -269,6 +276,8 @@ static void see_sample(void *context, const struct thread_copy *copy, uint64_t c
 	if (!thread || thread->ours)
 		return;
 	thread->quiet = 0;
+	if (copy->stack_size < copy->stack_asked)
+		looker_touch(watch->looker, copy);
 	looker_python(watch->looker, copy->tid, true, &watch->look);
 	looker_task(watch->looker, &watch->look);
 	watch->look.copy.at_ns = copy->at_ns + (uint64_t)watch->clock_ahead_ns;

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""What sampling with native frames costs a process, ours beside others': sampling.py --python VENV/bin/python [--kind fib|decode] [--rounds 6].
+"""What sampling with native frames costs a process, ours beside others': sampling.py --python VENV/bin/python [--kind fib|decode] [--rounds 6] | --root sid.
 
 One process, windows of a few seconds, each tool's beside one without any, in an order that changes. Two numbers per window, both of the process's main thread and both
 free of what neighbours take: CPU time per item of work, and the time it stood still (wall time less CPU time less waiting for a CPU, by schedstat). VENV has py-spy for
-its rows, and numpy for decode; a Python 3.15 runs profiling.sampling of its own (--tachyon PYTHON315)."""
+its rows, and numpy for decode. --root: the Python of a root of contrib/roots, which in 3.15 has profiling.sampling of its own; that looks from within, as it knows files by their paths there."""
 import argparse
 import mmap
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -15,11 +16,12 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WORK = os.path.join(HERE, "../live/programs/work.py")
+ROOTS = os.path.join(HERE, "../../contrib/roots")
 
 
 def tools(options, pid, out):
     seconds, pid = str(options.seconds), str(pid)
-    spy = os.path.join(os.path.dirname(options.python), "py-spy")
+    spy = os.path.join(os.path.dirname(options.python or ""), "py-spy")
     rows = {"nothing": ["sleep", seconds]}
     for rate in ("100", "500", "1000"):
         rows["inferscope " + rate] = [options.inferscope, "attach", pid, "-d", seconds, "--hook", "none", "--rate", rate, "-o", out + ".md", "--trace", "none", "--force"]
@@ -28,17 +30,20 @@ def tools(options, pid, out):
         for rate in ("100", "1000"):
             rows["py-spy --native " + rate] = [spy, "record", "--native", "-r", rate, "-p", pid, "-d", seconds, "-f", "raw", "-o", out]
         rows["py-spy 100"] = [spy, "record", "-r", "100", "-p", pid, "-d", seconds, "-f", "raw", "-o", out]
-    if options.tachyon:
-        rows["profiling.sampling 1000"] = [options.tachyon, "-m", "profiling.sampling", "attach", "-d", seconds, "-r", "1khz", "--collapsed", "-o", out, pid]
+    for rate in ("100", "1000") if options.root else ():
+        rows["profiling.sampling " + rate] = ["nsenter", "--target", pid, "--mount", "--root", "python3", "-m", "profiling.sampling", "attach", "-d", seconds, "-r", rate, "--collapsed", "-o", "/tmp/out", pid]
     return {name: command for name, command in rows.items() if not options.only or name.split()[0] in options.only.split(",")}
 
 
 class Process:
-    def __init__(self, options):
-        self.file = tempfile.NamedTemporaryFile()
-        self.file.truncate(16)
-        self.page = memoryview(mmap.mmap(self.file.fileno(), 16)).cast("Q")
-        self.child = subprocess.Popen([options.target or options.python, WORK, options.kind, self.file.name], stdout=subprocess.PIPE, text=True)
+    def __init__(self, options, folder):
+        shutil.copy(WORK, folder)
+        with open(os.path.join(folder, "counter"), "w+b") as file:
+            file.truncate(16)
+            self.page = memoryview(mmap.mmap(file.fileno(), 16)).cast("Q")
+        seen = "/tmp/host" if options.root else folder
+        python = [ROOTS, "enter", options.root, "python3"] if options.root else [options.target or options.python]
+        self.child = subprocess.Popen(python + [os.path.join(seen, "work.py"), options.kind, os.path.join(seen, "counter")], stdout=subprocess.PIPE, text=True, cwd=folder)
         self.child.stdout.readline()
         time.sleep(1)
 
@@ -59,18 +64,20 @@ class Process:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--python", required=True)
+    parser.add_argument("--python")
+    parser.add_argument("--root")
     parser.add_argument("--target", help="another Python for the process that is measured")
     parser.add_argument("--inferscope", default="inferscope")
-    parser.add_argument("--tachyon")
     parser.add_argument("--only", help="first words of rows: inferscope,py-spy")
     parser.add_argument("--kind", default="fib", choices=["fib", "decode"])
     parser.add_argument("--seconds", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=6)
     options = parser.parse_args()
-    process = Process(options)
+    if not options.python and not options.root:
+        parser.error("which Python? --python or --root")
     pause = ["sleep", str(options.seconds)]
     with tempfile.TemporaryDirectory() as folder:
+        process = Process(options, folder)
         rows = tools(options, process.child.pid, os.path.join(folder, "out"))
         slower, still = {name: [] for name in rows}, {name: [] for name in rows}
         for round_ in range(options.rounds):

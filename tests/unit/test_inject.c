@@ -1,4 +1,4 @@
-/* The parts of entering that need no other process: maps, machine code, restart rules, filters, refusals from a folder that plays /proc. */
+/* The parts of entering that need no other process: maps, images, memory, restart rules, filters. Machine code is inject_code.c's, refusals are inject_refusal.c's. */
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <dlfcn.h>
@@ -16,14 +16,12 @@
 #include <unistd.h>
 
 #include "base/mappings.h"
-#include "inject/decode.h"
 #include "inject/image.h"
 #include "inject/inject.h"
 #include "inject/memfd.h"
 #include "inject/memory.h"
 #include "inject/resume.h"
 #include "inject/seccomp.h"
-#include "inject/slot.h"
 #include "inject/steps.h"
 #include "inject/threads.h"
 
@@ -93,83 +91,6 @@ Test(maps, finds_no_gap_where_there_is_none)
 	cr_assert(maps_free(&maps, 0x7f0000001000, 0x1000));
 	cr_assert(!maps_free(&maps, UINT64_MAX - 10, 0x1000));
 	maps_done(&maps);
-}
-
-/* ---- machine code ---- */
-
-/* _dl_allocate_tls of Debian's glibc 2.31 (one argument), 2.36 (1) and 2.41 (0), as they lie in ld.so. */
-static const unsigned char allocate_231[] = "\x55\x53\x48\x83\xec\x08\x48\x85\xff\x74\x3d\x48\x89\xfd\x48\x8b\x3d\x9b\x92\x01\x00\xbe\x10\x00\x00\x00"
-	"\x48\x8d\x5f\x0e\x48\x83\xc7\x10\xe8\x29\xe3\xfe\xff\x48\x85\xc0\x74\x32\x48\x89\x18\x48\x83\xc0\x10\x48\x89\x45\x08\x48\x83\xc4\x08"
-	"\x48\x89\xef\x5b\x5d\xe9\x00\x01\x00\x00";
-static const unsigned char allocate_236[] = "\x48\x83\xec\x08\x48\x85\xff\x74\x17\xe8\x72\xf5\xff\xff\xbe\x01\x00\x00\x00\x48\x83\xc4\x08\x48\x89\xc7\xe9\x41\xfd\xff\xff";
-static const unsigned char allocate_241[] = "\x48\x83\xec\x08\x48\x85\xff\x74\x17\xe8\xc2\xf5\xff\xff\x31\xf6\x48\x83\xc4\x08\x48\x89\xc7\xe9\xc4\xfd\xff\xff";
-
-static int tls_argument(const unsigned char *code, size_t size)
-{
-	/* The jump is the last instruction; its target is taken as the function. */
-	int32_t jump;
-
-	memcpy(&jump, code + size - 4, 4);
-	return decode_tls_argument(code, size, 0x10000, 0x10000 + size + (uint64_t)(int64_t)jump);
-}
-
-Test(decode, tells_the_second_argument_of_the_tls_initialisation)
-{
-	cr_assert_eq(tls_argument(allocate_231, sizeof allocate_231 - 1), TLS_ARGUMENT_NONE);
-	cr_assert_eq(tls_argument(allocate_236, sizeof allocate_236 - 1), 1);
-	cr_assert_eq(tls_argument(allocate_241, sizeof allocate_241 - 1), 0);
-}
-
-Test(decode, does_not_guess_when_the_function_is_never_called)
-{
-	cr_assert_eq(decode_tls_argument(allocate_236, sizeof allocate_236 - 1, 0x10000, 0x777), TLS_ARGUMENT_UNKNOWN);
-}
-
-Test(decode, does_not_guess_when_the_argument_is_something_else)
-{
-	unsigned char code[sizeof allocate_236];
-
-	memcpy(code, allocate_236, sizeof code);
-	code[15] = 7; /* mov esi, 7 */
-	cr_assert_eq(tls_argument(code, sizeof code - 1), TLS_ARGUMENT_UNKNOWN);
-}
-
-Test(decode, does_not_guess_between_two_calls_that_differ)
-{
-	unsigned char code[64] = { 0 };
-	int32_t first = 100 - 7, second = 100 - 14; /* both to offset 100 */
-
-	memcpy(code, "\x31\xf6\xe8", 3);
-	memcpy(code + 3, &first, 4);
-	memcpy(code + 7, "\x90\x90", 2);
-	code[9] = 0xe8;
-	memcpy(code + 10, &second, 4);
-	cr_assert_eq(decode_tls_argument(code, sizeof code, 0, 100), 0); /* the first xor is seen from both */
-	memcpy(code + 7, "\x31\xff", 2);
-	memcpy(code + 0, "\xbe\x01\x00\x00\x00\x31\xf6\xe8", 8);
-	first = 100 - 12;
-	memcpy(code + 8, &first, 4);
-	memcpy(code + 12, "\xbe\x01\x00\x00\x00\xe8", 6);
-	second = 100 - 22;
-	memcpy(code + 18, &second, 4);
-	cr_assert_eq(decode_tls_argument(code, sizeof code, 0, 100), TLS_ARGUMENT_UNKNOWN);
-}
-
-Test(decode, reads_python_versions)
-{
-	int major, minor, micro;
-	uint32_t hex;
-
-	cr_assert(decode_python_version("3.8.18", &major, &minor, &micro, &hex));
-	cr_assert(major == 3 && minor == 8 && micro == 18 && hex == 0x030812f0);
-	cr_assert(decode_python_version("3.14.0rc2+", &major, &minor, &micro, &hex));
-	cr_assert_eq(hex, 0x030e00c2);
-	cr_assert(decode_python_version("3.13.0a4", &major, &minor, &micro, &hex));
-	cr_assert_eq(hex, 0x030d00a4);
-	cr_assert(decode_python_version("2.7.18", &major, &minor, &micro, &hex));
-	cr_assert_eq(major, 2);
-	cr_assert(!decode_python_version("python", &major, &minor, &micro, &hex));
-	cr_assert(!decode_python_version("3.", &major, &minor, &micro, &hex));
 }
 
 /* ---- images: our own libc ---- */
@@ -426,60 +347,7 @@ Test(seccomp, takes_a_filter_that_makes_no_sense_for_deadly)
 	cr_assert_eq(seccomp_run(memory, 0, &data), SECCOMP_RET_KILL_PROCESS);
 }
 
-/* ---- the stub ---- */
-
-Test(stub, has_the_data_that_c_believes_in)
-{
-	struct stub_data data;
-
-	cr_assert_eq((size_t)(stub_end - stub_data), sizeof(struct stub_data));
-	slot_data_init(&data);
-	cr_assert(data.all_signals == UINT64_MAX && data.mxcsr == 0x1f80 && data.nap[1] == 100000 && data.clone_flags == 0x3d0f00);
-	cr_assert(data.saved.rip == 0 && data.memfd_name[0] == 0, "an unused slot must look free");
-}
-
-Test(stub, leaves_room_for_two_in_a_page)
-{
-	cr_assert(STUB_SIZE <= 1900, "%zu bytes", STUB_SIZE);
-}
-
-Test(stub, changes_no_flag_before_it_has_saved_them)
-{
-	/* From the entry to lahf (0x9f) only mov, lea, jmp, jrcxz and syscall: none of the one-byte arithmetic opcodes at an instruction's
-	 * start. The encoder's choices are few enough to walk. */
-	const unsigned char *code = stub_entry;
-
-	while (*code != 0x9f) {
-		const unsigned char *at = code;
-		bool segment = *at == 0x64, wide;
-
-		at += segment;
-		wide = (*at & 0xf8) == 0x48;
-		if (wide || (*at & 0xf0) == 0x40)
-			at++;
-		if (at[0] == 0x0f && at[1] == 0x05) /* syscall */
-			code = at + 2;
-		else if (at[0] >= 0xb8 && at[0] <= 0xbf) /* mov r, imm */
-			code = at + (wide && (code[segment] & 8) ? 9 : 5);
-		else if (at[0] == 0xe3 || at[0] == 0xeb) /* jrcxz, jmp short */
-			code = at + 2;
-		else if (at[0] == 0xe9) /* jmp */
-			code = at + 5;
-		else if (at[0] == 0x89 || at[0] == 0x8b || at[0] == 0x8d || at[0] == 0xc6 || at[0] == 0xc7) { /* mov, lea */
-			unsigned mod = at[1] >> 6, rm = at[1] & 7;
-			size_t length = 2;
-
-			length += mod != 3 && rm == 4; /* SIB */
-			length += mod == 1 ? 1 : mod == 2 || (mod == 0 && rm == 5) ? 4 : 0;
-			if (mod == 0 && rm == 4 && (at[2] & 7) == 5)
-				length += 4;
-			length += at[0] == 0xc6 ? 1 : at[0] == 0xc7 ? 4 : 0;
-			code = at + length;
-		} else {
-			cr_assert_fail("opcode %02x at %zd", at[0], at - stub_begin);
-		}
-	}
-}
+/* ---- the steps ---- */
 
 Test(steps, are_all_in_the_table_in_order)
 {
@@ -491,164 +359,7 @@ Test(steps, are_all_in_the_table_in_order)
 		cr_assert(table[i].number == (int)i + 1 && table[i].name[0] && table[i].undo[0]);
 }
 
-/* ---- refusals, from a folder that plays /proc ---- */
-
-static void put(const char *folder, const char *name, const void *bytes, size_t size)
-{
-	char path[512], *slash;
-	FILE *file;
-
-	snprintf(path, sizeof path, "%s/%s", folder, name);
-	for (slash = path + strlen(folder) + 1; (slash = strchr(slash, '/')); *slash++ = '/') {
-		*slash = '\0';
-		mkdir(path, 0755);
-	}
-	file = fopen(path, "w");
-	cr_assert(file && fwrite(bytes, 1, size, file) == size && fclose(file) == 0);
-}
-
-static void put_status(const char *folder, int pid, char state, int tracer, unsigned caps, int flags)
-{
-	char text[1024], name[64];
-
-	snprintf(text, sizeof text, "Name:\tpython\nState:\t%c (x)\nTgid:\t%d\nPid:\t%d\nPPid:\t1\nTracerPid:\t%d\nUid:\t%d\t%d\t%d\t%d\nGid:\t%d\t%d\t%d\t%d\n"
-	         "Threads:\t1\nNSpid:\t%d\nVmSize:\t1000 kB\nSigBlk:\t0\nCapPrm:\t0\nCapEff:\t%x\nSeccomp:\t0\n", state, pid, pid, tracer, getuid(), getuid(), getuid(), getuid(),
-	         getgid(), getgid(), getgid(), getgid(), pid, caps);
-	snprintf(name, sizeof name, "%d/status", pid);
-	put(folder, name, text, strlen(text));
-	snprintf(text, sizeof text, "%d (python) %c 1 1 1 0 -1 %d 0 0 0 0 0 0 0 0 20 0 1 0 100 1000000 100 0\n", pid, state, flags);
-	snprintf(name, sizeof name, "%d/stat", pid);
-	put(folder, name, text, strlen(text));
-}
-
-static enum error_code refusal(const char *folder, pid_t pid, char *text, size_t size)
-{
-	struct procfs procfs = { folder };
-	struct inject_options options = { .procfs = &procfs };
-	struct target *target = NULL;
-	struct error err = { 0 };
-
-	cr_assert_eq(target_open(pid, &options, &target, &err), -1);
-	snprintf(text, size, "%s", err.text);
-	cr_assert(err.hint[0], "every refusal says what to do");
-	target_close(target);
-	return err.code;
-}
-
-static const char *play_proc(void)
-{
-	static char folder[64];
-
-	snprintf(folder, sizeof folder, "/tmp/inferscope-proc-XXXXXX");
-	cr_assert(mkdtemp(folder));
-	put_status(folder, getpid(), 'R', 0, 0x80000, 0); /* ours: CAP_SYS_PTRACE */
-	return folder;
-}
-
-static void remove_proc(const char *folder)
-{
-	char command[128];
-
-	snprintf(command, sizeof command, "rm -r %s", folder);
-	cr_assert_eq(system(command), 0);
-}
-
-Test(refusal, names_the_state)
-{
-	const char *folder = play_proc();
-	char text[1024];
-
-	put_status(folder, 71, 'Z', 0, 0, 0);
-	put_status(folder, 72, 'T', 0, 0, 0);
-	put_status(folder, 73, 'S', 71, 0, 0);
-	put_status(folder, 74, 'S', 0, 0, 0x00200000);
-	put(folder, "71/comm", "gdb\n", 4);
-	cr_assert_eq(refusal(folder, 70, text, sizeof text), ERR_NO_PROCESS);
-	cr_assert_eq(refusal(folder, 71, text, sizeof text), ERR_ZOMBIE);
-	cr_assert_eq(refusal(folder, 72, text, sizeof text), ERR_STOPPED);
-	cr_assert_eq(refusal(folder, 73, text, sizeof text), ERR_ALREADY_TRACED);
-	cr_assert_str_eq(text, "cannot attach to 73: already traced by 71 (gdb)");
-	cr_assert_eq(refusal(folder, 74, text, sizeof text), ERR_KERNEL_THREAD);
-	cr_assert_eq(refusal(folder, getpid(), text, sizeof text), ERR_OWN_PROCESS);
-	remove_proc(folder);
-}
-
-Test(refusal, names_yama_and_its_value)
-{
-	const char *folder = play_proc();
-	char text[1024];
-
-	put_status(folder, 71, 'S', 0, 0, 0);
-	put(folder, "sys/kernel/yama/ptrace_scope", "3\n", 2);
-	cr_assert_eq(refusal(folder, 71, text, sizeof text), ERR_YAMA);
-	put_status(folder, getpid(), 'R', 0, 0, 0); /* no capability */
-	put(folder, "sys/kernel/yama/ptrace_scope", "1\n", 2);
-	cr_assert_eq(refusal(folder, 71, text, sizeof text), ERR_YAMA);
-	cr_assert(strstr(text, "ptrace_scope is 1"), "%s", text);
-	put(folder, "sys/kernel/yama/ptrace_scope", "2\n", 2);
-	cr_assert_eq(refusal(folder, 71, text, sizeof text), ERR_YAMA);
-	remove_proc(folder);
-}
-
-Test(refusal, warns_of_what_surrounds_it)
-{
-	const char *folder = play_proc();
-	char proc[128], said[4096] = "";
-	struct procfs procfs = { proc };
-	struct inject_options options = { .procfs = &procfs };
-	struct target *target = NULL;
-	struct error err = { 0 };
-
-	snprintf(proc, sizeof proc, "%s/proc", folder);
-	put(folder, "proc/self/timens_offsets", "monotonic 0 0\nboottime 0 0\n", 28);
-	put_status(proc, getpid(), 'R', 0, 0x80000, 0);
-	put_status(proc, 71, 'S', 0, 0, 0);
-	put(proc, "71/timens_offsets", "monotonic 86400 500000000\nboottime 0 0\n", 40);
-	put(proc, "71/cgroup", "0::/box\n", 8);
-	put(folder, "sys/fs/cgroup/box/memory.max", "104857600\n", 10);
-	put(folder, "sys/fs/cgroup/box/memory.current", "103809024\n", 10);
-	cr_assert_eq(target_open(71, &options, &target, &err), -1); /* there is no interpreter */
-	for (size_t i = 0; i < target_finding_count(target); i++)
-		snprintf(said + strlen(said), sizeof said - strlen(said), "%s\n", target_finding(target, i)->text);
-	cr_assert(strstr(said, "86400.500 s"), "%s", said);
-	cr_assert(strstr(said, "1 MiB left of 100"), "%s", said);
-	cr_assert_eq(target_facts(target)->clock_ahead_ns, 86400500000000);
-	target_close(target);
-	put(proc, "sys/vm/memfd_noexec", "2\n", 2);
-	cr_assert_eq(target_open(71, &options, &target, &err), -1);
-	cr_assert_eq(err.code, ERR_INJECT);
-	target_close(target);
-	remove_proc(folder);
-}
-
-Test(refusal, names_a_program_of_another_architecture)
-{
-	unsigned char elf[64] = "\177ELF\1\1\1";
-	const char *folder = play_proc();
-	char text[1024];
-
-	put_status(folder, 71, 'S', 0, 0, 0);
-	put(folder, "71/exe", elf, sizeof elf);
-	cr_assert_eq(refusal(folder, 71, text, sizeof text), ERR_ARCHITECTURE);
-	cr_assert(strstr(text, "32-bit"), "%s", text);
-	elf[4] = 2;
-	elf[18] = 183; /* AArch64 */
-	put(folder, "71/exe", elf, sizeof elf);
-	cr_assert_eq(refusal(folder, 71, text, sizeof text), ERR_ARCHITECTURE);
-	remove_proc(folder);
-}
-
-Test(refusal, names_a_process_without_an_interpreter)
-{
-	const char *folder = play_proc();
-	char text[1024];
-
-	put_status(folder, 71, 'S', 0, 0, 0);
-	put(folder, "71/maps", "", 0);
-	put(folder, "71/auxv", "", 0);
-	cr_assert_eq(refusal(folder, 71, text, sizeof text), ERR_NOT_PYTHON);
-	remove_proc(folder);
-}
+/* ---- the collector's memfd ---- */
 
 static int memfd_try(int fd, int flags, struct error *err)
 {

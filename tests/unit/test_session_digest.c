@@ -255,6 +255,28 @@ Test(digest, gives_the_time_of_a_torn_look_to_the_next)
 	scene_free(scene);
 }
 
+Test(looker, reads_the_rest_of_a_stack_so_that_it_is_there)
+{
+	enum { PAGE = 4096, PAGES = 4 };
+	unsigned char *stack = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), there[PAGES];
+	static struct thread_copy copy;
+	struct scene *scene = scene_new(13);
+
+	if (!scene)
+		cr_skip_test("no room in memory");
+	cr_assert_neq(stack, MAP_FAILED);
+	madvise(stack, PAGES * PAGE, MADV_NOHUGEPAGE);
+	stack[0] = 1;
+	copy.regs[DWARF_RSP] = (uintptr_t)stack;
+	copy.stack_size = PAGE;
+	copy.stack_asked = 3 * PAGE;
+	looker_touch(scene->looker, &copy);
+	cr_assert_eq(mincore(stack, PAGES * PAGE, there), 0);
+	cr_assert(there[0] && there[1] && there[2] && !there[3]);
+	munmap(stack, PAGES * PAGE);
+	scene_free(scene);
+}
+
 Test(looker, knows_threads_with_python_alone)
 {
 	struct scene *scene = scene_new(14);

@@ -75,11 +75,11 @@ Test(sights, that_find_no_room_are_lost_and_counted)
 
 Test(sights, carry_wishes_back)
 {
-	pid_t asked[SIGHTS_ASKED];
+	struct sight_wish asked[SIGHTS_ASKED];
 
 	for (pid_t tid = 1; tid < SIGHTS_ASKED + 5; tid++)
-		sights_ask(&sights, tid);
+		sights_ask(&sights, (struct sight_wish){ .tid = tid, .stack_bytes = 100 });
 	cr_assert_eq(sights_asked(&sights, asked), SIGHTS_ASKED);
-	cr_assert(asked[0] == 1 && asked[SIGHTS_ASKED - 1] == SIGHTS_ASKED);
+	cr_assert(asked[0].tid == 1 && asked[SIGHTS_ASKED - 1].tid == SIGHTS_ASKED && asked[3].stack_bytes == 100);
 	cr_assert_eq(sights_asked(&sights, asked), 0);
 }

@@ -372,6 +372,22 @@ Test(walk, ends_where_the_copy_does)
 	world_free(world);
 }
 
+Test(walk, says_how_much_of_the_stack_it_needs)
+{
+	struct world *world = world_new(20, read_self);
+	const struct native_frame *last;
+	uint32_t used;
+
+	walk(world);
+	used = world->stack.stack_used;
+	last = &world->stack.frames[world->stack.count - 1];
+	cr_assert(used <= world->taken->copy.stack_size && used > last->sp - world->taken->copy.regs[DWARF_RSP] - 64, "%u bytes", used);
+	world->taken->copy.stack_size = 400;
+	walk(world);
+	cr_assert_gt(world->stack.stack_used, 400);
+	world_free(world);
+}
+
 Test(walk, reads_on_where_the_copy_ends)
 {
 	struct world *world = world_new(5, read_self);

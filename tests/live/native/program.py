@@ -1,5 +1,6 @@
 """Knows where its time goes. shares: three kinds of work (a fourth where numpy is installed), and their parts of the thread's CPU time. gil: who keeps the GIL from whom.
-matrix: the same with a log of how long each waited for it. short: calls of some microseconds, each by a function of its own."""
+matrix: the same with a log of how long each waited for it. short: calls of some microseconds, each by a function of its own.
+deep: a C function below many calls in Python, and below few."""
 import ctypes
 import os
 import sys
@@ -89,6 +90,16 @@ def short():
         middle_adler()
 
 
+def down(depth):
+    return down(depth - 1) if depth else zlib.adler32(little)
+
+
+def deep():
+    while True:
+        for depth in (3, 40, 200, 900):
+            down(depth)
+
+
 def keeper():
     while True:
         keeping.burn(1000000)  # some 20 ms with the GIL, and none without it
@@ -153,6 +164,9 @@ elif mode == "matrix":
 elif mode == "short":
     print("READY", os.getpid(), flush=True)
     short()
+elif mode == "deep":
+    print("READY", os.getpid(), flush=True)
+    deep()
 else:
     native_threads(int(sys.argv[2]))
     print("READY", os.getpid(), flush=True)
