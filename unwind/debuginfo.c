@@ -2,6 +2,7 @@
 #include "unwind/debuginfo.h"
 
 #include "base/list.h"
+#include "base/search.h"
 #include "unwind/debug_sections.h"
 
 #include <dwarf.h>
@@ -89,18 +90,10 @@ static void sort_extents(struct extents *extents)
 
 static const struct extent *find_extent(const struct extents *extents, uint64_t addr)
 {
-	size_t low = 0, high = extents->list.count;
+	size_t next = search_first(extents->list.count, i, extents->list.items[i].start <= addr);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (extents->list.items[middle].start <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	/* Ranges of one file do not overlap but at dead code that linkers moved to address 0. */
-	return low > 0 && addr < extents->list.items[low - 1].end ? &extents->list.items[low - 1] : NULL;
+	return next > 0 && addr < extents->list.items[next - 1].end ? &extents->list.items[next - 1] : NULL;
 }
 
 /* Adds the address ranges of DIE. */

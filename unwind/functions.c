@@ -1,6 +1,7 @@
 /* The search table of .eh_frame_hdr, and of each entry in .eh_frame its length. Formats: Linux Standard Base, "Exception Frames". */
 #include "unwind/functions.h"
 
+#include "base/search.h"
 #include "unwind/elf_bytes.h"
 
 #include <gelf.h>
@@ -224,17 +225,7 @@ void functions_done(struct functions *functions)
 /* How many functions begin at or before ADDR. */
 static size_t count_before(const struct functions *functions, uint64_t addr)
 {
-	size_t low = 0, high = functions->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (functions->extents[middle].start <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return search_first(functions->count, i, functions->extents[i].start <= addr);
 }
 
 const struct function_extent *functions_find(const struct functions *functions, uint64_t addr)

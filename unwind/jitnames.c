@@ -1,4 +1,5 @@
 /* The two formats, and one sorted table of what they say. JIT dump: tools/perf/Documentation/jitdump-specification.txt of Linux. */
+#include "base/search.h"
 #include "unwind/jitnames.h"
 
 #include <elf.h>
@@ -232,42 +233,26 @@ static void sort(struct jitnames *names)
 /* The row that ADDR belongs to: the last one of the code of ENTRY at or before it. */
 static const struct jit_line *find_line(const struct jitnames *names, const struct jit_entry *entry, uint64_t addr)
 {
-	size_t low = 0, high = names->lines.count;
+	size_t next = search_first(names->lines.count, i, names->lines.items[i].addr <= addr);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (names->lines.items[middle].addr <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (size_t back = 0; low > 0 && back < BACK_MAX && names->lines.items[low - 1].addr >= entry->start; low--, back++)
-		if (names->lines.items[low - 1].order == entry->order) /* lines are told right before their code */
-			return &names->lines.items[low - 1];
+	for (size_t back = 0; next > 0 && back < BACK_MAX && names->lines.items[next - 1].addr >= entry->start; next--, back++)
+		if (names->lines.items[next - 1].order == entry->order) /* lines are told right before their code */
+			return &names->lines.items[next - 1];
 	return NULL;
 }
 
 bool jitnames_find(struct jitnames *names, uint64_t addr, const char **name, const char **file, uint32_t *line)
 {
 	const struct jit_line *row;
-	size_t low = 0, high;
+	size_t next;
 
 	if (!names->sorted)
 		sort(names);
-	high = names->entries.count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (names->entries.items[middle].start <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == 0 || addr - names->entries.items[low - 1].start >= names->entries.items[low - 1].size)
+	next = search_first(names->entries.count, i, names->entries.items[i].start <= addr);
+	if (next == 0 || addr - names->entries.items[next - 1].start >= names->entries.items[next - 1].size)
 		return false;
-	row = find_line(names, &names->entries.items[low - 1], addr);
-	*name = strings_get(names->names, names->entries.items[low - 1].name);
+	row = find_line(names, &names->entries.items[next - 1], addr);
+	*name = strings_get(names->names, names->entries.items[next - 1].name);
 	*file = row ? strings_get(names->names, row->file) : "";
 	*line = row ? row->line : 0;
 	return true;

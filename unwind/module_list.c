@@ -1,4 +1,5 @@
 /* Growing, sorting and searching lists of modules. */
+#include "base/search.h"
 #include "unwind/module_list.h"
 
 #include <stdlib.h>
@@ -53,17 +54,7 @@ struct module_entry *module_list_add(struct module_list *list, uint64_t start, u
 /* Index of the first entry that begins above ADDR. */
 static size_t first_above(const struct module_list *list, uint64_t addr)
 {
-	size_t low = 0, high = list->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (list->entries[middle]->module.start <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return search_first(list->count, i, list->entries[i]->module.start <= addr);
 }
 
 struct module_entry *module_list_find(const struct module_list *list, uint64_t addr)

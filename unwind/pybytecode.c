@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "abi/cpython.h"
+#include "base/search.h"
 #include "unwind/pyreader.h"
 
 enum { CODES_MAX = 1 << 16, BYTES_MAX = 1 << 22 /* of one function's instructions */, UNIT = 2 /* bytes of a code unit */, PAGE_SHIFT = 12, PAGE_BITS = 1 << 16 };
@@ -41,17 +42,7 @@ static bool locate(const struct pyreader *reader, uint64_t code, struct bytecode
 /* The first one that ends behind ADDR. */
 static size_t place_of(const struct bytecode *items, size_t count, uint64_t addr)
 {
-	size_t low = 0, high = count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (items[middle].end > addr)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
+	return search_first(count, i, items[i].end <= addr);
 }
 
 /* Has another function the very same instructions? */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/search.h"
 #include "unwind/pyreader.h"
 
 struct known_thread {
@@ -92,17 +93,7 @@ int pyglance_threads(struct pyglance *glance, struct pyreader *reader, pid_t (*o
 /* The first entry of TID, or where it would stand. */
 static uint32_t thread_index(const struct pyglance *glance, pid_t tid)
 {
-	uint32_t low = 0, high = glance->count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (glance->threads[middle].tid < tid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return search_first(glance->count, i, glance->threads[i].tid < tid);
 }
 
 bool pyglance_knows(const struct pyglance *glance, pid_t tid)

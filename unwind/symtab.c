@@ -1,4 +1,5 @@
 /* Symbol tables: reading, sorting, choosing among aliases. */
+#include "base/search.h"
 #include "unwind/symtab.h"
 
 #include <stdlib.h>
@@ -175,19 +176,11 @@ static int by_address(const void *a, const void *b, void *context)
 static uint64_t function_end(const struct functions *functions, uint64_t addr, uint64_t end)
 {
 	const struct function_extent *in = functions_find(functions, addr);
-	size_t low = 0, high = functions->count;
+	size_t next = search_first(functions->count, i, functions->extents[i].start <= addr);
 
 	if (in)
 		return in->start + in->size < end ? in->start + in->size : end;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (functions->extents[middle].start <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < functions->count && functions->extents[low].start < end ? functions->extents[low].start : end;
+	return next < functions->count && functions->extents[next].start < end ? functions->extents[next].start : end;
 }
 
 void symtab_finish(struct symtab *symtab, const struct functions *functions)
@@ -237,19 +230,11 @@ void symtab_done(struct symtab *symtab)
 
 const struct symtab_entry *symtab_find(const struct symtab *symtab, uint64_t addr)
 {
-	size_t low = 0, high = symtab->entries.count;
+	size_t next = search_first(symtab->entries.count, i, symtab->entries.items[i].addr <= addr);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (symtab->entries.items[middle].addr <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (size_t back = 0; low > 0 && back < BACK_MAX; low--, back++)
-		if (addr - symtab->entries.items[low - 1].addr < symtab->entries.items[low - 1].size)
-			return &symtab->entries.items[low - 1];
+	for (size_t back = 0; next > 0 && back < BACK_MAX; next--, back++)
+		if (addr - symtab->entries.items[next - 1].addr < symtab->entries.items[next - 1].size)
+			return &symtab->entries.items[next - 1];
 	return NULL;
 }
 

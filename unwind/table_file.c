@@ -2,6 +2,7 @@
  * From an address to its FDE: by the search table of .eh_frame_hdr, as the C++ runtime does; files without one get an index of their
  * .eh_frame; addresses that neither covers are looked for in .debug_frame.
  */
+#include "base/search.h"
 #include "unwind/table_file.h"
 
 #include <dwarf.h>
@@ -232,18 +233,10 @@ static bool find_eh_frame(struct table_file *file, struct table_pages *pages)
 
 static bool look_up(struct table_file *file, struct table_pages *pages, const struct table_index *index, uint64_t addr, struct table_found *out)
 {
-	size_t low = 0, high = index->count;
+	size_t next = search_first(index->count, i, index->entries[i].start <= addr);
 	uint64_t size;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (index->entries[middle].start <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low && read_fde(file, pages, index, index->entries[low - 1].at, out, &size) == 0;
+	return next && read_fde(file, pages, index, index->entries[next - 1].at, out, &size) == 0;
 }
 
 static bool covers(const struct cfi_fde *fde, uint64_t addr)

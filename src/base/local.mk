@@ -11,6 +11,7 @@ libbase_a_SOURCES = \
 	src/base/sink.c src/base/sink.h \
 	src/base/smallfile.c src/base/smallfile.h \
 	src/base/thread.c src/base/thread.h \
+	src/base/search.h \
 	src/base/sort.h \
 	src/base/strings.c \
 	src/base/text.c src/base/text.h \

@@ -1,5 +1,6 @@
 /* Reads /proc/PID/maps and answers what lies where, and where nothing does. */
 #include "base/mappings.h"
+#include "base/search.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -144,17 +145,7 @@ void maps_done(struct maps *maps)
 /* Index of the first mapping that ends above ADDR. */
 static size_t first_above(const struct maps *maps, uint64_t addr)
 {
-	size_t low = 0, high = maps->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (maps->list[middle].end <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return search_first(maps->count, i, maps->list[i].end <= addr);
 }
 
 const struct mapping *maps_find(const struct maps *maps, uint64_t addr)

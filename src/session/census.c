@@ -1,4 +1,5 @@
 /* Threads, from /proc. */
+#include "base/search.h"
 #include "session/census.h"
 
 #include <stdlib.h>
@@ -20,17 +21,7 @@ void census_done(struct census *census)
 
 static size_t place_of(const struct census *census, pid_t tid)
 {
-	size_t low = 0, high = census->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (census->threads[middle].tid < tid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return search_first(census->count, i, census->threads[i].tid < tid);
 }
 
 struct seen_thread *census_by_tid(const struct census *census, pid_t tid)

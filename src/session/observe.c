@@ -1,4 +1,5 @@
 /* Readings from /proc: clocks, states and names of threads. */
+#include "base/search.h"
 #include "session/observe.h"
 
 #include <errno.h>
@@ -24,17 +25,9 @@ void observe_done(struct observe *observe)
 
 const struct observe_thread *observe_by_tid(const struct observe *observe, pid_t tid)
 {
-	size_t low = 0, high = observe->count;
+	size_t at = search_first(observe->count, i, observe->threads[i].tid < tid);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (observe->threads[middle].tid < tid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < observe->count && observe->threads[low].tid == tid ? &observe->threads[low] : NULL;
+	return at < observe->count && observe->threads[at].tid == tid ? &observe->threads[at] : NULL;
 }
 
 const struct observe_thread *observe_by_inner(const struct observe *observe, pid_t inner_tid)

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/list.h"
 #include "base/map.h"
+#include "base/search.h"
 #include "session/stacks.h"
 #include "trace/reader.h"
 
@@ -228,17 +229,7 @@ static void node_add(struct tally *tally, const struct event_cursor *cursor)
 
 static size_t thread_place(const struct tally *tally, pid_t tid)
 {
-	size_t low = 0, high = tally->threads.count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (tally->threads.items[middle].tid < tid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return search_first(tally->threads.count, i, tally->threads.items[i].tid < tid);
 }
 
 const struct tally_thread *tally_thread_find(const struct tally *tally, pid_t tid)

@@ -1,3 +1,4 @@
+#include "base/search.h"
 #include "timeline/pieces.h"
 
 bool pieces_add(struct pieces *pieces, uint64_t start_ns, uint64_t end_ns, size_t limit)
@@ -62,17 +63,7 @@ uint64_t pieces_length(const struct pieces *pieces)
 
 size_t pieces_after(const struct pieces *pieces, uint64_t at_ns)
 {
-	size_t low = 0, high = pieces->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (pieces->items[middle].end_ns > at_ns)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
+	return search_first(pieces->count, i, pieces->items[i].end_ns <= at_ns);
 }
 
 static uint64_t common(const struct piece *piece, uint64_t start_ns, uint64_t end_ns)

@@ -1,5 +1,6 @@
 /* Puts the sampled stacks into the tree, so that samples and calls of the same stack are the same node, and tells those that were taken
  * while calls could not be seen. */
+#include "base/search.h"
 #include "timeline/private.h"
 
 /* The lanes of each thread: mostly one. */
@@ -150,17 +151,9 @@ static bool is_covered(const struct timeline_private *p, const struct first_lane
 {
 	for (uint32_t i = lanes->first[thread]; i != NONE; i = lanes->next[i]) {
 		const struct lane *lane = &p->lanes.items[i];
-		size_t low = 0, high = lane->segments.count;
+		size_t next = search_first(lane->segments.count, at, lane->segments.items[at].end_ns <= at_ns); /* the first segment that ends later */
 
-		while (low < high) { /* the first segment that ends later */
-			size_t middle = low + (high - low) / 2;
-
-			if (lane->segments.items[middle].end_ns > at_ns)
-				high = middle;
-			else
-				low = middle + 1;
-		}
-		if (low < lane->segments.count && lane->segments.items[low].start_ns <= at_ns)
+		if (next < lane->segments.count && lane->segments.items[next].start_ns <= at_ns)
 			return true;
 	}
 	return false;

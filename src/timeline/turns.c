@@ -5,6 +5,7 @@
  * without scopes that waits for its work does as much in one turn as in the other, if it is not asked for more: then its CPU time per second tells.
  * Of one that is busy all the time and tells nothing its work cannot be known.
  */
+#include "base/search.h"
 #include "timeline/private.h"
 #include "timeline/ratio.h"
 
@@ -31,19 +32,11 @@ void turns_reading(struct timeline_private *p, uint64_t at_ns, int64_t cpu_ns)
 static bool cpu_at(const struct timeline_private *p, uint64_t at_ns, double *out)
 {
 	const struct cpu_reading *readings = p->cpu_readings.items;
-	size_t low = 0, high = p->cpu_readings.count;
+	size_t next = search_first(p->cpu_readings.count, i, readings[i].at_ns <= at_ns); /* the first that is later */
 
-	while (low < high) { /* the first that is later */
-		size_t middle = low + (high - low) / 2;
-
-		if (readings[middle].at_ns > at_ns)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	if (!low || low == p->cpu_readings.count || readings[low].at_ns - readings[low - 1].at_ns > STALE_NS)
+	if (!next || next == p->cpu_readings.count || readings[next].at_ns - readings[next - 1].at_ns > STALE_NS)
 		return false;
-	*out = (double)readings[low - 1].cpu_ns + (double)(readings[low].cpu_ns - readings[low - 1].cpu_ns) * (double)(at_ns - readings[low - 1].at_ns) / (double)(readings[low].at_ns - readings[low - 1].at_ns);
+	*out = (double)readings[next - 1].cpu_ns + (double)(readings[next].cpu_ns - readings[next - 1].cpu_ns) * (double)(at_ns - readings[next - 1].at_ns) / (double)(readings[next].at_ns - readings[next - 1].at_ns);
 	return true;
 }
 
@@ -84,17 +77,7 @@ static struct items items_find(struct timeline_private *p)
 /* How many ended before. */
 static size_t ended_before(const struct items *items, uint64_t at_ns)
 {
-	size_t low = 0, high = items->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (items->ends_ns[middle] < at_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return search_first(items->count, i, items->ends_ns[i] < at_ns);
 }
 
 static struct turn turn_read(const struct timeline_private *p, const struct items *items, uint64_t start_ns, uint64_t end_ns, bool on)

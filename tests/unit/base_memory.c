@@ -1,9 +1,10 @@
-/* Arenas, interned strings, sorting. */
+/* Arenas, interned strings, searching, sorting. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/search.h"
 #include "base/sort.h"
 
 Test(arena, gives_zeroed_aligned_memory_of_any_size)
@@ -120,4 +121,15 @@ Test(sort_runs, sorts_whatever_is_in_order_already_and_keeps_equals_as_they_came
 			for (uint32_t at = 1; at < counts[i]; at++)
 				cr_assert(items[at - 1].key < items[at].key || (items[at - 1].key == items[at].key && items[at - 1].came < items[at].came), "%u of %u in runs of %u", at, counts[i], runs[j]);
 		}
+}
+
+Test(search, finds_the_first_that_does_not_hold)
+{
+	const int sorted[] = { 1, 3, 3, 7 };
+
+	cr_assert_eq(search_first(4, i, sorted[i] < 0), 0u);
+	cr_assert_eq(search_first(4, i, sorted[i] < 3), 1u);
+	cr_assert_eq(search_first(4, i, sorted[i] <= 3), 3u);
+	cr_assert_eq(search_first(4, i, sorted[i] < 100), 4u);
+	cr_assert_eq(search_first(0, i, sorted[i] < 100), 0u);
 }
