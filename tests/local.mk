@@ -7,6 +7,15 @@ include tests/lint/local.mk
 include tests/simulator/local.mk
 include tests/unit/base.mk
 include tests/unit/trace.mk
+include tests/unit/import.mk
+include tests/unit/timeline.mk
+include tests/unit/analyze.mk
+include tests/unit/report.mk
+include tests/unit/cli.mk
+include tests/unit/profiler.mk
+include tests/fuzz/local.mk
+include tests/golden/local.mk
+if ATTACHES
 include tests/unit/inject.mk
 include tests/unit/hold.mk
 include tests/unit/perf.mk
@@ -14,16 +23,11 @@ include tests/unit/launch.mk
 include tests/unit/unwind.mk
 include tests/unit/collector.mk
 include tests/unit/session.mk
-include tests/unit/import.mk
-include tests/unit/timeline.mk
-include tests/unit/analyze.mk
-include tests/unit/report.mk
-include tests/unit/cli.mk
-include tests/unit/profiler.mk
 include tests/live/local.mk
 include tests/fakecuda/fakecuda.mk
 include tests/live/gpu/gpu.mk
-include tests/fuzz/local.mk
-include tests/golden/local.mk
 include tests/torture/local.mk
 include tests/bench/local.mk
+endif
+# Here, as automake wants them in one condition.
+.PHONY: check-fault check-hot check-live integration check-torture bench bench-holds

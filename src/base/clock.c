@@ -1,12 +1,14 @@
 /* Reading clocks and converting between them. */
 #include "base/clock.h"
 
-#include <cpuid.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#ifdef __x86_64__
+#include <cpuid.h>
 #include <x86intrin.h>
+#endif
 
 #define NS_PER_SECOND 1000000000ull
 #define CLOCKSOURCE "/sys/devices/system/clocksource/clocksource0/current_clocksource"
@@ -40,6 +42,7 @@ bool clock_process_ns(pid_t pid, uint64_t *ns)
 	return true;
 }
 
+#ifdef __x86_64__
 uint64_t clock_tsc(void)
 {
 	return __rdtsc();
@@ -61,6 +64,17 @@ bool clock_tsc_usable(void)
 	fclose(file);
 	return strcmp(name, "tsc\n") == 0;
 }
+#else
+uint64_t clock_tsc(void)
+{
+	return 0;
+}
+
+bool clock_tsc_usable(void)
+{
+	return false;
+}
+#endif
 
 /* Both clocks at one moment: a reading of one between two of the other, the tightest of several. */
 struct bracket {
@@ -74,9 +88,9 @@ static struct bracket bracket_best(void)
 	int i;
 
 	for (i = 0; i < 64; i++) {
-		before = __rdtsc();
+		before = clock_tsc();
 		ns = clock_monotonic_ns();
-		after = __rdtsc();
+		after = clock_tsc();
 		if (after - before < best.width)
 			best = (struct bracket){ before + (after - before) / 2, ns, after - before };
 	}

@@ -18,4 +18,3 @@ bench: all tests/bench/bench_lanes tests/bench/bench_timeline
 # What the target's threads lose, beside py-spy: about 3 minutes. BENCH_ARGS: see tests/bench/holds --help.
 bench-holds: all
 	BUILD=$(abs_top_builddir) $(srcdir)/tests/bench/holds $(BENCH_ARGS)
-.PHONY: bench bench-holds

@@ -10,4 +10,3 @@ tests/fault/failing.so: $(srcdir)/tests/fault/failing.c
 
 check-fault: all
 	BUILD="$(abs_top_builddir)" $(srcdir)/tests/fault/run $${QUICK:+--quick}
-.PHONY: check-fault

@@ -18,11 +18,20 @@ check_PROGRAMS += tests/fuzz/replay_timeline
 tests_fuzz_replay_timeline_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_timeline.c
 tests_fuzz_replay_timeline_LDADD = libanalyze.a libtimeline.a $(FUZZ_LDADD) -lm
 
-check_PROGRAMS += tests/fuzz/replay_drain tests/fuzz/replay_settings
-tests_fuzz_replay_drain_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_drain.c
-tests_fuzz_replay_drain_LDADD = libsession.a $(FUZZ_LDADD)
+check_PROGRAMS += tests/fuzz/replay_settings tests/fuzz/replay_options
 tests_fuzz_replay_settings_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_settings.c
 tests_fuzz_replay_settings_LDADD = libcli.a libbase.a $(YAML_LIBS)
+tests_fuzz_replay_options_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_options.c
+tests_fuzz_replay_options_LDADD = libcli.a libbase.a $(YAML_LIBS)
+
+check_PROGRAMS += tests/fuzz/replay_rules
+tests_fuzz_replay_rules_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_rules.c
+tests_fuzz_replay_rules_LDADD = libanalyze.a libtimeline.a $(FUZZ_LDADD) $(YAML_LIBS) -lm
+
+if ATTACHES
+check_PROGRAMS += tests/fuzz/replay_drain
+tests_fuzz_replay_drain_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_drain.c
+tests_fuzz_replay_drain_LDADD = libsession.a $(FUZZ_LDADD)
 
 check_PROGRAMS += tests/fuzz/replay_inject
 tests_fuzz_replay_inject_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_inject.c
@@ -42,14 +51,7 @@ check_PROGRAMS += tests/fuzz/replay_systrace
 tests_fuzz_replay_systrace_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_systrace.c
 tests_fuzz_replay_systrace_LDADD = libsession.a $(FUZZ_LDADD)
 
-check_PROGRAMS += tests/fuzz/replay_rules
-tests_fuzz_replay_rules_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_rules.c
-tests_fuzz_replay_rules_LDADD = libanalyze.a libtimeline.a $(FUZZ_LDADD) $(YAML_LIBS) -lm
-
 check_PROGRAMS += tests/fuzz/replay_cupti
 tests_fuzz_replay_cupti_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_cupti.c src/collector/gpu_records.c
 tests_fuzz_replay_cupti_CPPFLAGS = $(AM_CPPFLAGS) -DCOLLECTOR_PLAIN_LIBC
-
-check_PROGRAMS += tests/fuzz/replay_options
-tests_fuzz_replay_options_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_options.c
-tests_fuzz_replay_options_LDADD = libcli.a libbase.a $(YAML_LIBS)
+endif

@@ -16,5 +16,7 @@ TESTS += tests/golden/merge.test
 dist_noinst_SCRIPTS += tests/golden/merge.test
 TESTS += tests/golden/gpu_tables.test
 dist_noinst_SCRIPTS += tests/golden/gpu_tables.test
+if ATTACHES
 TESTS += tests/golden/nsys_run.test
+endif
 dist_noinst_SCRIPTS += tests/golden/nsys_run.test

@@ -2,7 +2,6 @@
 LINTS = \
 	tests/lint/commands.test \
 	tests/lint/debian.test \
-	tests/lint/distributed.test \
 	tests/lint/docs.test \
 	tests/lint/headers.test \
 	tests/lint/layers.test \
@@ -11,7 +10,10 @@ LINTS = \
 	tests/lint/tables.test \
 	tests/lint/words.test
 TESTS += $(LINTS)
-dist_noinst_SCRIPTS += $(LINTS)
+dist_noinst_SCRIPTS += $(LINTS) tests/lint/distributed.test
+if ATTACHES
+TESTS += tests/lint/distributed.test
+endif
 
 # What goes into the tarball, for distributed.test.
 check_DATA = tests/lint/distributed.txt

@@ -17,4 +17,3 @@ EXTRA_DIST += tests/live/programs/gil_keeper.py tests/live/programs/known.py tes
 
 check-live integration: all
 	BUILD="$(abs_top_builddir)" $(srcdir)/tests/live/run $${QUICK:+--quick} $$LIVE
-.PHONY: check-live integration

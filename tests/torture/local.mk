@@ -7,4 +7,3 @@ EXTRA_DIST += tests/torture/target.py tests/torture/eventful.py tests/torture/se
 
 check-torture: all
 	BUILD="$(abs_top_builddir)" $(srcdir)/tests/torture/run $${QUICK:+--quick}
-.PHONY: check-torture

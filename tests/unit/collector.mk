@@ -16,4 +16,3 @@ dist_noinst_SCRIPTS += tests/hot/run
 EXTRA_DIST += tests/hot/calls.py
 check-hot: libinferscope-collector.so
 	BUILD="$(abs_top_builddir)" $(srcdir)/tests/hot/run
-.PHONY: check-hot
