@@ -314,7 +314,7 @@ bool json_take_key(struct json *json, const struct json_word *word)
 	unsigned char *at = key_at(json, sizeof word->bytes);
 	unsigned wanted = (1u << word->length) - 1;
 
-	if (!at || (~(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_loadu_si128((const __m128i_u *)at), _mm_loadu_si128((const __m128i_u *)word->bytes))) & wanted))
+	if (!at || (~sixteen_places(sixteen_load(at) == sixteen_load(word->bytes)) & wanted))
 		return false;
 	key_end(json, at + word->length);
 	return true;

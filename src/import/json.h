@@ -5,9 +5,8 @@
 #ifndef INFERSCOPE_IMPORT_JSON_H
 #define INFERSCOPE_IMPORT_JSON_H
 
-#include <emmintrin.h>
-
 #include "import/input.h"
+#include "import/sixteen.h"
 
 enum json_token {
 	JSON_BAD = -1, /* no JSON, or it breaks off: json_failure() */
@@ -79,15 +78,12 @@ bool json_gather_string(struct json *json);
 /* The first byte from AT on that is no plain part of a string, or END: sixteen at a time. */
 static inline unsigned char *json_plain_end(unsigned char *at, const unsigned char *end)
 {
-	const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\'), control = _mm_set1_epi8(0x1f);
-
 	for (; end - at >= 16; at += 16) {
-		__m128i bytes = _mm_loadu_si128((const __m128i_u *)at);
-		__m128i found = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(bytes, quote), _mm_cmpeq_epi8(bytes, slash)), _mm_cmpeq_epi8(_mm_min_epu8(bytes, control), bytes));
-		int places = _mm_movemask_epi8(found);
+		sixteen bytes = sixteen_load(at);
+		unsigned places = sixteen_places((bytes == '"') | (bytes == '\\') | (bytes <= 0x1f));
 
 		if (places)
-			return at + __builtin_ctz((unsigned)places);
+			return at + __builtin_ctz(places);
 	}
 	while (at < end && *at != '"' && *at != '\\' && *at >= 0x20)
 		at++;

@@ -121,16 +121,12 @@ bool json_gather_string(struct json *json)
 /* The first quote or bracket from AT on, or END. */
 static inline unsigned char *mark_find(unsigned char *at, const unsigned char *end)
 {
-	/* Square brackets become curly ones with bit 5, and nothing else does. */
-	const __m128i quote = _mm_set1_epi8('"'), open = _mm_set1_epi8('{'), close = _mm_set1_epi8('}'), bit = _mm_set1_epi8(0x20);
-
 	for (; end - at >= 16; at += 16) {
-		__m128i bytes = _mm_loadu_si128((const __m128i_u *)at), curly = _mm_or_si128(bytes, bit);
-		__m128i found = _mm_or_si128(_mm_cmpeq_epi8(bytes, quote), _mm_or_si128(_mm_cmpeq_epi8(curly, open), _mm_cmpeq_epi8(curly, close)));
-		int places = _mm_movemask_epi8(found);
+		sixteen bytes = sixteen_load(at), curly = bytes | 0x20; /* square brackets become curly ones with bit 5, and nothing else does */
+		unsigned places = sixteen_places((bytes == '"') | (curly == '{') | (curly == '}'));
 
 		if (places)
-			return at + __builtin_ctz((unsigned)places);
+			return at + __builtin_ctz(places);
 	}
 	while (at < end && *at != '"' && (*at | 0x20) != '{' && (*at | 0x20) != '}')
 		at++;
