@@ -96,9 +96,13 @@ def cost(world, python, kind):
 
 def unlimited(world, python):
     """Without a budget fib must not pass the test above."""
-    series = Series(world, python, "fib", 10, "--max-overhead", "none")
-    require(not series.kept(), "there was no budget, and the test for it takes it for kept: %s" % series.text())
-    return series.text()
+    seen = []
+    for _ in range(2):
+        series = Series(world, python, "fib", 12, "--max-overhead", "none")
+        seen.append(series.text())
+        if not series.kept():
+            return "; again: ".join(seen)
+    require(False, "there was no budget, and the test for it takes it for kept, twice: %s" % "; again: ".join(seen))
 
 
 def known(world, python, kind, seconds, *words, functions=0):
