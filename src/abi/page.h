@@ -9,7 +9,7 @@
 #include "abi/lane.h"
 
 #define PAGE_MAGIC 0x31454741504b5349ull /* "ISKPAGE1", little-endian */
-enum { PAGE_VERSION = 6, PAGE_BYTES = 256 * 1024, PAGE_SKIP_BYTES = 4096, PAGE_TEXT_BYTES = 512, COUNTED_MAX = 256 };
+enum { PAGE_VERSION = 8, PAGE_BYTES = 256 * 1024, PAGE_SKIP_BYTES = 4096, PAGE_TEXT_BYTES = 512, COUNTED_MAX = 256 };
 
 enum collector_state { COLLECTOR_UNINITIALIZED = 0, COLLECTOR_IDLE = 1, COLLECTOR_COLLECTING = 2, COLLECTOR_FINALIZED = 3 };
 
@@ -42,7 +42,7 @@ enum gpu_state {
 	GPU_FAILED = 6,   /* never was; gpu_status.text says why */
 	GPU_BUSY = 7,     /* never was: another tool has CUPTI; its name in gpu_status.holder, if it is told */
 };
-enum gpu_wish { GPU_NO = 0, GPU_NOW = 1, GPU_LATER = 2 /* when HANDOVER_GPU comes */ };
+enum gpu_wish { GPU_NO = 0, GPU_NOW = 1, GPU_LATER = 2 /* when page.gpu_begin or HANDOVER_GPU says */ };
 enum gpu_detach { GPU_DETACH_NONE = 0, GPU_DETACH_HARD = 1 /* CUPTI is gone from the process */, GPU_DETACH_SOFT = 2 /* it stays, without work */ };
 /* Whether collections of garbage are told; page.gc_state. */
 enum gc_state { GC_OFF = 0, GC_TOLD = 1, GC_UNKNOWN = 2 /* gc.callbacks is not what it should be */, GC_LEFT = 3 /* our entry stays there, without effect: others stand behind it, and a collection was running */ };
@@ -131,6 +131,7 @@ struct page {
 	uint32_t stop;           /* 1: take hooks off at the next call; the orderly disarm follows */
 	uint32_t pool_count;     /* sub-buffers given to the pool so far; only grows */
 	uint32_t gpu_stop;       /* 1: the device's part is to end */
+	uint32_t gpu_begin;      /* 1: the driver is there now, and the device's part is to begin: the switch thread looks */
 	uint32_t samples_ppm;    /* what samples and the device's part take of max_overhead_ppm: the hooks have the rest */
 
 	/* both, by compare-and-swap */

@@ -208,6 +208,9 @@ void switcher_start(void);
 void switcher_stop(void); /* without the GIL */
 void switcher_tell(uint32_t word);
 
+/* entry.c: the driver came after we were armed, and the device's part begins. Without the GIL. */
+void device_follow(void);
+
 /* May this hook call write an event? The page is only looked at while there are tokens: without, there may be none. */
 static inline bool hook_may_record(uint64_t now)
 {

@@ -174,8 +174,8 @@ static void disarm(void)
 		the.gpu.profiled = torch_profiled();
 		gil_release(gil);
 	}
+	switcher_stop(); /* first: it may begin the device's part */
 	gpu_stop();
-	switcher_stop();
 	if (!gil_take(&gil))
 		return; /* what hooks there are find nothing to write to, and the process ends */
 	memory_end();
@@ -238,8 +238,7 @@ static void rearm(void)
 	gil_release(gil);
 }
 
-/* The driver came after we were armed. */
-static void follow_device(void)
+void device_follow(void)
 {
 	int gil;
 
@@ -295,7 +294,7 @@ void inferscope_collector_entry(struct handover *handover)
 		handover_say(handover, SAID_DONE);
 		break;
 	case HANDOVER_GPU:
-		follow_device();
+		device_follow();
 		handover_say(handover, SAID_DONE);
 		break;
 	case HANDOVER_NOTHING:

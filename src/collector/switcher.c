@@ -1,5 +1,6 @@
 /*
- * The switch thread: sleeps on a futex in the page, and takes the GIL to open the next window, for the turns of --alternate, and to take hooks off that nobody calls.
+ * The switch thread: sleeps on a futex in the page, and takes the GIL to open the next window, for the turns of --alternate, and to take hooks off that nobody calls. It begins the
+ * device's part where the driver came late: nobody has to enter the process for that.
  */
 #include "collector/collector.h"
 
@@ -107,7 +108,7 @@ static bool switcher_act(void)
 static void *switcher_run(void *nothing)
 {
 	struct page *page = the.page;
-	bool acted = false;
+	bool acted = false, followed = false;
 
 	prctl(PR_SET_NAME, "inferscope");
 	page->switch_tid = (uint32_t)syscall(SYS_gettid);
@@ -128,6 +129,10 @@ static void *switcher_run(void *nothing)
 			futex_wait(&page->switch_word, word, wait);
 		if (__atomic_load_n(&page->switch_word, __ATOMIC_ACQUIRE) == SWITCH_QUIT || __atomic_load_n(&the.switcher_quit, __ATOMIC_ACQUIRE))
 			break;
+		if (!followed && __atomic_load_n(&page->gpu_begin, __ATOMIC_ACQUIRE)) {
+			followed = true;
+			device_follow();
+		}
 		acted = (word == SWITCH_OFF && !the.pausing && !ns_until(page->switch_at_ticks)) || is_turn(ticks_now()) || budget_is_over(ticks_now());
 		if (acted && !switcher_act())
 			break;

@@ -71,7 +71,7 @@ void device_chunk(struct session *session, const struct chunk *chunk, uint64_t e
 		gpu_relay_work(relay, chunk);
 }
 
-/* The driver may be loaded while we measure. From Python 3.12 on os.fork() warns where there is a second thread: there ours waits for the program's own. */
+/* The driver may be loaded while we measure. The collector's own thread begins then, where there is one; else the process is entered. From Python 3.12 on os.fork() warns where there is a second thread: there ours waits for the program's own. */
 static void begin_later(struct session *session, uint64_t now_ns)
 {
 	struct device_part *device = &session->device;
@@ -85,8 +85,14 @@ static void begin_later(struct session *session, uint64_t now_ns)
 		return;
 	if (!device->look.driver || procfs_times(session->procfs, session->facts->pid, 0, &times) < 0 || (session->facts->python_hex >= PYTHON_3_12 && times.threads <= THREADS_ONE))
 		return;
+	if (__atomic_load_n(&session->pool.page->switch_tid, __ATOMIC_ACQUIRE)) {
+		__atomic_store_n(&session->pool.page->gpu_begin, 1, __ATOMIC_RELEASE);
+		device->asked = true;
+		return;
+	}
 	session_push_deadline(session, 2 * AHEAD_NS);
 	device->asked = handshake_try(&session->handshake, HANDOVER_GPU, BEGIN_TIMEOUT_MS, &err) == 0;
+	snprintf(device->refused, sizeof device->refused, "%.255s", device->asked ? "" : err.text);
 	session_hold(session, &session->handshake.receipt);
 }
 
@@ -168,6 +174,8 @@ static void why_not(const struct session *session, const struct gpu_status *stat
 		snprintf(out, size, "%s", text);
 	else if (!session->device.look.driver)
 		snprintf(out, size, "no CUDA driver in the target");
+	else if (!session->device.asked && session->device.refused[0])
+		snprintf(out, size, "the CUDA driver came while it was measured, and the process could not be entered then: %.200s", session->device.refused);
 	else if (!session->device.asked)
 		snprintf(out, size, "the process has one thread, and from Python 3.12 on a second one of ours would make os.fork() warn");
 	else if (state == GPU_OFF || state == GPU_STARTING || state == GPU_WAITING)

@@ -21,6 +21,7 @@ struct device_part {
 	struct gpu_relay *relay; /* NULL: it is not wanted, or there is no memory for it */
 	bool asked;              /* the collector was told to begin */
 	uint64_t look_ns;        /* when the process is looked at again, while it has no driver */
+	char refused[256];       /* why the collector could not be told; or "" */
 	char holder[64];         /* who took CUPTI over while we measured; or "" */
 };
 

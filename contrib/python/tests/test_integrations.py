@@ -289,6 +289,57 @@ class Notebook(Case):
         self.assertIn("<iframe", data["text/html"])
 
 
+@unittest.skipUnless("FAKECUDA_BUILT" in os.environ, "not installed here: the doubles of CUDA")
+class Device(Case):
+    """CUDA, which the tests' doubles play, comes while the process measures itself, and nobody may trace it."""
+
+    PROGRAM = """
+        import inferscope, json, os, sys, threading, time
+        def thread():
+            threading.Thread(target=threading.Event().wait, daemon=True).start()
+        def has_begun():
+            with open(os.environ["FAKECUDA_JOURNAL"], "a+") as file:
+                file.seek(0)
+                return any(line.split()[4:7] == ["<", "ActivityEnable", "10"] for line in file)
+        refuse(PTRACE, *VM)
+        if sys.argv[1] == "first": thread()
+        profiler = inferscope.Profiler()
+        profiler.start()
+        if sys.argv[1] == "later": thread()
+        sys.path.insert(0, os.environ["FAKECUDA"])
+        import fakecuda
+        gpu = fakecuda.load()
+        end = time.monotonic() + float(sys.argv[2])
+        while not has_begun() and time.monotonic() < end:
+            gpu.gemm(1, "warm_up")
+            time.sleep(0.05)
+        for _ in range(50):
+            gpu.gemm(20, "late_kernel")
+        gpu.sync()
+        profiler.stop()
+        print(json.dumps([[event["name"] for event in profiler.get_unified_timeline() if event["event_type"] == "gpu_kernel" and event["name"] != "warm_up"], profiler.report["verdict"]["gpu"]]))
+        """
+
+    def measured_with(self, thread, seconds):
+        sys.path.insert(0, os.environ["FAKECUDA"])
+        import fakecuda
+        import test_inferscope
+        variables = fakecuda.install(os.environ["FAKECUDA_BUILT"], self.path("cuda"))
+        program = self.file("program.py", textwrap.dedent(test_inferscope.Inside.REFUSE) + textwrap.dedent(self.PROGRAM))
+        return json.loads(run(program, thread, str(seconds), env=dict(os.environ, FAKECUDA_JOURNAL=self.path("journal"), FAKECUDA_OPS=self.path("ops"), **variables)).splitlines()[-1])
+
+    def test_late(self):
+        kernels, why = self.measured_with("first", 60)
+        self.assertEqual(kernels, 50 * ["late_kernel"], why)
+
+    @unittest.skipIf(sys.version_info < (3, 12), "the collector has a thread here")
+    def test_late_without_a_thread(self):
+        """What could not be had is said."""
+        kernels, why = self.measured_with("later", 3)
+        self.assertEqual(kernels, [])
+        self.assertRegex(why, "the CUDA driver came while it was measured, and the process could not be entered then")
+
+
 class Embedding(Case):
     """C programs and the library: one that starts Python, one that does not."""
 
