@@ -353,6 +353,19 @@ void walker_walk(struct walker *walker, const struct thread_copy *copy, struct n
 	out->stack_used = (uint32_t)walker->stack_used;
 }
 
+uint32_t thread_copy_reach(const struct thread_copy *copy)
+{
+	uint64_t reach = 0;
+
+	for (uint32_t reg = 0; reg < DWARF_RIP; reg++) {
+		uint64_t distance = copy->regs[reg] - copy->regs[DWARF_RSP];
+
+		if (copy->known >> reg & 1 && distance > copy->stack_size && distance < THREAD_COPY_STACK_MAX && distance > reach)
+			reach = distance;
+	}
+	return (uint32_t)reach;
+}
+
 const char *walk_end_name(enum walk_end end)
 {
 	static const char *const names[] = {

@@ -61,6 +61,8 @@ int walker_open(const struct modules *modules, const struct remote_memory *memor
 void walker_close(struct walker *walker);
 /* Always fills OUT: with at least the innermost frame. Never reads outside COPY but through MEMORY. */
 void walker_walk(struct walker *walker, const struct thread_copy *copy, struct native_stack *out);
+/* Bytes from rsp to the furthest place of the stack that a register points to, if that lies beyond the copy: frames reach as far at least. Else 0. */
+uint32_t thread_copy_reach(const struct thread_copy *copy);
 /* After modules_refresh() brought changes. */
 void walker_forget(struct walker *walker);
 const char *walk_end_name(enum walk_end end); /* "complete", "cut: …", for people */

@@ -271,11 +271,14 @@ static void see_sample(void *context, const struct thread_copy *copy, uint64_t c
 {
 	struct watch *watch = context;
 	struct seen_thread *thread = census_by_tid(watch->census, copy->tid);
+	struct sight_wish wish = { copy->tid, thread_copy_reach(copy) };
 	struct sight *sight;
 
 	if (!thread || thread->ours)
 		return;
 	thread->quiet = 0;
+	if (wish.stack_bytes)
+		sights_ask(watch->sights, wish); /* who tells may be far behind, at first */
 	if (copy->stack_size < copy->stack_asked)
 		looker_touch(watch->looker, copy);
 	looker_python(watch->looker, copy->tid, true, &watch->look);

@@ -388,6 +388,18 @@ Test(walk, says_how_much_of_the_stack_it_needs)
 	world_free(world);
 }
 
+Test(walk, tells_by_registers_how_far_frames_reach)
+{
+	static struct thread_copy copy = { .regs = { [DWARF_RSP] = 0x7000, [DWARF_RBX] = 0x7000 + 9000, [12] = 0x7000 + 20000, [13] = 0x6000, [14] = 0x7000 + THREAD_COPY_STACK_MAX }, .stack_size = 8192 };
+
+	copy.known = 1u << DWARF_RSP | 1u << DWARF_RBX | 1u << 13 | 1u << 14;
+	cr_assert_eq(thread_copy_reach(&copy), 9000, "what is not known does not count");
+	copy.known |= 1u << 12;
+	cr_assert_eq(thread_copy_reach(&copy), 20000);
+	copy.stack_size = 24576;
+	cr_assert_eq(thread_copy_reach(&copy), 0);
+}
+
 Test(walk, reads_on_where_the_copy_ends)
 {
 	struct world *world = world_new(5, read_self);
