@@ -8,6 +8,7 @@
 #include "base/map.h"
 
 #define AGAIN_NS 10000000000ull /* a thread without Python that stays blocked is looked at again after so long */
+enum { OUTER_BYTES = 4096 /* for the frames further out than where a register points */ };
 
 void watch_done(struct watch *watch)
 {
@@ -277,8 +278,10 @@ static void see_sample(void *context, const struct thread_copy *copy, uint64_t c
 	if (!thread || thread->ours)
 		return;
 	thread->quiet = 0;
-	if (wish.stack_bytes)
+	if (wish.stack_bytes) {
+		wish.stack_bytes += OUTER_BYTES;
 		sights_ask(watch->sights, wish); /* who tells may be far behind, at first */
+	}
 	if (copy->stack_size < copy->stack_asked)
 		looker_touch(watch->looker, copy);
 	looker_python(watch->looker, copy->tid, true, &watch->look);

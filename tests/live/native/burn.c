@@ -18,6 +18,19 @@ __attribute__((noinline)) unsigned long burn(unsigned long rounds)
 	return seed;
 }
 
+/* The same with ROOM bytes of stack between it and its caller. */
+__attribute__((noinline)) unsigned long burn_with_room(unsigned long rounds)
+{
+	enum { ROOM = 40000, PAGE = 4096 };
+	volatile unsigned char room[ROOM];
+	unsigned long result;
+
+	for (unsigned long at = 0; at < ROOM; at += PAGE)
+		room[at] = 1;
+	result = burn(rounds);
+	return result + room[0];
+}
+
 static long wait_for_ever(int *word)
 {
 	register long none __asm__("r10") = 0;

@@ -1,6 +1,6 @@
 """Knows where its time goes. shares: three kinds of work (a fourth where numpy is installed), and their parts of the thread's CPU time. gil: who keeps the GIL from whom.
 matrix: the same with a log of how long each waited for it. short: calls of some microseconds, each by a function of its own.
-deep: a C function below many calls in Python, and below few."""
+deep: a C function below many calls in Python, and below few. roomy: one that keeps more of the stack than a sample brings at first."""
 import ctypes
 import os
 import sys
@@ -19,7 +19,8 @@ mode, folder = sys.argv[1], os.path.dirname(os.path.abspath(__file__))
 free = ctypes.CDLL(os.path.join(folder, "libburn.so"))
 keeping = ctypes.PyDLL(os.path.join(folder, "libburn.so"))
 for library in (free, keeping):
-    library.burn.argtypes, library.burn.restype = [ctypes.c_ulong], ctypes.c_ulong
+    for function in (library.burn, library.burn_with_room):
+        function.argtypes, function.restype = [ctypes.c_ulong], ctypes.c_ulong
 data = bytes(range(256)) * 1200
 matrix_a = numpy.ones((400, 400)) if numpy else None
 little = data[:4096]  # up to 5 kB, zlib keeps the GIL
@@ -100,6 +101,12 @@ def deep():
             down(depth)
 
 
+def roomy():
+    while True:
+        keeping.burn_with_room(3000)
+        part_python(1000)
+
+
 def keeper():
     while True:
         keeping.burn(1000000)  # some 20 ms with the GIL, and none without it
@@ -164,9 +171,9 @@ elif mode == "matrix":
 elif mode == "short":
     print("READY", os.getpid(), flush=True)
     short()
-elif mode == "deep":
+elif mode in ("deep", "roomy"):
     print("READY", os.getpid(), flush=True)
-    deep()
+    {"deep": deep, "roomy": roomy}[mode]()
 else:
     native_threads(int(sys.argv[2]))
     print("READY", os.getpid(), flush=True)
