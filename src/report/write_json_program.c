@@ -85,6 +85,7 @@ static void put_thread(struct json *json, cJSON *threads, const struct thread *t
 	put_u64(json, object, "events_count", thread->events);
 	put_u64(json, object, "lost_events_count", thread->lost);
 	put_u64(json, object, "covered_ns", thread->covered_ns);
+	put_u64(json, object, "hooks_ns", thread->hooks_ns);
 	put_u64(json, object, "deepest_count", thread->deepest);
 }
 

@@ -256,6 +256,17 @@ static void end_lane(struct timeline_private *p, struct lane *lane)
 	lane->replay = NULL;
 }
 
+/* A cost that no hook can have had is the target's word alone. */
+static void charge_threads(struct timeline_private *p)
+{
+	for (size_t i = 0; i < p->threads.count; i++) {
+		struct thread *thread = &p->threads.items[i].out;
+		double ns = ((double)thread->events + (double)thread->lost) * p->hook_cost_ns;
+
+		thread->hooks_ns = ns > 0 && ns < 1e18 ? (uint64_t)ns : 0;
+	}
+}
+
 int calls_read(struct timeline_private *p, struct trace *trace, struct error *err)
 {
 	struct chunk chunk;
@@ -272,6 +283,7 @@ int calls_read(struct timeline_private *p, struct trace *trace, struct error *er
 	for (size_t i = 0; i < p->lanes.count; i++)
 		end_lane(p, &p->lanes.items[i]);
 	stands_share_cpu(p);
+	charge_threads(p);
 	if (p->failed)
 		return fail(err, ERR_MEMORY, "reading calls: out of memory");
 	return status;

@@ -80,6 +80,7 @@ struct thread {
 	uint64_t python_ns, native_ns, gil_wait_ns, lock_wait_ns, io_wait_ns, gpu_wait_ns, sleep_ns, runnable_ns, idle_ns, unknown_ns; /* adds up to wall_ns */
 	uint64_t events, lost;
 	uint64_t covered_ns;      /* wall time with hooks on and nothing lost */
+	uint64_t hooks_ns;        /* what its events cost it, lost ones included, at the collector's own measure; 0 where that is not known */
 	uint64_t deepest;
 	uint64_t counters[THREAD_COUNTERS]; /* while it was watched; known, scaled: bits. Scaled ones are estimates: the processor counted for a part of the time */
 	uint32_t counters_known, counters_scaled;

@@ -62,6 +62,7 @@ Test(timeline_windows, take_off_what_hooks_cost_where_a_stretch_stands_for_other
 	cr_assert_eq(function_named(t, "work")->self_ns, 400000 + 8000000 * 3 / 8, "%lu", (unsigned long)function_named(t, "work")->self_ns);
 	cr_assert_eq(function_named(t, "main")->self_ns, 2600000 + 8000000 * 5 / 8, "%lu", (unsigned long)function_named(t, "main")->self_ns);
 	cr_assert_eq(function_named(t, "work")->calls, 1 + 10, "as many as fit without hooks");
+	cr_assert_eq(t->threads[0].hooks_ns, 5 * 100000, "%lu", (unsigned long)t->threads[0].hooks_ns);
 }
 
 Test(timeline_windows, credit_a_quiet_window_to_the_stack_that_did_not_move)
