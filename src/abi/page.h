@@ -121,7 +121,7 @@ struct page {
 	uint32_t gpu_graphs;     /* enum gpu_graphs */
 	uint64_t gpu_records_max; /* the device's part ends by itself after so many records */
 	uint32_t gc;             /* 1: an entry of ours in gc.callbacks */
-	uint32_t reserved;
+	uint32_t gpu_ranges;     /* 1: CUPTI is told of NVTX ranges in this process: record them */
 	uint64_t memory_interval; /* bytes between samples of allocations, on average; 0 = no allocator is touched */
 	char skip_patterns[PAGE_SKIP_BYTES]; /* globs over "qualname" and over "file", each NUL-terminated, ends with an empty one */
 	uint64_t attach_id;

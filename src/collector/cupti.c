@@ -110,6 +110,7 @@ int cupti_find(struct cupti *cupti, char *text, size_t size)
 
 	if (!library)
 		return -1;
+	cupti->is_11 = strstr(cupti->path, "/libcupti.so.11") != NULL;
 #define CUPTI_FIND(needed, name, args) \
 	*(void **)&cupti->name = dlsym(library, "cupti" #name); \
 	if (needed && !cupti->name) { \

@@ -83,6 +83,7 @@ struct cupti {
 	cupti_request2 request2; /* of the second family: one argument more */
 	cupti_complete2 complete2;
 	uint32_t version;
+	bool is_11;           /* 11.8: by its file's name, as it calls itself 18 like 12.0 and 12.1 */
 	int thread_id_type;   /* as found */
 	bool thread_id_known;
 	char path[512];

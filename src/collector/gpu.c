@@ -136,10 +136,12 @@ void gpu_publish(void)
 /* In how many ticks none of them came, after it once did. */
 static void count_beats(void)
 {
-	uint64_t seen = gpu_status()->beats_seen;
+	uint64_t seen = gpu_status()->beats_seen, discarded = gpu_status()->discarded;
 
-	the.gpu.beats_missing = seen && seen == the.gpu.beats_before ? the.gpu.beats_missing + 1 : 0;
+	/* Where buffers ran out their records may have been among what was lost. */
+	the.gpu.beats_missing = seen && seen == the.gpu.beats_before && discarded == the.gpu.discarded_before ? the.gpu.beats_missing + 1 : 0;
 	the.gpu.beats_before = seen;
+	the.gpu.discarded_before = discarded;
 }
 
 static const char taken_over[] = "another tool took CUPTI's buffers over";
@@ -156,6 +158,8 @@ static const char *bound_reached(void)
 		return "CUPTI gave impossible times for more than one record in a thousand";
 	if (told->free_bytes_first && told->free_bytes_last + MEMORY_DROP_BYTES < told->free_bytes_first && told->free_bytes_last < MEMORY_LOW_BYTES)
 		return "the device ran short of memory";
+	if (the.gpu.graph_seen && the.gpu.cupti.is_11)
+		return "CUPTI 11 and CUDA graphs do not go together: programs were seen to hang or fault";
 	if (the.gpu.beats_missing >= BEATS_MISSING)
 		return taken_over;
 	return NULL;
@@ -200,6 +204,8 @@ static const char *run(enum wish *wish)
 }
 
 /* ---- the thread ---- */
+
+static const char own_name[] = "inferscope-gpu";
 
 /* Until the program has initialised CUDA there is nothing to see, and we must not do it for it. */
 static bool wait_for_cuda(void)
@@ -269,12 +275,17 @@ static void work(void)
 	uint64_t begin = gpu_monotonic_ns();
 	enum wish wish = GO_ON;
 	const char *why;
+	bool begun;
 
 	if (!get_ready())
 		return;
-	the.gpu.beats_before = the.gpu.beats_missing = 0;
+	the.gpu.beats_before = the.gpu.discarded_before = the.gpu.beats_missing = 0;
 	the.gpu.discarded = the.gpu.skipped = 0;
-	if (!gpu_client_begin())
+	/* CUPTI's own threads are made in here, and stay where it is not taken down: they are not to have our name. */
+	prctl(PR_SET_NAME, "cupti");
+	begun = gpu_client_begin();
+	prctl(PR_SET_NAME, own_name);
+	if (!begun)
 		return;
 	if (gpu_begin()) {
 		gpu_status()->attach_ns = gpu_monotonic_ns() - begin;
@@ -298,7 +309,7 @@ static void work(void)
 static void *thread_run(void *nothing)
 {
 	(void)nothing;
-	prctl(PR_SET_NAME, "inferscope-gpu");
+	prctl(PR_SET_NAME, own_name);
 	the.gpu.self = pthread_self();
 	if (gpu_begin()) {
 		gpu_status()->tid = (uint32_t)syscall(SYS_gettid);

@@ -89,7 +89,7 @@ struct gpu {
 	int devices;
 	uint32_t driver;
 	size_t kinds_on;  /* how many rows of its table are enabled */
-	uint64_t beats_before;
+	uint64_t beats_before, discarded_before;
 	uint32_t beats_missing;
 };
 
@@ -137,8 +137,14 @@ void gpu_buffer_complete(void *context, uint32_t stream, uint8_t *buffer, size_t
 void gpu_buffer_request2(uint8_t **buffer, size_t *size, size_t *records, void *info);
 void gpu_buffer_complete2(uint8_t *buffer, size_t size, size_t valid, void *info);
 
+/* gpu_names.c. Both numbers are 0 where there is no room; under the lock. */
+bool gpu_names_open(void); /* none is known */
+uint32_t gpu_name_ref(const char *name); /* a string of CUPTI's, or NULL */
+uint32_t gpu_call_ref(int domain, uint32_t cbid);
+void gpu_put(struct lane *lane, uint64_t at, uint8_t kind, uint32_t ref, uint8_t flags, const void *payload, size_t size);
+
 /* gpu_records.c: what stands in a buffer, into the lanes. */
-bool gpu_records_open(void);
+void gpu_records_begin(void);
 void gpu_records_decode(uint8_t *buffer, size_t valid);
 /* A call as our own callback saw it: releases before 12.8 cannot be asked for single driver calls. False: not now. */
 bool gpu_record_call(int domain, uint32_t cbid, uint64_t start_ns, uint64_t end_ns, uint32_t correlation);

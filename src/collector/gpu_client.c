@@ -99,11 +99,11 @@ bool gpu_client_clock(void)
 /* ---- beginning ---- */
 
 /* COMMON: what torch.profiler has on by default as well. */
-static const struct { int kind; bool dump, memory, graphs, common; } kinds[] = {
+static const struct { int kind; bool dump, memory, graphs, ranges, common; } kinds[] = {
 	/* The calls before the work, so that all work has its call. Never CUPTI_KIND_SERIAL_KERNEL, which makes kernels wait for each other. */
 	{ CUPTI_KIND_DEVICE, .dump = true }, { CUPTI_KIND_CONTEXT, .dump = true }, { CUPTI_KIND_STREAM, .dump = true },
 	{ CUPTI_KIND_API, .common = true }, { CUPTI_KIND_OVERHEAD, .common = true }, { CUPTI_KIND_SYNC, .common = true },
-	{ CUPTI_KIND_MEMORY2, .memory = true },
+	{ CUPTI_KIND_MEMORY2, .memory = true }, { CUPTI_KIND_MARKER, .ranges = true },
 	{ CUPTI_KIND_MEMCPY2, .common = false }, { CUPTI_KIND_MEMSET, .common = true }, { CUPTI_KIND_MEMCPY, .common = true },
 	{ CUPTI_KIND_GRAPH_TRACE, .graphs = true },
 	{ CUPTI_KIND_KERNEL, .common = true },
@@ -117,7 +117,7 @@ static const uint32_t driver_launches[] = { 307, 442, 652, 653, 514, 515 };
 
 static bool kind_wanted(size_t i)
 {
-	return (!kinds[i].memory || the.settings.gpu_memory) && (!kinds[i].graphs || the.settings.gpu_graphs == GPU_GRAPHS_GRAPH);
+	return (!kinds[i].memory || the.settings.gpu_memory) && (!kinds[i].ranges || the.settings.gpu_ranges) && (!kinds[i].graphs || the.settings.gpu_graphs == GPU_GRAPHS_GRAPH);
 }
 
 static int begin_subscribe(void)
@@ -258,10 +258,11 @@ bool gpu_client_find(void)
 	}
 	cupti_choose(&the.gpu.cupti, the.gpu.driver);
 	tell_versions(the.gpu.driver);
-	if (!gpu_buffers_open() || !gpu_records_open()) {
+	if (!gpu_buffers_open() || !gpu_names_open()) {
 		gpu_set_end(GPU_FAILED, 0, "the process has no memory for CUPTI's records");
 		return false;
 	}
+	gpu_records_begin();
 	ask_names();
 	return !begin_profiled();
 }

@@ -1,19 +1,17 @@
 /*
- * CUPTI's records into events: names into the lane of names, which is never given up, all else into one lane of work; the session
+ * CUPTI's records into events: names (gpu_names.c) into the lane of names, which is never given up, all else into one lane of work; the session
  * sorts it by streams and resolves names and times. Times stay CUPTI's own. Fields are read at offsets that every release has; a
  * record's length is the step to the next one.
  */
 #include "collector/collector.h"
 
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "collector/libc.h"
 
-enum { BREATH_RECORDS = 64 /* then others may have the lock */, CALL_NAME_BYTES = 128, CONTEXT_STREAMS = 100000, OVERHEAD_BUFFER_REQUEST = 7 << 16 /* from 12.9 on */ };
+enum { BREATH_RECORDS = 64 /* then others may have the lock */, CONTEXT_STREAMS = 100000, OVERHEAD_BUFFER_REQUEST = 7 << 16 /* from 12.9 on */ };
 
 struct record { const uint8_t *bytes; size_t length; };
 
@@ -53,19 +51,6 @@ static const char *string_at(struct record record, size_t offset)
 
 /* ---- events ---- */
 
-static void put(struct lane *lane, uint64_t at, uint8_t kind, uint32_t ref, uint8_t flags, const void *payload, size_t size)
-{
-	size_t whole = (sizeof(struct event) + size + 7) / 8 * 8;
-	struct event *event = lane_reserve(lane, whole, ticks_now());
-
-	if (!event)
-		return;
-	*event = (struct event){ at, ref, (uint16_t)whole, kind, flags };
-	memset((char *)event + whole - 8, 0, 8);
-	memcpy(event + 1, payload, size);
-	lane_commit(lane, whole);
-}
-
 /* Payloads as event.def lists them; a string without bytes ends each that has a name. */
 struct __attribute__((packed)) kernel_payload { uint64_t duration; uint32_t correlation, device, stream, grid[3], block[3]; uint16_t name; };
 struct __attribute__((packed)) copy_payload { uint64_t duration; uint32_t correlation, device, stream; uint64_t bytes; uint32_t memory_kinds; };
@@ -74,92 +59,17 @@ struct __attribute__((packed)) sync_payload { uint64_t duration; uint32_t correl
 struct __attribute__((packed)) call_payload { uint64_t duration; uint32_t correlation, tid; uint16_t name; };
 struct __attribute__((packed)) overhead_payload { uint64_t duration; uint32_t kind; };
 struct __attribute__((packed)) memory_payload { uint64_t address, bytes; uint32_t correlation, device, operation, memory_kind; };
+struct __attribute__((packed)) range_payload { uint32_t tid, id, what; };
 struct __attribute__((packed)) context_payload { uint32_t device, null_stream; };
 struct __attribute__((packed)) bracket_payload { uint64_t before, realtime, after; };
 
-/* ---- names ---- */
-
-bool gpu_records_open(void)
-{
-	size_t names = GPU_NAMES * sizeof *the.gpu.names, calls = 2ull * GPU_CBIDS * (sizeof *the.gpu.call_names + sizeof *the.gpu.call_refs);
-
-	if (!the.gpu.names) {
-		char *memory = mmap(NULL, names + calls + GPU_NAMES_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-		if (memory == MAP_FAILED)
-			return false;
-		the.gpu.names = (struct gpu_name *)memory;
-		the.gpu.call_names = (const char **)(memory + names);
-		the.gpu.call_refs = (uint32_t *)(the.gpu.call_names + 2 * GPU_CBIDS);
-		the.gpu.copies = memory + names + calls;
-	}
-	madvise(the.gpu.names, names + calls + GPU_NAMES_BYTES, MADV_DONTNEED);
-	the.gpu.copies_used = the.gpu.name_count = the.gpu.context_count = 0;
-	the.gpu.graph_seen = false;
-	return true;
-}
-
-static void tell_name(uint32_t ref, const char *text, size_t length, uint8_t flags)
-{
-	struct { uint16_t length; char text[GPU_NAME_BYTES]; } payload;
-
-	payload.length = (uint16_t)length;
-	memcpy(payload.text, text, length);
-	put(the.gpu.names_lane, ticks_now(), EVENT_GPU_NAME, ref, flags, &payload, sizeof payload.length + length);
-}
-
-/* The number of a name that CUPTI keeps at KEY for as long as the module is loaded; told to the session at its first use. 0: no room. */
-static uint32_t name_ref(const char *key)
-{
-	uint32_t slot = (uint32_t)(((uintptr_t)key >> 3) * 0x9e3779b97f4a7c15ull >> 40) % GPU_NAMES;
-	size_t length;
-
-	if (!key)
-		return 0;
-	/* A module that is loaded again may have another kernel's name at the same place. */
-	for (; the.gpu.names[slot].ref; slot = (slot + 1) % GPU_NAMES)
-		if (the.gpu.names[slot].key == key && strncmp(the.gpu.copies + the.gpu.names[slot].at, key, GPU_NAME_BYTES - 1) == 0)
-			return the.gpu.names[slot].ref;
-	length = strnlen(key, GPU_NAME_BYTES - 1);
-	if (the.gpu.name_count + 1 >= GPU_NAMES / 2 || the.gpu.copies_used + length + 1 > GPU_NAMES_BYTES)
-		return 0;
-	memcpy(the.gpu.copies + the.gpu.copies_used, key, length);
-	the.gpu.names[slot] = (struct gpu_name){ key, the.gpu.copies_used, ++the.gpu.name_count };
-	the.gpu.copies_used += (uint32_t)length + 1;
-	tell_name(the.gpu.name_count, key, length, key[length] ? EVENT_FLAG_CUT : 0);
-	return the.gpu.name_count;
-}
-
-/* "cudaLaunchKernel" of "cudaLaunchKernel_v7000". Calls that nvcc 13 makes in place of others begin with two underscores. */
-static size_t call_name(int domain, uint32_t cbid, char *out, size_t size)
-{
-	const char *name = the.gpu.call_names[(size_t)(domain - CUPTI_DOMAIN_DRIVER) * GPU_CBIDS + cbid], *version;
-
-	if (!name)
-		return (size_t)snprintf(out, size, "%s call %u", domain == CUPTI_DOMAIN_DRIVER ? "driver" : "runtime", (unsigned)cbid);
-	while (*name == '_')
-		name++;
-	version = domain == CUPTI_DOMAIN_RUNTIME ? strrchr(name, '_') : NULL;
-	if (version && version[1] == 'v' && version[2] >= '0' && version[2] <= '9' && (size_t)(version - name) < size)
-		return (size_t)snprintf(out, size, "%.*s", (int)(version - name), name);
-	return (size_t)snprintf(out, size, "%.*s", (int)size - 1, name);
-}
-
-static uint32_t call_ref(int domain, uint32_t cbid)
-{
-	uint32_t *ref = &the.gpu.call_refs[(size_t)(domain - CUPTI_DOMAIN_DRIVER) * GPU_CBIDS + cbid];
-	char name[CALL_NAME_BYTES];
-
-	if (!*ref) {
-		size_t length = call_name(domain, cbid, name, sizeof name);
-
-		*ref = ++the.gpu.name_count;
-		tell_name(*ref, name, length < sizeof name ? length : sizeof name - 1, 0);
-	}
-	return *ref;
-}
-
 /* ---- contexts ---- */
+
+void gpu_records_begin(void)
+{
+	the.gpu.context_count = 0;
+	the.gpu.graph_seen = false;
+}
 
 static const struct gpu_context *context_find(uint32_t id)
 {
@@ -229,7 +139,7 @@ static void take_kernel(struct record record)
 		payload.grid[i] = u32_at(record, CUPTI_KERNEL_GRID_X + 4 * (size_t)i);
 		payload.block[i] = u32_at(record, CUPTI_KERNEL_BLOCK_X + 4 * (size_t)i);
 	}
-	put(the.gpu.work_lane, start, EVENT_GPU_KERNEL, name_ref(string_at(record, CUPTI_KERNEL_NAME)), flags, &payload, sizeof payload);
+	gpu_put(the.gpu.work_lane, start, EVENT_GPU_KERNEL, gpu_name_ref(string_at(record, CUPTI_KERNEL_NAME)), flags, &payload, sizeof payload);
 }
 
 static uint8_t copy_event(uint8_t kind)
@@ -259,7 +169,7 @@ static void put_copy(struct record record, size_t correlation_at, size_t graph_a
 	payload.duration = duration;
 	payload.stream = stream_number(payload.device, u32_at(record, CUPTI_MEMCPY_CONTEXT), u32_at(record, CUPTI_MEMCPY_STREAM));
 	payload.memory_kinds = u8_at(record, CUPTI_MEMCPY_SOURCE_KIND) | (uint32_t)u8_at(record, CUPTI_MEMCPY_TARGET_KIND) << 8 | peer << 16;
-	put(the.gpu.work_lane, start, copy_event(u8_at(record, CUPTI_MEMCPY_COPY_KIND)), 0, flags, &payload, sizeof payload);
+	gpu_put(the.gpu.work_lane, start, copy_event(u8_at(record, CUPTI_MEMCPY_COPY_KIND)), 0, flags, &payload, sizeof payload);
 }
 _Static_assert((int)CUPTI_MEMCPY2_BYTES == (int)CUPTI_MEMCPY_BYTES && (int)CUPTI_MEMCPY2_STREAM == (int)CUPTI_MEMCPY_STREAM, "both kinds of copies begin alike");
 
@@ -284,7 +194,7 @@ static void take_memset(struct record record)
 		return;
 	payload.duration = duration;
 	payload.stream = stream_number(payload.device, u32_at(record, CUPTI_MEMSET_CONTEXT), u32_at(record, CUPTI_MEMSET_STREAM));
-	put(the.gpu.work_lane, start, EVENT_GPU_MEMSET, 0, flags, &payload, sizeof payload);
+	gpu_put(the.gpu.work_lane, start, EVENT_GPU_MEMSET, 0, flags, &payload, sizeof payload);
 }
 
 static void put_call(int domain, uint32_t cbid, uint64_t start, uint64_t duration, uint32_t correlation, uint32_t tid)
@@ -292,7 +202,7 @@ static void put_call(int domain, uint32_t cbid, uint64_t start, uint64_t duratio
 	struct call_payload payload = { .duration = duration, .correlation = correlation, .tid = tid };
 
 	gpu_status()->calls++;
-	put(the.gpu.work_lane, start, EVENT_GPU_API, call_ref(domain, cbid < GPU_CBIDS ? cbid : 0), 0, &payload, sizeof payload);
+	gpu_put(the.gpu.work_lane, start, EVENT_GPU_API, gpu_call_ref(domain, cbid < GPU_CBIDS ? cbid : 0), 0, &payload, sizeof payload);
 }
 
 static void take_call(struct record record, int domain)
@@ -330,7 +240,7 @@ static void take_sync(struct record record)
 	payload.stream = u32_at(record, CUPTI_SYNC_STREAM);
 	if (payload.stream < CONTEXT_STREAMS && context)
 		payload.stream += context->ordinal * CONTEXT_STREAMS;
-	put(the.gpu.work_lane, start, EVENT_GPU_SYNC, 0, 0, &payload, sizeof payload);
+	gpu_put(the.gpu.work_lane, start, EVENT_GPU_SYNC, 0, 0, &payload, sizeof payload);
 }
 
 /* One record for a whole launch (--gpu-graphs graph): told as one kernel without a shape. */
@@ -346,7 +256,7 @@ static void take_graph(struct record record)
 		return;
 	payload.duration = duration;
 	payload.stream = stream_number(payload.device, u32_at(record, CUPTI_GRAPH_TRACE_CONTEXT), u32_at(record, CUPTI_GRAPH_TRACE_STREAM));
-	put(the.gpu.work_lane, start, EVENT_GPU_KERNEL, name_ref(name), EVENT_FLAG_GRAPH, &payload, sizeof payload);
+	gpu_put(the.gpu.work_lane, start, EVENT_GPU_KERNEL, gpu_name_ref(name), EVENT_FLAG_GRAPH, &payload, sizeof payload);
 }
 
 static void take_overhead(struct record record)
@@ -367,7 +277,7 @@ static void take_overhead(struct record record)
 	default: /* the driver's own: compiling, loading, a full queue */
 		break;
 	}
-	put(the.gpu.work_lane, start, EVENT_GPU_OVERHEAD, 0, 0, &payload, sizeof payload);
+	gpu_put(the.gpu.work_lane, start, EVENT_GPU_OVERHEAD, 0, 0, &payload, sizeof payload);
 }
 
 static void take_memory(struct record record)
@@ -375,7 +285,18 @@ static void take_memory(struct record record)
 	struct memory_payload payload = { u64_at(record, CUPTI_MEMORY2_ADDRESS), u64_at(record, CUPTI_MEMORY2_BYTES), u32_at(record, CUPTI_MEMORY2_CORRELATION),
 		u32_at(record, CUPTI_MEMORY2_DEVICE), u32_at(record, CUPTI_MEMORY2_OPERATION), u32_at(record, CUPTI_MEMORY2_MEMORY_KIND) };
 
-	put(the.gpu.work_lane, u64_at(record, CUPTI_MEMORY2_TIME), EVENT_GPU_MEMORY, 0, 0, &payload, sizeof payload);
+	gpu_put(the.gpu.work_lane, u64_at(record, CUPTI_MEMORY2_TIME), EVENT_GPU_MEMORY, 0, 0, &payload, sizeof payload);
+}
+
+/* What a range may be beside these three is another's lock. */
+static void take_range(struct record record)
+{
+	struct range_payload payload = { u32_at(record, CUPTI_MARKER_OBJECT + 4), u32_at(record, CUPTI_MARKER_ID), u32_at(record, CUPTI_MARKER_FLAGS) & (CUPTI_RANGE_MARK | CUPTI_RANGE_START | CUPTI_RANGE_END) };
+	uint64_t at, nothing;
+
+	if (u32_at(record, CUPTI_MARKER_OBJECT_KIND) != CUPTI_OBJECT_THREAD || !payload.what || !times(record, CUPTI_MARKER_TIME, CUPTI_MARKER_TIME, &at, &nothing))
+		return;
+	gpu_put(the.gpu.work_lane, at, EVENT_GPU_RANGE, payload.what == CUPTI_RANGE_END ? 0 : gpu_name_ref(string_at(record, CUPTI_MARKER_NAME)), 0, &payload, sizeof payload);
 }
 
 /* "3f2a…" as people write it: 8-4-4-4-12. All zero gives "". */
@@ -413,7 +334,7 @@ static void take_device(struct record record)
 	at = add_string(payload, at, name ? name : "", name ? strnlen(name, 255) : 0);
 	at = add_string(payload, at, uuid, uuid_text(record.bytes + CUPTI_DEVICE_UUID, uuid));
 	at = add_string(payload, at, uuid, u8_at(record, CUPTI_DEVICE_MIG_ENABLED) ? uuid_text(record.bytes + CUPTI_DEVICE_MIG_UUID, uuid) : 0);
-	put(the.gpu.names_lane, ticks_now(), EVENT_GPU_DEVICE, u32_at(record, CUPTI_DEVICE_ID), 0, payload, at);
+	gpu_put(the.gpu.names_lane, ticks_now(), EVENT_GPU_DEVICE, u32_at(record, CUPTI_DEVICE_ID), 0, payload, at);
 }
 
 static void take_context(struct record record)
@@ -422,7 +343,7 @@ static void take_context(struct record record)
 	uint32_t id = u32_at(record, CUPTI_CONTEXT_ID);
 
 	payload.null_stream = stream_number(payload.device, id, payload.null_stream);
-	put(the.gpu.names_lane, ticks_now(), EVENT_GPU_CONTEXT, id, 0, &payload, sizeof payload);
+	gpu_put(the.gpu.names_lane, ticks_now(), EVENT_GPU_CONTEXT, id, 0, &payload, sizeof payload);
 }
 
 static void take_nothing(struct record record)
@@ -442,6 +363,7 @@ static const struct { uint32_t kind, least; void (*take)(struct record); } kinds
 	{ CUPTI_KIND_GRAPH_TRACE, CUPTI_GRAPH_TRACE_STREAM + 4, take_graph },
 	{ CUPTI_KIND_OVERHEAD, CUPTI_OVERHEAD_END + 8, take_overhead },
 	{ CUPTI_KIND_MEMORY2, CUPTI_MEMORY2_STREAM + 4, take_memory },
+	{ CUPTI_KIND_MARKER, CUPTI_MARKER_NAME + 8, take_range },
 	{ CUPTI_KIND_DEVICE, CUPTI_DEVICE_MIG_UUID + 16, take_device },
 	{ CUPTI_KIND_CONTEXT, CUPTI_CONTEXT_NULL_STREAM + 2, take_context },
 	{ CUPTI_KIND_STREAM, CUPTI_STREAM_ID + 4, take_nothing },
@@ -519,5 +441,5 @@ void gpu_record_bracket(uint64_t ticks, uint64_t before, uint64_t realtime, uint
 {
 	struct bracket_payload payload = { before, realtime, after };
 
-	put(the.gpu.names_lane, ticks, EVENT_GPU_CLOCK, 0, 0, &payload, sizeof payload);
+	gpu_put(the.gpu.names_lane, ticks, EVENT_GPU_CLOCK, 0, 0, &payload, sizeof payload);
 }

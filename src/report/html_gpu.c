@@ -26,8 +26,17 @@ static void add_part(struct text *out, const char *colour, const char *pattern, 
 
 static void add_device(struct text *out, const struct device *device, uint64_t duration_ns)
 {
-	text_printf(out, "<h3 class=\"sub\">GPU %u: busy %s%s</h3><div class=\"stack\" role=\"img\" aria-label=\"busy %s", device->id, device->cut ? "at least " : "", quantity_pct(share_pct(device->busy_ns, duration_ns), 0).text,
-		    quantity_pct(share_pct(device->busy_ns, duration_ns), 0).text);
+	text_printf(out, "<h3 class=\"sub\">GPU %u", device->id);
+	if (device->name[0]) {
+		text_add_string(out, " (");
+		html_add_name(out, device->name, NAME_SHOWN);
+		if (device->instance[0]) {
+			text_add_string(out, ", MIG ");
+			html_add_name(out, device->instance, NAME_SHOWN);
+		}
+		text_add_string(out, ")");
+	}
+	text_printf(out, ": busy %s%s</h3><div class=\"stack\" role=\"img\" aria-label=\"busy %s", device->cut ? "at least " : "", quantity_pct(share_pct(device->busy_ns, duration_ns), 0).text, quantity_pct(share_pct(device->busy_ns, duration_ns), 0).text);
 	for (size_t cause = 0; cause < GPU_IDLE_CAUSES; cause++)
 		text_printf(out, ", idle, %s %s", HTML_IDLE_CAUSES[cause].label, quantity_pct(share_pct(device->idle_ns[cause], duration_ns), 0).text);
 	text_add_string(out, "\">");

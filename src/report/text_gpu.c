@@ -21,7 +21,10 @@ static void add_devices(struct terminal *t, const struct timeline *timeline)
 		struct text line;
 
 		text_init(&line);
-		text_printf(&line, "GPU %u: busy %s%s", device->id, device->cut ? "at least " : "", quantity_pct(100 * (double)device->busy_ns / whole, 0).text);
+		text_printf(&line, "GPU %u", device->id);
+		if (device->name[0])
+			text_printf(&line, " (%s%s%s)", device->name, device->instance[0] ? ", MIG " : "", device->instance);
+		text_printf(&line, ": busy %s%s", device->cut ? "at least " : "", quantity_pct(100 * (double)device->busy_ns / whole, 0).text);
 		for (size_t cause = 0; cause < GPU_IDLE_CAUSES; cause++)
 			if (device->idle_ns[cause])
 				text_printf(&line, ", idle: %s %s", GPU_IDLE_LABELS[cause], quantity_pct(100 * (double)device->idle_ns[cause] / whole, 0).text);

@@ -113,6 +113,11 @@ static void put_device(struct json *json, cJSON *devices, const struct device *d
 	cJSON *object = append_object(json, devices);
 
 	put_u64(json, object, "device_id", device->id);
+	put_known(json, object, "name", device->name);
+	put_known(json, object, "uuid", device->uuid);
+	put_known(json, object, "mig_uuid", device->instance);
+	put_u64(json, object, "memory_bytes", device->memory_bytes);
+	put_u64(json, object, "multiprocessors", device->multiprocessors);
 	put_u64(json, object, "kernels_count", device->kernels);
 	put_u64(json, object, "copies_count", device->copies);
 	put_u64(json, object, "busy_ns", device->busy_ns);

@@ -55,6 +55,7 @@ void device_plan(struct session *session, struct page *settings)
 	if (!device->relay)
 		return;
 	device->asked = device->look.driver && settings->may_start_thread;
+	settings->gpu_ranges = device->look.ranges;
 	settings->gpu = device->asked ? GPU_NOW : GPU_LATER;
 	settings->gpu_records_max = session->options->gpu_max_kernels;
 }
@@ -219,6 +220,7 @@ static void captures_add(struct session *session, uint64_t ticks, const struct g
 	capture_add(&session->events, ticks, "gpu.driver", "%u.%u", status->driver / 1000, status->driver % 1000 / 10);
 	capture_add(&session->events, ticks, "gpu.api", "%u", status->api);
 	capture_add(&session->events, ticks, "gpu.detach", "%s", status->detach < 3 ? detach[status->detach] : "unknown");
+	capture_add(&session->events, ticks, "gpu.ranges", "%s", session->device.look.ranges ? "NVTX, by CUPTI" : "none: NVTX tells its ranges to CUPTI only where NVTX_INJECTION64_PATH named libcupti when the program began");
 	if (!gpu_clock_good(clock))
 		capture_add(&session->events, ticks, "gpu.clock", "not synchronised: an error of %u us is assumed", session->options->sync_error_margin_us);
 	else if (clock->foreign)
@@ -256,7 +258,10 @@ void device_rows(struct session *session, uint64_t ticks)
 		return;
 	}
 	if (!session->device.relay || !session->drain) {
-		gpu_look_text(&session->device.look, why, sizeof why);
+		if (!gpu_look_read(session->procfs, session->facts->pid, &session->device.look))
+			snprintf(why, sizeof why, "the process was gone before its devices could be asked for");
+		else
+			gpu_look_text(&session->device.look, why, sizeof why);
 		capture_add(&session->events, ticks, "gpu", "%s", session->device.look.driver ? "the GPU is followed from within the process, and it was not entered" : why);
 		return;
 	}

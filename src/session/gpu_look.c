@@ -50,10 +50,12 @@ static void environment_look(const struct procfs *procfs, pid_t pid, struct gpu_
 	ssize_t length = text ? procfs_read(procfs, pid, "environ", text, ENVIRONMENT_BYTES) : -1;
 	size_t used = 0;
 
-	for (ssize_t at = 0; at < length; at += (ssize_t)strlen(text + at) + 1)
+	for (ssize_t at = 0; at < length; at += (ssize_t)strlen(text + at) + 1) {
+		look->ranges |= starts(text + at, "NVTX_INJECTION64_PATH=") && starts(base_of(strchr(text + at, '=') + 1), "libcupti.so");
 		for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 			if (starts(text + at, names[i]) && text[at + (ssize_t)strlen(names[i])] && used < sizeof look->environment)
 				used += (size_t)snprintf(look->environment + used, sizeof look->environment - used, "%s%.*s", used ? " " : "", (int)strlen(names[i]) - 1, names[i]);
+	}
 	free(text);
 }
 
@@ -85,10 +87,9 @@ bool gpu_look_read(const struct procfs *procfs, pid_t pid, struct gpu_look *out)
 	for (size_t i = 0; i < maps.count; i++)
 		mapping_look(&look, maps.list[i].path);
 	maps_done(&maps);
-	if (look.driver) {
-		environment_look(procfs, pid, &look);
+	environment_look(procfs, pid, &look);
+	if (look.driver)
 		kernel_look(procfs, &look);
-	}
 	*out = look;
 	return true;
 }

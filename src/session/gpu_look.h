@@ -15,6 +15,7 @@ struct gpu_look {
 	uint32_t cupti_count;  /* different files */
 	char cupti[512];       /* the first */
 	char tool[64];         /* whose library is in it: "Nsight Systems"; or "" */
+	bool ranges;           /* the program's NVTX gives its ranges to CUPTI */
 	char environment[256]; /* variables by which tools come in that are set: "CUDA_INJECTION64_PATH NVTX_INJECTION64_PATH"; or "" */
 	char kernel_driver[64]; /* version of the kernel's driver, or "" */
 };

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "abi/cupti.h"
 #include "base/arena.h"
 #include "base/map.h"
 #include "trace/writer.h"
@@ -9,11 +10,11 @@
 
 enum { CHUNK_BYTES = 256 * 1024, PENDING_MOST = 64 << 20, LANES_MOST = 4096, NAMES_MOST = 1 << 16, NAME_BYTES = 4096 };
 
-/* Copies and syncs stand apart from kernels; calls, overhead and allocations are no stream's. */
-enum class { CLASS_KERNEL, CLASS_COPY, CLASS_SYNC, CLASS_CALL, CLASS_OVERHEAD, CLASS_MEMORY };
+/* Copies and syncs stand apart from kernels; calls, overhead and allocations are no stream's; ranges are a thread's. */
+enum class { CLASS_KERNEL, CLASS_COPY, CLASS_SYNC, CLASS_CALL, CLASS_OVERHEAD, CLASS_MEMORY, CLASS_RANGE };
 
 struct waiting { uint64_t key, ticks; size_t at; };
-struct stream { uint32_t lane; uint64_t sequence; };
+struct stream { uint32_t lane, tid; uint64_t sequence; };
 
 struct gpu_relay {
 	struct gpu_relay_sink sink;
@@ -119,6 +120,8 @@ static enum class class_of(unsigned kind)
 		return CLASS_OVERHEAD;
 	case EVENT_GPU_MEMORY:
 		return CLASS_MEMORY;
+	case EVENT_GPU_RANGE:
+		return CLASS_RANGE;
 	default:
 		return CLASS_COPY;
 	}
@@ -131,6 +134,8 @@ static uint64_t key_of(const struct event_cursor *c)
 
 	if (class <= CLASS_SYNC)
 		key |= (uint64_t)(event_u32(c, 2) & 0xfffffff) << 32 | event_u32(c, 3);
+	else if (class == CLASS_RANGE)
+		key |= event_u32(c, 0);
 	return key;
 }
 
@@ -145,6 +150,8 @@ static struct stream *stream_of(struct gpu_relay *relay, uint64_t key)
 	if (!stream || !map_put(&relay->stream_index, key, (uint32_t)relay->streams.count - 1))
 		return NULL;
 	stream->lane = relay->sink.lane(relay->sink.context);
+	if (key >> 60 == CLASS_RANGE)
+		stream->tid = relay->sink.outer_tid(relay->sink.context, (uint32_t)key);
 	return stream;
 }
 
@@ -156,11 +163,30 @@ static const char *name_of(struct gpu_relay *relay, uint32_t ref)
 	return name ? name : "(unknown)";
 }
 
+/* Ids are the process's: a range that ends in another thread than it began in stays open. */
+static void rewrite_range(struct gpu_relay *relay, const struct event_cursor *c)
+{
+	struct event_builder *out = &relay->events;
+	uint64_t at = c->event.ticks, id = event_u32(c, 1);
+
+	switch (event_u32(c, 2)) {
+	case CUPTI_RANGE_START:
+		event_add(out, at, EVENT_SCOPE_ENTER, 0, 0, id, name_of(relay, c->event.ref), "");
+		break;
+	case CUPTI_RANGE_END:
+		event_add(out, at, EVENT_SCOPE_EXIT, 0, 0, id);
+		break;
+	default:
+		event_add(out, at, EVENT_INSTANT, 0, 0, name_of(relay, c->event.ref), "");
+		break;
+	}
+}
+
 /* The event as the trace has it. Durations are ns of ours, whatever the device's clock counts. */
 static void rewrite(struct gpu_relay *relay, const struct event_cursor *c, const struct clock_map *map)
 {
 	struct event_builder *out = &relay->events;
-	uint64_t at = c->event.ticks, duration = clock_to_ns(map, at + event_u64(c, 0)) - clock_to_ns(map, at);
+	uint64_t at = c->event.ticks, duration = c->event.kind == EVENT_GPU_RANGE ? 0 : clock_to_ns(map, at + event_u64(c, 0)) - clock_to_ns(map, at);
 	unsigned flags = c->event.flags;
 
 	switch (c->event.kind) {
@@ -190,6 +216,9 @@ static void rewrite(struct gpu_relay *relay, const struct event_cursor *c, const
 	case EVENT_GPU_MEMORY:
 		event_add(out, at, EVENT_GPU_MEMORY, 0, flags, event_u64(c, 0), event_u64(c, 1), event_u32(c, 2), event_u32(c, 3), event_u32(c, 4), event_u32(c, 5));
 		break;
+	case EVENT_GPU_RANGE:
+		rewrite_range(relay, c);
+		break;
 	default:
 		return;
 	}
@@ -198,7 +227,7 @@ static void rewrite(struct gpu_relay *relay, const struct event_cursor *c, const
 
 static void chunk_out(struct gpu_relay *relay, struct stream *stream, const struct clock_map *map, uint64_t count)
 {
-	struct chunk chunk = { .lane = stream->lane, .lane_kind = LANE_GPU, .sequence = ++stream->sequence, .clock = *map, .events = relay->events.bytes, .size = relay->events.size };
+	struct chunk chunk = { .lane = stream->lane, .tid = stream->tid, .lane_kind = LANE_GPU, .sequence = ++stream->sequence, .clock = *map, .events = relay->events.bytes, .size = relay->events.size };
 
 	/* There was one lane, and what was lost of it may have been any stream's: said once. */
 	if (stream == relay->streams.items)

@@ -262,6 +262,9 @@ void facts_take(struct timeline_private *p, struct lane *lane, const struct even
 		operations_add(p, c);
 		gpu_add(p, c, at_ns);
 		break;
+	case EVENT_GPU_DEVICE:
+		gpu_about(p, c);
+		break;
 	case EVENT_CPU_SYSCALL:
 		syscalls_add(p, lane, c, at_ns);
 		operations_add(p, c);

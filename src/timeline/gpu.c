@@ -17,6 +17,51 @@ static struct device_build *device_of(struct timeline_private *p, uint32_t id)
 	return device;
 }
 
+static uint32_t text_of(struct timeline_private *p, const struct event_cursor *c, unsigned field)
+{
+	size_t length;
+	const char *text = event_str(c, field, &length);
+	uint32_t id = strings_add(p->strings, text, length);
+
+	p->failed |= id == NONE;
+	return id;
+}
+
+/* Processes that see different cards may give them one number: then it has no name. */
+void gpu_about(struct timeline_private *p, const struct event_cursor *c)
+{
+	struct device_about about = { c->event.ref, text_of(p, c, 4), text_of(p, c, 5), text_of(p, c, 6), event_u32(c, 2), event_u32(c, 3), event_u64(c, 0) }, *slot;
+
+	for (size_t i = 0; i < p->device_abouts.count; i++) {
+		slot = &p->device_abouts.items[i];
+		if (slot->id != about.id)
+			continue;
+		if (slot->uuid != about.uuid || slot->instance != about.instance)
+			*slot = (struct device_about){ about.id, NONE, NONE, NONE, 0, 0, 0 };
+		return;
+	}
+	slot = list_add(&p->device_abouts, DEVICES_LIMIT);
+	if (slot)
+		*slot = about;
+}
+
+static void tell_about(struct timeline_private *p, struct device *out)
+{
+	out->name = out->uuid = out->instance = "";
+	for (size_t i = 0; i < p->device_abouts.count; i++) {
+		const struct device_about *about = &p->device_abouts.items[i];
+
+		if (about->id != out->id || about->name == NONE || about->uuid == NONE || about->instance == NONE)
+			continue;
+		out->name = strings_get(p->strings, about->name);
+		out->uuid = strings_get(p->strings, about->uuid);
+		out->instance = strings_get(p->strings, about->instance);
+		out->memory_bytes = about->memory_bytes;
+		out->multiprocessors = about->multiprocessors;
+		out->compute = about->compute;
+	}
+}
+
 static enum gpu_class class_of(const struct event_cursor *c)
 {
 	size_t length;
@@ -124,6 +169,7 @@ void gpu_build(struct timeline_private *p)
 		struct device_build *device = &p->devices.items[i];
 		struct device *out = &device->out;
 
+		tell_about(p, out);
 		if (!device->spans.count)
 			continue;
 		out->busy_ns = union_ns(device, ALL);

@@ -221,7 +221,7 @@ static struct lane_intervals *lane_state(struct intervals *all, size_t index)
 	}
 	state->all = all;
 	state->number = (uint32_t)index;
-	state->thread = lane->thread == NONE ? NONE : all->p->export_thread[lane->thread];
+	state->thread = lane->owner == NONE ? NONE : all->p->export_thread[lane->owner];
 	replay_init(&state->replay, all->p, &hooks, state, lane);
 	all->lanes[index] = state;
 	return state;

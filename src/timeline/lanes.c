@@ -67,13 +67,15 @@ static struct lane *lane_of(struct timeline_private *p, const struct chunk *chun
 	lane->process = process;
 	lane->kind = chunk->lane_kind;
 	lane->first_ns = NO_TIME;
-	lane->thread = NONE;
+	lane->thread = lane->owner = NONE;
 	lane->emptied_ns = NO_TIME;
-	if (chunk->lane_kind == LANE_THREAD) {
+	if (chunk->lane_kind == LANE_THREAD || (chunk->lane_kind == LANE_GPU && chunk->tid)) {
 		struct thread_build *thread = lanes_thread(p, process, chunk->tid);
 
-		lane->thread = thread ? (uint32_t)(thread - p->threads.items) : NONE;
+		lane->owner = thread ? (uint32_t)(thread - p->threads.items) : NONE;
 	}
+	if (chunk->lane_kind == LANE_THREAD)
+		lane->thread = lane->owner;
 	return lane;
 }
 

@@ -79,6 +79,7 @@ struct segment { uint64_t start_ns, end_ns; double weight; uint64_t stands_from_
 
 struct lane {
 	uint32_t number, process, thread, kind;
+	uint32_t owner; /* thread whose scopes stand in it: that of a lane of calls, or the one by which a lane of the device's records is told; NONE = nobody's */
 	uint64_t sequence, lost;
 	uint64_t first_ns, last_ns; /* of its events, absolute */
 	uint32_t syscall;           /* of its thread's part of syscall_order: the next one */
@@ -171,6 +172,8 @@ struct node {
 
 struct gpu_span { uint64_t start_ns, end_ns, bytes; uint32_t stream, correlation, memory_kinds, call /* that asked for it, NONE; once the calls are prepared */; uint8_t kind; /* enum event_kind */ uint8_t class_; /* enum gpu_class */ };
 struct device_build { struct device out; LIST(struct gpu_span) spans; };
+/* What a device said of itself; strings as numbers. */
+struct device_about { uint32_t id, name, uuid, instance, multiprocessors, compute; uint64_t memory_bytes; };
 struct gpu_call { uint64_t start_ns, end_ns; /* absolute */ uint32_t correlation, tid, thread /* NONE */, node /* the innermost call at its start, NONE */; uint64_t bytes, gpu_ns; uint8_t class_; bool blocked; };
 /* A device does nothing; absolute. CALL: that asked for the work after it, NONE; THREAD: whose stack tells why, NONE. */
 struct gpu_gap { uint64_t start_ns, end_ns; uint32_t device, call, thread, node; bool tail; };
@@ -204,6 +207,7 @@ struct timeline_private {
 	LIST(struct cpu_reading) cpu_readings;
 	struct wall_build wall;
 	LIST(struct device_build) devices;
+	LIST(struct device_about) device_abouts;
 	LIST(struct gpu_call) gpu_calls;
 	struct map launches; /* correlation → index in gpu_calls */
 	struct map call_classes; /* of calls of the runtime: name → enum gpu_call_class */
@@ -333,6 +337,7 @@ void partition_build(struct timeline_private *p);
 
 /* gpu.c */
 void gpu_add(struct timeline_private *p, const struct event_cursor *event, uint64_t at_ns);
+void gpu_about(struct timeline_private *p, const struct event_cursor *c);
 void gpu_prepare(struct timeline_private *p); /* before the calls: what they are to tell about devices */
 void gpu_build(struct timeline_private *p);
 /* From the devices' spans to timeline.gpu. */

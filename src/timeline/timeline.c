@@ -35,6 +35,7 @@ static void done_building(struct timeline_private *p)
 	free(p->gpu_order);
 	p->gpu_order = NULL;
 	list_done(&p->devices);
+	list_done(&p->device_abouts);
 	for (size_t i = 0; i < p->counters.count; i++)
 		list_done(&p->counters.items[i].points);
 	list_done(&p->counters);

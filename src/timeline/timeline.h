@@ -97,6 +97,9 @@ enum gpu_idle { GPU_NO_DEMAND = 0, GPU_HOST_LATE, GPU_SYNC_CAUSED, GPU_DEVICE_DE
 /* What one device did; busy times are unions over its streams, so that overlapping kernels count once. */
 struct device {
 	uint32_t id;
+	const char *name, *uuid, *instance; /* of the card; instance: of its MIG instance; "": not told, or several cards have this number */
+	uint64_t memory_bytes;              /* 0: not told */
+	uint32_t multiprocessors, compute;  /* compute: 90 = 9.0; 0: not told */
 	uint64_t kernels, copies, busy_ns, kernel_ns, copy_ns; /* kernel_ns and copy_ns may overlap; busy_ns is their union */
 	uint64_t copy_exposed_ns; /* copies while no kernel ran */
 	uint64_t h2d_bytes, d2h_bytes, d2d_bytes;

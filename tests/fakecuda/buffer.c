@@ -72,12 +72,19 @@ static void open_last(struct client *client, struct buffer *buffer)
 	*at = buffer;
 }
 
+static int has_place(const struct buffer *buffer)
+{
+	size_t most = (size_t)setting(SET_BUFFER_RECORDS);
+
+	return (!buffer->records_max || buffer->records < buffer->records_max) && (!most || buffer->records < most);
+}
+
 uint8_t *buffer_room(struct client *client, int tid, size_t size)
 {
 	for (;;) {
 		struct buffer **at = open_of(client, tid), *buffer = *at;
 
-		if (buffer && buffer->size - buffer->used >= size && (!buffer->records_max || buffer->records < buffer->records_max)) {
+		if (buffer && buffer->size - buffer->used >= size && has_place(buffer)) {
 			buffer->used += size;
 			buffer->records++;
 			return buffer->bytes + buffer->used - size;
@@ -106,6 +113,8 @@ static void deliver(struct client *client)
 {
 	unsigned generation = client->generation;
 
+	if (setting(SET_HOLD_BUFFERS))
+		return;
 	while (client->handing && client->generation == generation)
 		pthread_cond_wait(&quiet, &profiler_lock);
 	client->handing = 1;

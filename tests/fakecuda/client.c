@@ -4,6 +4,8 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -127,6 +129,68 @@ static void take(const uint8_t *record)
 	}
 }
 
+/* ---- what is kept of the records: for each its length (u32) and its bytes, a length of 0 after each buffer; before the first record with a name that name as a record of kind 0xffffffff: pointer (u64 at 8), text ---- */
+
+static FILE *saved;
+static size_t saved_left;
+static uint64_t saved_names[NAMES_MAX];
+
+static void save_bytes(const void *bytes, uint32_t length)
+{
+	if (saved_left < sizeof length + length)
+		return;
+	saved_left -= sizeof length + length;
+	fwrite(&length, sizeof length, 1, saved);
+	fwrite(bytes, 1, length, saved);
+}
+
+static void save_name(uint64_t pointer)
+{
+	struct {
+		uint32_t kind, padding;
+		uint64_t pointer;
+		char text[NAME_BYTES];
+	} name = { UINT32_MAX, 0, pointer, "" };
+	int i = 0;
+
+	while (i < NAMES_MAX && saved_names[i] && saved_names[i] != pointer)
+		i++;
+	if (!pointer || i == NAMES_MAX || saved_names[i])
+		return;
+	saved_names[i] = pointer;
+	strncpy(name.text, (const char *)(uintptr_t)pointer, NAME_BYTES - 1);
+	save_bytes(&name, (uint32_t)(offsetof(__typeof__(name), text) + strlen(name.text)));
+}
+
+static void save(uint8_t *buffer, size_t valid, const uint8_t *record)
+{
+	uint32_t kind = (uint32_t)get(record, 0, 4);
+	uint8_t *next = (uint8_t *)(uintptr_t)record;
+
+	if (!saved)
+		return;
+	if (cupti.ActivityGetNextRecord(buffer, valid, &next) != 0)
+		next = buffer + valid;
+	if (kind == KIND_KERNEL || kind == KIND_DEVICE)
+		save_name(get(record, kind == KIND_KERNEL ? KERNEL_NAME : DEVICE_NAME, 8));
+	save_bytes(record, (uint32_t)(next - record));
+}
+
+/* From here on records go to PATH, LIMIT bytes at most; NULL ends it. */
+int client_save(const char *path, size_t limit)
+{
+	int failed = 0;
+
+	pthread_mutex_lock(&lock);
+	if (saved)
+		failed = fclose(saved);
+	saved = path ? fopen(path, "we") : NULL;
+	saved_left = limit;
+	memset(saved_names, 0, sizeof saved_names);
+	pthread_mutex_unlock(&lock);
+	return failed || (path && !saved) ? RC_NO_FUNCTION : 0;
+}
+
 static void complete(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
 {
 	uint8_t *record = NULL, **place;
@@ -140,8 +204,12 @@ static void complete(void *context, uint32_t stream, uint8_t *buffer, size_t siz
 	}
 	*place = NULL;
 	counts.buffers++;
-	while (valid && cupti.ActivityGetNextRecord(buffer, valid, &record) == 0)
+	while (valid && cupti.ActivityGetNextRecord(buffer, valid, &record) == 0) {
 		take(record);
+		save(buffer, valid, record);
+	}
+	if (saved)
+		save_bytes(NULL, 0);
 	if (!(flags_on & CLIENT_V2) && cupti.ActivityGetNumDroppedRecords(NULL, 0, &dropped) == 0)
 		counts.dropped += dropped;
 	pthread_mutex_unlock(&lock);
@@ -161,7 +229,7 @@ static void complete_v2(uint8_t *buffer, size_t size, size_t valid, void *info)
 /* A clock of another rate and origin, as a time stamp counter is. */
 static uint64_t own_clock(void)
 {
-	return 1000 + mono_ns() * 2;
+	return 1000 + mono_ns() * 2 + (uint64_t)setting(SET_STEP_NS);
 }
 
 static void callback(void *user, int domain, uint32_t cbid, const void *data)

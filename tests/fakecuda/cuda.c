@@ -4,6 +4,7 @@
 #include "settings.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -198,6 +199,32 @@ int cuGraphLaunch(struct graph *graph, void *stream)
 	error = engine_driver.call_end(&call, CUDA_OK, stream, ops, count);
 	free(ops);
 	return error;
+}
+
+/* A module is its text; its kernels are those that the text has. */
+int cuModuleLoadData(void **module, const void *image)
+{
+	if (engine_ready())
+		return engine_ready();
+	*module = strdup(image);
+	return *module ? CUDA_OK : CUDA_INVALID_VALUE;
+}
+
+int cuModuleUnload(void *module)
+{
+	free(module);
+	return engine_ready();
+}
+
+int cuModuleGetFunction(const char **function, void *module, const char *name)
+{
+	char entry[NAME_MAX_BYTES];
+
+	snprintf(entry, sizeof entry, ".entry %s(", name);
+	if (!strstr(module, entry))
+		return CUDA_NOT_FOUND;
+	*function = engine_driver.name(name);
+	return CUDA_OK;
 }
 
 int cuGetErrorString(int error, const char **text)

@@ -1,5 +1,6 @@
 /* libcudart.so.{11.0,12,13}: the runtime API as a thin layer over the driver, initialised by its first call. Kernels as in cuda.c. Memory of
  * the "device" is memory of the process, so that copies copy and a program can check its data. */
+#include "blocks.h"
 #include "driver.h"
 #include "settings.h"
 
@@ -14,7 +15,7 @@ enum {
 	CBID_EVENT_SYNCHRONIZE = 137, CBID_MEMCPY_PEER_ASYNC = 161, CBID_DEVICE_SYNCHRONIZE = 165, CBID_STREAM_DESTROY = 201, CBID_LAUNCH_KERNEL = 211, CBID_GRAPH_LAUNCH = 311,
 	CBID_BEGIN_CAPTURE = 315, CBID_END_CAPTURE = 319, CBID_INSTANTIATE = 418, CBID_LAUNCH_KERNEL_EXC = 430, CBID_LAUNCH_KERNEL_13 = 505
 };
-enum { CUDA_OK = 0, CUDA_INVALID_VALUE = 1, CUDA_OUT_OF_MEMORY = 2, CUDA_INSUFFICIENT_DRIVER = 35, BLOCKS_MAX = 4096 };
+enum { CUDA_INSUFFICIENT_DRIVER = 35 };
 /* Bytes per µs, and what a copy takes at least. */
 enum { RATE_PAGEABLE = 6000, RATE_PINNED = 24000, RATE_DEVICE = 1000000, COPY_LEAST_NS = 1500 };
 
@@ -30,12 +31,6 @@ struct event {
 static const struct driver *driver;
 static int init_error;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct {
-	char *at;
-	size_t size;
-	enum memory_kind kind;
-} blocks[BLOCKS_MAX];
 static uint32_t next_event = 1;
 
 static void init(void)
@@ -124,50 +119,6 @@ int cudaGetLastError(void)
 
 /* ---- memory ---- */
 
-static int allocate(void **at, size_t size, enum memory_kind kind)
-{
-	int error = CUDA_OUT_OF_MEMORY;
-
-	pthread_mutex_lock(&lock);
-	for (int i = 0; i < BLOCKS_MAX && error; i++)
-		if (!blocks[i].at && (*at = malloc(size ? size : 1))) {
-			blocks[i].at = *at;
-			blocks[i].size = size;
-			blocks[i].kind = kind;
-			error = CUDA_OK;
-		}
-	pthread_mutex_unlock(&lock);
-	return error;
-}
-
-static int release(void *at)
-{
-	int error = CUDA_INVALID_VALUE;
-
-	pthread_mutex_lock(&lock);
-	for (int i = 0; i < BLOCKS_MAX && error; i++)
-		if (blocks[i].at == at) {
-			blocks[i].at = NULL;
-			free(at);
-			error = CUDA_OK;
-		}
-	pthread_mutex_unlock(&lock);
-	return error;
-}
-
-static enum memory_kind memory_of(const void *address)
-{
-	const char *at = address;
-	enum memory_kind kind = MEMORY_PAGEABLE;
-
-	pthread_mutex_lock(&lock);
-	for (int i = 0; i < BLOCKS_MAX; i++)
-		if (blocks[i].at && at >= blocks[i].at && at < blocks[i].at + blocks[i].size)
-			kind = blocks[i].kind;
-	pthread_mutex_unlock(&lock);
-	return kind;
-}
-
 int cudaMalloc(void **at, size_t size)
 {
 	const struct {
@@ -177,7 +128,12 @@ int cudaMalloc(void **at, size_t size)
 	struct call call;
 	int error = begin(&call, CBID_MALLOC, "cudaMalloc", NULL, &params);
 
-	return error ? error : end(&call, allocate(at, size, MEMORY_DEVICE));
+	if (error)
+		return error;
+	error = block_new(at, size, MEMORY_DEVICE);
+	if (!error)
+		driver->memory(&call, MEMORY_ALLOCATED, MEMORY_DEVICE, *at, size);
+	return end(&call, error);
 }
 
 int cudaFree(void *at)
@@ -188,7 +144,9 @@ int cudaFree(void *at)
 	if (error)
 		return error;
 	driver->wait(NULL, 1);
-	return end(&call, at ? release(at) : CUDA_OK);
+	if (at)
+		driver->memory(&call, MEMORY_RELEASED, MEMORY_DEVICE, at, block_size(at));
+	return end(&call, at ? block_free(at) : CUDA_OK);
 }
 
 int cudaMallocHost(void **at, size_t size)
@@ -200,7 +158,7 @@ int cudaMallocHost(void **at, size_t size)
 	struct call call;
 	int error = begin(&call, CBID_MALLOC_HOST, "cudaMallocHost", NULL, &params);
 
-	return error ? error : end(&call, allocate(at, size, MEMORY_PINNED));
+	return error ? error : end(&call, block_new(at, size, MEMORY_PINNED));
 }
 
 int cudaFreeHost(void *at)
@@ -208,14 +166,14 @@ int cudaFreeHost(void *at)
 	struct call call;
 	int error = begin(&call, CBID_FREE_HOST, "cudaFreeHost", NULL, &at);
 
-	return error ? error : end(&call, release(at));
+	return error ? error : end(&call, block_free(at));
 }
 
 static void fill_copy(struct op *op, void *to, const void *from, size_t size, int async)
 {
 	int rate;
 
-	*op = (struct op){ .kind = OP_COPY, .bytes = size, .from = (uint8_t)memory_of(from), .to = (uint8_t)memory_of(to), .async = (uint8_t)async };
+	*op = (struct op){ .kind = OP_COPY, .bytes = size, .from = (uint8_t)block_memory(from), .to = (uint8_t)block_memory(to), .async = (uint8_t)async };
 	op->copy = op->from == MEMORY_DEVICE ? (op->to == MEMORY_DEVICE ? COPY_D2D : COPY_D2H) : op->to == MEMORY_DEVICE ? COPY_H2D : COPY_H2H;
 	rate = op->copy == COPY_D2D ? RATE_DEVICE : op->from == MEMORY_PAGEABLE || op->to == MEMORY_PAGEABLE ? RATE_PAGEABLE : RATE_PINNED;
 	op->duration_ns = COPY_LEAST_NS + size * 1000 / (unsigned)rate;

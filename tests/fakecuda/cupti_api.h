@@ -9,6 +9,9 @@ void api_enter(const char *name, uint64_t argument);
 int api_leave(const char *name, uint64_t argument, int rc);
 int quiet_enter(void);
 int quiet_leave(int rc);
+int calls_elsewhere(void); /* is another thread within one? */
+
+extern const struct hooks profiler_hooks;
 
 int profiler_init(void);
 int v1_init(void);

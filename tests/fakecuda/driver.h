@@ -45,12 +45,33 @@ struct call {
 	const struct hooks *hooks;
 };
 
+/* Memory that a call allocated or released. */
+enum { MEMORY_ALLOCATED = 1, MEMORY_RELEASED = 2 };
+struct memory_change {
+	int operation;
+	enum memory_kind kind;
+	uint32_t device;
+	const void *address;
+	uint64_t bytes;
+};
+
+/* Of NVTX. Numbers as the flags of CUPTI's records. */
+enum { RANGE_MARK = 1, RANGE_START = 2, RANGE_END = 4 };
+struct range {
+	int what;
+	uint32_t id;
+	int tid;
+	const char *name, *domain; /* they live as long as the driver; name: NULL at the end; domain: NULL for the default one */
+};
+
 /* How CUPTI sees what happens. The table must live for ever. */
 struct hooks {
 	void (*enter)(struct call *);
 	void (*leave)(struct call *);
 	void (*ops)(const struct op *, size_t count, const struct call *);
 	void (*stream)(uint32_t device, uint32_t context, uint32_t stream);
+	void (*memory)(const struct memory_change *, const struct call *);
+	void (*range)(const struct range *);
 	void (*lost)(size_t records); /* for a test: as if so many had found no room */
 };
 
@@ -69,6 +90,7 @@ struct driver {
 	void (*call_begin)(struct call *, uint32_t domain, uint32_t cbid, const char *function, const char *symbol, const void *params);
 	/* Does the operations on STREAM (NULL: the default one) and ends the call; returns RESULT. */
 	int (*call_end)(struct call *, int result, void *stream, struct op *ops, size_t count);
+	void (*memory)(const struct call *, int operation, enum memory_kind kind, const void *address, uint64_t bytes);
 	/* Waits until the stream (all: every stream of the device) has nothing left; in the middle of a call. */
 	void (*wait)(void *stream, int all);
 	const char *(*name)(const char *);

@@ -431,43 +431,26 @@ static const char *name_of(const char *text)
 	return name ? name->text : "";
 }
 
+const struct hooks *engine_hooks(void)
+{
+	return __atomic_load_n(&hooks, __ATOMIC_ACQUIRE);
+}
+
+static void memory(const struct call *call, int operation, enum memory_kind kind, const void *address, uint64_t bytes)
+{
+	const struct memory_change change = { operation, kind, (uint32_t)current_device, address, bytes };
+
+	if (call->hooks)
+		call->hooks->memory(&change, call);
+}
+
 static void hook(const struct hooks *table)
 {
 	__atomic_store_n(&hooks, table, __ATOMIC_RELEASE);
 }
 
-/* ---- records that a test makes up: times of CLOCK_MONOTONIC, 0 stays 0 ---- */
-
-void fakecuda_play_kernel(const char *name, uint32_t device, uint32_t stream, uint32_t corr, uint64_t start_ns, uint64_t end_ns)
-{
-	const struct op op = { .kind = OP_KERNEL, .name = name_of(name), .device = device, .context = device + 1, .stream = stream, .correlation = corr, .start_ns = start_ns,
-		.end_ns = end_ns, .grid = { 1, 1, 1 }, .block = { 32, 1, 1 }, .raw = 1 };
-	const struct call call = { .correlation = corr, .tid = own_tid() };
-	const struct hooks *seen = __atomic_load_n(&hooks, __ATOMIC_ACQUIRE);
-
-	if (seen)
-		seen->ops(&op, 1, &call);
-}
-
-void fakecuda_play_call(const char *function, uint32_t cbid, uint32_t corr, uint64_t start_ns, uint64_t end_ns)
-{
-	struct call call = { .domain = DOMAIN_RUNTIME, .cbid = cbid, .correlation = corr, .tid = own_tid(), .start_ns = start_ns, .end_ns = end_ns, .function = name_of(function) };
-	const struct hooks *seen = __atomic_load_n(&hooks, __ATOMIC_ACQUIRE);
-
-	if (seen)
-		seen->leave(&call);
-}
-
-void fakecuda_play_lost(size_t records)
-{
-	const struct hooks *seen = __atomic_load_n(&hooks, __ATOMIC_ACQUIRE);
-
-	if (seen)
-		seen->lost(records);
-}
-
 const struct driver engine_driver = {
 	.ready = engine_ready, .hook = hook, .now_ns = now_ns, .stamp_ns = stamp_ns, .devices = device_count, .streams = each_stream, .took_memory = took_memory,
-	.call_begin = call_begin, .call_end = call_end, .wait = wait_for, .name = name_of, .current_device = device_of_thread, .context = context_of,
+	.memory = memory, .call_begin = call_begin, .call_end = call_end, .wait = wait_for, .name = name_of, .current_device = device_of_thread, .context = context_of,
 	.stream_new = stream_new, .stream_free = stream_free, .capture_begin = capture_begin, .capture_end = capture_end, .instantiate = instantiate, .graph_ops = graph_ops,
 };

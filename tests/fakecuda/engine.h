@@ -14,5 +14,6 @@ int engine_ready(void);
 int engine_context_active(int device);
 int engine_context_device(const void *context); /* -1: none of ours */
 uint64_t engine_free_bytes(void);
+const struct hooks *engine_hooks(void); /* NULL: nobody listens */
 
 #endif

@@ -159,6 +159,23 @@ class Gpu:
     def memset(self, at, value, size, stream=None):
         self.check(self.cudart.cudaMemsetAsync(at, value, size, stream))
 
+    def range(self, name, domain=None):
+        """A range of NVTX, as a with block; where NVTX_INJECTION64_PATH was set when the first one began."""
+        return Range(self, name, domain)
+
+    def mark(self, name):
+        self.cuda.fakecuda_mark(name.encode())
+
+    def module(self, text):
+        """A module of PTX: kernel(name) of it."""
+        module, function = ctypes.c_void_p(), ctypes.c_void_p()
+        self.check(self.cuda.cuModuleLoadData(ctypes.byref(module), text.encode()))
+
+        def kernel(name):
+            self.check(self.cuda.cuModuleGetFunction(ctypes.byref(function), module, name.encode()))
+            return function.value
+        return kernel
+
     def capture(self, work):
         """A graph of what work(stream) does: (executable, its kernels' names)."""
         stream, graph, executable = self.stream(), ctypes.c_void_p(), ctypes.c_void_p()
@@ -175,6 +192,17 @@ class Gpu:
         executable, nodes = graph
         self.check((self.cuda if driver else self.cudart).__getattr__("cuGraphLaunch" if driver else "cudaGraphLaunch")(executable, stream))
         self.done.update(nodes)
+
+
+class Range:
+    def __init__(self, gpu, name, domain):
+        self.gpu, self.name, self.domain = gpu, name, domain
+
+    def __enter__(self):
+        self.gpu.cuda.fakecuda_range_push(self.name.encode(), self.domain.encode() if self.domain else None)
+
+    def __exit__(self, *_):
+        self.gpu.cuda.fakecuda_range_pop()
 
 
 def load(folder=None, cupti=True):

@@ -75,14 +75,21 @@ extern int thread_id_type;
 uint32_t version(void);
 int record_size(uint32_t kind); /* 0: no such kind */
 
+void stamp_begin(void); /* record.c: somebody registered a clock; lock held */
+
 /* record.c: all with the lock held, which they may let go for a while. */
 void record_call(struct client *, const struct call *);
 void record_external(struct client *, const struct call *, int kind, uint64_t id);
 void record_ops(struct client *, const struct op *, size_t count, const struct call *);
 void record_done(struct client *, int forced); /* records of operations that are done by now; forced: all, without an end */
 void record_overhead(struct client *, uint32_t type, uint64_t start_ns, uint64_t end_ns);
+void record_memory(struct client *, const struct memory_change *, const struct call *);
+void record_range(struct client *, const struct range *);
 void record_dump(struct client *, uint32_t kind);
 void record_stream(struct client *, uint32_t device, uint32_t context, uint32_t stream);
+
+/* names.c */
+const char *name_keep(const char *text); /* a copy for records to point to */
 void names_forget(void); /* what records point to is gone */
 
 /* buffer.c */

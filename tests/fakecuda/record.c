@@ -4,10 +4,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-enum { NAMES_BYTES = 1 << 20, NAMES_MAX = 4096, FILLER = 0xA5, SYSTEM_THREAD_ID = 1 };
+enum { FILLER = 0xA5, SYSTEM_THREAD_ID = 1, OBJECT_THREAD = 2 };
 
 enum field {
 #define KIND(id, number, type)
@@ -27,13 +26,6 @@ static const struct {
 #include "layout.def"
 };
 
-static struct {
-	char *bytes;
-	size_t used, count;
-	struct {
-		const char *key, *text;
-	} known[NAMES_MAX];
-} names;
 static uint64_t gpu_records, next_grid;
 
 int record_size(uint32_t kind)
@@ -66,48 +58,24 @@ static uint8_t *record_new(struct client *client, int tid, uint32_t kind)
 	return record;
 }
 
-/* Names lie in memory of their own, so that a pointer kept for longer than the session is a crash. TEXT is a name of the driver. */
-static const char *name_keep(const char *text)
-{
-	size_t length = strlen(text) + 1;
+/* Where the line begins that the clock of whoever registered a callback makes with ours. */
+static uint64_t first_at, first_ts;
 
-	for (size_t i = 0; i < names.count; i++)
-		if (names.known[i].key == text)
-			return names.known[i].text;
-	if (!names.bytes && (names.bytes = mmap(NULL, NAMES_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) == MAP_FAILED)
-		abort();
-	if (names.count == NAMES_MAX || names.used + length > NAMES_BYTES)
-		return "too many names";
-	names.known[names.count].key = text;
-	names.known[names.count++].text = memcpy(names.bytes + names.used, text, length);
-	names.used += length;
-	return names.known[names.count - 1].text;
-}
-
-void names_forget(void)
+void stamp_begin(void)
 {
-	if (names.bytes)
-		mprotect(names.bytes, NAMES_BYTES, PROT_NONE);
-	names.bytes = NULL;
-	names.used = names.count = 0;
+	first_at = driver->now_ns();
+	first_ts = timestamp_callback();
 }
 
 /* CUPTI's default domain, or that of whoever registered a callback: two readings of it a while apart make a line. */
 static uint64_t stamp(uint64_t at_ns)
 {
-	static uint64_t first_at, first_ts;
-	static timestamp_fn *of;
 	uint64_t now, ts;
 
 	if (!timestamp_callback)
 		return driver->stamp_ns(at_ns);
 	now = driver->now_ns();
 	ts = timestamp_callback();
-	if (of != timestamp_callback) {
-		of = timestamp_callback;
-		first_at = now;
-		first_ts = ts;
-	}
 	if (now - first_at < 1000000)
 		return ts - (now - at_ns);
 	return first_ts + (uint64_t)((double)(int64_t)(at_ns - first_at) * ((double)(ts - first_ts) / (double)(now - first_at)));
@@ -352,6 +320,40 @@ void record_overhead(struct client *client, uint32_t type, uint64_t start_ns, ui
 	put(record, AT_OVERHEAD_END, stamp(end_ns));
 	put(record, AT_OVERHEAD_CORRELATION, 0);
 	memcpy(record + (AT_OVERHEAD_OBJECT >> 8), (uint32_t[3]){ (uint32_t)getpid(), (uint32_t)own_tid(), 0 }, 12);
+}
+
+void record_memory(struct client *client, const struct memory_change *change, const struct call *call)
+{
+	uint8_t *record;
+
+	if (!client->kinds[KIND_MEMORY] || !(record = record_new(client, call->tid, KIND_MEMORY)))
+		return;
+	put(record, AT_MEMORY_OPERATION, (uint64_t)change->operation);
+	put(record, AT_MEMORY_MEMORY, change->kind);
+	put(record, AT_MEMORY_CORRELATION, call->correlation);
+	put(record, AT_MEMORY_ADDRESS, (uint64_t)(uintptr_t)change->address);
+	put(record, AT_MEMORY_BYTES, change->bytes);
+	put(record, AT_MEMORY_TIME, stamp(driver->now_ns()));
+	put(record, AT_MEMORY_PROCESS, (uint64_t)getpid());
+	put(record, AT_MEMORY_DEVICE, change->device);
+	put(record, AT_MEMORY_CONTEXT, change->device + 1);
+	put(record, AT_MEMORY_STREAM, UINT32_MAX);
+}
+
+void record_range(struct client *client, const struct range *range)
+{
+	uint32_t object[3] = { (uint32_t)getpid(), (uint32_t)thread_id(client, range->tid), 0 };
+	uint8_t *record;
+
+	if (!client->kinds[KIND_MARKER] || !(record = record_new(client, range->tid, KIND_MARKER)))
+		return;
+	put(record, AT_MARKER_FLAGS, (uint64_t)range->what);
+	put(record, AT_MARKER_TIME, stamp(driver->now_ns()));
+	put(record, AT_MARKER_ID, range->id);
+	put(record, AT_MARKER_OBJECT_KIND, OBJECT_THREAD);
+	memcpy(record + (AT_MARKER_OBJECT >> 8), object, sizeof object);
+	put(record, AT_MARKER_NAME, range->name ? (uint64_t)(uintptr_t)name_keep(range->name) : 0);
+	put(record, AT_MARKER_DOMAIN, range->domain ? (uint64_t)(uintptr_t)name_keep(range->domain) : 0);
 }
 
 /* ---- what is there already: devices, contexts, streams ---- */

@@ -1,5 +1,5 @@
 /* Any bytes as a buffer of CUPTI's records, stepped through by a library that may lie about where the next one begins: the first byte says how many steps there are, two more each say where. */
-/* folders: src/collector/gpu_records.c */
+/* folders: src/collector/gpu_records.c src/collector/gpu_names.c */
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,8 +77,8 @@ static void put_name(uint8_t *record, const uint8_t *end)
 	if (end - record < 8)
 		return;
 	memcpy(&kind, record, sizeof kind);
-	offset = kind == CUPTI_KIND_KERNEL ? CUPTI_KERNEL_NAME : CUPTI_DEVICE_NAME;
-	if ((kind == CUPTI_KIND_KERNEL || kind == CUPTI_KIND_DEVICE) && (size_t)(end - record) >= offset + sizeof(char *))
+	offset = kind == CUPTI_KIND_KERNEL ? CUPTI_KERNEL_NAME : kind == CUPTI_KIND_MARKER ? CUPTI_MARKER_NAME : CUPTI_DEVICE_NAME;
+	if ((kind == CUPTI_KIND_KERNEL || kind == CUPTI_KIND_DEVICE || kind == CUPTI_KIND_MARKER) && (size_t)(end - record) >= offset + sizeof(char *))
 		memcpy(record + offset, &names[record[offset] % 4], sizeof(char *));
 }
 
@@ -118,8 +118,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	the.gpu.cupti.family = &family;
 	the.gpu.not_before = 1;
 	the.gpu.not_after = UINT64_MAX;
-	if (!gpu_records_open())
+	if (!gpu_names_open())
 		return 0;
+	gpu_records_begin();
 	library.steps = data + 1;
 	library.count = data[0];
 	library.at = 0;

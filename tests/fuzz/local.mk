@@ -52,6 +52,6 @@ tests_fuzz_replay_systrace_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_systrac
 tests_fuzz_replay_systrace_LDADD = libsession.a $(FUZZ_LDADD)
 
 check_PROGRAMS += tests/fuzz/replay_cupti
-tests_fuzz_replay_cupti_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_cupti.c src/collector/gpu_records.c
+tests_fuzz_replay_cupti_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_cupti.c src/collector/gpu_names.c src/collector/gpu_records.c
 tests_fuzz_replay_cupti_CPPFLAGS = $(AM_CPPFLAGS) -DCOLLECTOR_PLAIN_LIBC
 endif

@@ -1,8 +1,9 @@
-"""What tests/gpu/accept measures: a small model on the GPU, or on the doubles when FAKECUDA_FOLDER is set. workload.py MODE [STEPS].
+"""What tests/gpu/accept measures: a small model of torch, or without torch (WORKLOAD=driver) one of PTX kernels. workload.py MODE.
 
-MODE: eager, graph (captured before anybody attaches), copies, sync, threads, tiny (many short kernels), spin (one long kernel), idle.
-Prints READY pid; a line `run N` on stdin makes N steps and prints DONE {"steps", "ns_per_step", "checksum", "error"}; `profile N` does the same under torch.profiler
-and adds its kernels; `spin MS` prints the host's clock around one kernel; the end of stdin ends it."""
+MODE: eager, graph (captured before anybody attaches), copies, sync, threads, tiny (many short kernels), idle.
+Prints READY pid; a line `run N` on stdin makes N steps and prints DONE {"steps", "ns_per_step", "checksum", "error"}; `profile N` adds what they launched and copied, by torch.profiler or
+by own count; `beside N` (or `beside 5s`) has them watched by torch.profiler or by another client of CUPTI (CLIENT) and adds what that saw; `record N PATH` keeps CUPTI's raw records of them;
+`spin MS` prints the host's clock around one kernel; the end of stdin ends it."""
 import collections
 import json
 import os
@@ -68,10 +69,10 @@ class Torch:
     def checksum(self):
         return float(self.out.double().sum()) if self.out is not None else 0.0
 
-    def profile(self, steps):
+    def profile(self, work):
         from torch.profiler import ProfilerActivity, profile
         with profile(activities=[ProfilerActivity.CUDA, ProfilerActivity.CPU]) as session:
-            steps()
+            work()
             self.sync()
         kernels, copies = collections.Counter(), collections.Counter()
         path = "/tmp/inferscope-accept-%d.json" % os.getpid()
@@ -98,62 +99,12 @@ class Torch:
         self.torch.cuda.set_stream(self.torch.cuda.Stream())
 
 
-class Fake:
-    """The doubles; what a step launches is written down, as a profiler would have it."""
-
-    def __init__(self):
-        sys.path.insert(0, os.environ["FAKECUDA"])
-        import fakecuda
-        self.gpu = fakecuda.load()
-        self.memory, self.pinned = self.gpu.memory(1 << 16), self.gpu.memory(1 << 16, pinned=True)
-        self.graph = None
-        self.local = threading.local()
-
-    def forward(self, stream=None):
-        for i in range(7):
-            self.gpu.gemm(20, "gemm_layer", stream)
-            self.gpu.gemm(10, "attention", stream)
-
-    def capture(self):
-        self.graph = self.gpu.capture(self.forward)
-
-    def step(self):
-        if MODE == "graph":
-            self.gpu.replay(self.graph)
-        elif MODE == "copies":
-            self.gpu.copy(self.memory, bytes(1 << 16), 1 << 16)
-            self.gpu.copy(self.memory, self.pinned, 1 << 16)
-        elif MODE == "tiny":
-            for _ in range(50):
-                self.gpu.gemm(2, "add")
-        else:
-            self.forward(getattr(self.local, "stream", None))
-        if MODE == "sync":
-            self.sync()
-
-    def sync(self):
-        self.gpu.sync()
-
-    def checksum(self):
-        return 1.0
-
-    def profile(self, steps):
-        self.gpu.done.clear()
-        steps()
-        self.sync()
-        return {"kernels": self.gpu.done, "copies": {}}
-
-    def spin(self, ms):
-        before = time.monotonic_ns()
-        self.gpu.gemm(ms * 1000, "spin_kernel")
-        self.sync()
-        return before, time.monotonic_ns()
-
-    def prepare_thread(self):
-        self.local.stream = self.gpu.stream()
-
-
-device = Fake() if os.environ.get("FAKECUDA_FOLDER") else Torch()
+if os.environ.get("WORKLOAD") == "driver":
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    from driver import Driver
+    device = Driver(MODE)
+else:
+    device = Torch()
 if MODE == "graph":
     device.capture()
 device.step()
@@ -185,17 +136,52 @@ def steps(count):
     return took
 
 
+def some(count):
+    """Makes COUNT steps ("500"), or as many as so many seconds allow ("5s"). Returns how many."""
+    if not count.endswith("s"):
+        return len(steps(int(count)))
+    end, made = time.monotonic() + float(count[:-1]), 0
+    while time.monotonic() < end:
+        made += len(steps(20))
+    return made
+
+
+def other():
+    """The other client, made when it is first asked for."""
+    global client
+    if not client:
+        sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+        from client import Client
+        client = Client()
+    return client
+
+
+def answer_to(command, arguments):
+    made = []
+
+    def work():
+        made.append(some(arguments[0]))
+        return made[-1]
+    if command == "run":
+        return {"steps": int(arguments[0]), "ns_per_step": statistics.median(steps(int(arguments[0]))), "checksum": device.checksum()}
+    if command == "profile":
+        return dict(device.profile(work), checksum=device.checksum())
+    if command == "beside":
+        seen = (other() if os.environ.get("CLIENT") else device).profile(work)
+        return dict(seen, steps=sum(made))
+    if command == "record":
+        return other().record(arguments[1], work)
+    if command == "spin":
+        return dict(zip(("before_ns", "after_ns"), device.spin(int(arguments[0]))))
+    raise ValueError(command)
+
+
+client = None
 print("READY", os.getpid(), flush=True)
 for line in sys.stdin:
-    command, _, argument = line.strip().partition(" ")
     answer = {"error": None}
     try:
-        if command == "run":
-            answer.update(steps=int(argument), ns_per_step=statistics.median(steps(int(argument))), checksum=device.checksum())
-        elif command == "profile":
-            answer.update(device.profile(lambda: steps(int(argument))), checksum=device.checksum())
-        elif command == "spin":
-            answer.update(zip(("before_ns", "after_ns"), device.spin(int(argument))))
+        answer.update(answer_to(line.split()[0], line.split()[1:]))
     except Exception as error:
         answer["error"] = repr(error)
     print("DONE", json.dumps(answer), flush=True)

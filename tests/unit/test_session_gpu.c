@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "abi/cupti.h"
 #include "session/gpu_look.h"
 #include "session/gpu_relay.h"
 #include "trace/writer.h"
@@ -214,6 +215,49 @@ Test(gpu_relay, numbers_threads_as_the_attacher_does)
 	give(relay, &work, false);
 	gpu_relay_run(relay, false);
 	cr_assert_eq(seen.tid, 1042);
+	gpu_relay_free(relay);
+}
+
+static void range_note(void *context, const struct chunk *chunk, uint64_t events)
+{
+	struct seen *seen = context;
+
+	(void)events;
+	seen->tid = chunk->tid;
+	for (struct event_cursor c = event_cursor(chunk->events, chunk->size); event_next(&c) && seen->count < 16;) {
+		size_t length = 0;
+		const char *name = c.event.kind == EVENT_SCOPE_EXIT ? "" : event_str(&c, c.event.kind == EVENT_SCOPE_ENTER ? 1 : 0, &length);
+
+		snprintf(seen->names[seen->count], 64, "%.*s", (int)length, name);
+		seen->streams[seen->count] = c.event.kind;
+		seen->starts[seen->count++] = clock_to_ns(&chunk->clock, c.event.ticks);
+	}
+}
+
+Test(gpu_relay, makes_scopes_of_ranges_in_lanes_of_their_threads)
+{
+	struct seen seen = { 0 };
+	const struct gpu_relay_sink sink = { range_note, lane_next, tid_plus_1000, &seen };
+	struct gpu_relay *relay = gpu_relay_new(&sink);
+	struct event_builder names, work;
+
+	event_builder_init(&names);
+	event_builder_init(&work);
+	event_add(&names, 0, EVENT_GPU_NAME, 1, 0, "forward");
+	clock_told(&names, SECOND);
+	clock_told(&names, 2 * SECOND);
+	event_add(&work, EPOCH + SECOND + 30, EVENT_GPU_RANGE, 0, 0, 42u, 8u, (uint32_t)CUPTI_RANGE_END);
+	event_add(&work, EPOCH + SECOND + 20, EVENT_GPU_RANGE, 1, 0, 42u, 9u, (uint32_t)CUPTI_RANGE_MARK);
+	event_add(&work, EPOCH + SECOND + 10, EVENT_GPU_RANGE, 1, 0, 42u, 8u, (uint32_t)CUPTI_RANGE_START);
+	give(relay, &names, true);
+	give(relay, &work, false);
+	gpu_relay_run(relay, false);
+	cr_assert_eq(seen.tid, 1042);
+	cr_assert_eq(seen.count, 3);
+	cr_assert(seen.streams[0] == EVENT_SCOPE_ENTER && seen.streams[1] == EVENT_INSTANT && seen.streams[2] == EVENT_SCOPE_EXIT);
+	cr_assert(seen.starts[0] == SECOND + 10 && seen.starts[2] == SECOND + 30);
+	cr_assert_str_eq(seen.names[0], "forward");
+	cr_assert_str_eq(seen.names[1], "forward");
 	gpu_relay_free(relay);
 }
 

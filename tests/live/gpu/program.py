@@ -90,6 +90,22 @@ def nothing():
     time.sleep(0.2)
 
 
+def quiet():
+    """Calls that launch nothing."""
+    gpu.free(gpu.memory(4096))
+    gpu.sync()
+
+
+def ranges():
+    for _ in range(ROUNDS):
+        with gpu.range("step", "app"):
+            with gpu.range("forward"):
+                forward_small()
+            gpu.mark("token")
+            gpu.stream_sync()
+    gpu.sync()
+
+
 def play():
     """The records of a case, line by line, as CUPTI would report them, a moment ago."""
     cbids, shift = {"cudaLaunchKernel": 211, "cudaGraphLaunch": 311}, time.monotonic_ns() - 200 * 10**6 - 10**12
@@ -106,6 +122,18 @@ def play():
                 gpu.cuda.fakecuda_play_call(record["name"].encode(), cbids[record["name"]], record["correlation"], start, end)
 
 
+def kernels_of(client):
+    """What a client of CUPTI saw so far, by name."""
+    seen, count = {}, ctypes.c_uint64()
+    client.client_name.restype = ctypes.c_char_p
+    client.client_flush(0)
+    while True:
+        name = client.client_name(len(seen), ctypes.byref(count))
+        if name is None:
+            return seen
+        seen[name.decode()] = count.value
+
+
 class Profiler:
     """What torch.profiler is to CUPTI: a client that does not subscribe, and a flag in a module."""
     KINDS = 1 << 1 | 1 << 2 | 1 << 5 | 1 << 10 | 1 << 17 | 1 << 38
@@ -115,7 +143,6 @@ class Profiler:
         self.module._is_profiler_enabled = False
         sys.modules["torch.autograd.profiler"] = self.module
         self.client = ctypes.CDLL(os.environ["CLIENT"])
-        self.client.client_name.restype = ctypes.c_char_p
         assert self.client.client_open(gpu.cupti_path.encode()) == 0
         self.launched = collections.Counter()
 
@@ -129,22 +156,21 @@ class Profiler:
         """What it saw, and what was launched meanwhile."""
         assert self.client.client_stop(0) == 0
         self.module._is_profiler_enabled = False
-        seen, count = {}, ctypes.c_uint64()
-        while True:
-            name = self.client.client_name(len(seen), ctypes.byref(count))
-            if name is None:
-                return {"seen": seen, "launched": dict(self.launched)}
-            seen[name.decode()] = count.value
+        return {"seen": kernels_of(self.client), "launched": dict(self.launched)}
 
 
-WORK = {"eager": eager, "unmapped": eager, "replay": replay, "many": many, "fork": fork, "nothing": nothing, "play": play}
-if MODE != "late":
+WORK = {"eager": eager, "unmapped": eager, "replay": replay, "many": many, "fork": fork, "nothing": nothing, "broken": nothing, "quiet": quiet, "ranges": ranges, "play": play}
+if MODE == "broken":  # CUDA was tried, and is not there
+    assert gpu.cuda.cuInit(0)
+elif MODE != "late":
     gpu.gemm(1, "warm_up")
     gpu.sync()
 graph = gpu.capture(lambda stream: [gpu.gemm(5, "node_%d" % i, stream) for i in range(5)]) if MODE == "replay" else None
 if os.environ.get("HOLDER"):  # another client of CUPTI, before us
     holder = ctypes.CDLL(os.environ["HOLDER"])
-    assert holder.client_open(gpu.cupti_path.encode()) == 0 and holder.client_start(ctypes.c_uint64(1 << 10 | 1 << 5), int(os.environ.get("HOLDER_FLAGS", "1"))) == 0
+    assert holder.client_open(gpu.cupti_path.encode()) == 0
+    assert holder.client_start(ctypes.c_uint64(int(os.environ.get("HOLDER_KINDS", str(1 << 10 | 1 << 5)))), int(os.environ.get("HOLDER_FLAGS", "1"))) == 0
+    total = collections.Counter()
 profiler = Profiler() if os.environ.get("CLIENT") else None
 print("READY", os.getpid(), flush=True)
 for line in sys.stdin:
@@ -157,10 +183,19 @@ for line in sys.stdin:
     if command == "profile":
         print("DONE", json.dumps(profiler.on() if argument == "on" else profiler.off()), flush=True)
         continue
+    if command == "jump":  # the clock that the other client gave to CUPTI
+        holder.fakecuda_set(b"STEP_NS", ctypes.c_int64(int(argument)))
+        print("DONE", flush=True)
+        continue
+    if command in ("holder", "total"):
+        print("DONE", json.dumps(total if command == "total" else kernels_of(holder)), flush=True)
+        continue
     WORK.get(MODE, eager)()
+    if os.environ.get("HOLDER"):
+        total.update(gpu.done)
     if profiler:
         profiler.launched.update(gpu.done)
     print("DONE", json.dumps(dict(gpu.done)), flush=True)
-if os.environ.get("HOLDER"):
+if os.environ.get("HOLDER") and os.environ.get("HOLDER_KINDS") != "0":
     right = right and holder.client_stop(0) == 0
 print("OK" if right else "FAIL the data were wrong", flush=True)
