@@ -49,16 +49,19 @@ class Scene:
 
     def attach(self, *options, seconds="60s"):
         self.attached_ns = time.monotonic_ns()
-        return self.world.attach(self.target.pid, "-d", seconds, *options, trace="t.iscope")
+        self.attached = self.world.attach(self.target.pid, "-d", seconds, *options, trace="t.iscope")
+        return self.attached
 
     def journal(self):
         """Rows of (µs, pid, tid, signals, sign, name, argument, result)."""
         return read_rows(self.world.path("journal"), 8)
 
-    def wait_for_call(self, name, argument=None, result=0, after=0, seconds=30):
-        """Until CUPTI's function has answered; AFTER skips what an earlier attach did."""
+    def wait_for_call(self, name, argument=None, after=0, seconds=30, alone=False):
+        """Until CUPTI's function has answered; AFTER skips what an earlier attach did; ALONE: nobody is attached any more."""
         def there():
-            return any(row[4] == "<" and row[5].startswith(name) and (argument is None or row[6] == str(argument)) and row[7] == str(result) for row in self.journal()[after:])
+            if not alone and self.attached.child.poll() is not None:
+                self.attached.expect(None)
+            return any(row[4] == "<" and row[5].startswith(name) and (argument is None or row[6] == str(argument)) and row[7] == "0" for row in self.journal()[after:])
         harness.wait_for(there, seconds, "CUPTI's %s(%s) did not come within %d s; the journal ends with %s" % (name, argument, seconds, self.journal()[-3:]))
 
     def work(self):

@@ -257,7 +257,7 @@ def killed(python):
         attach.stop(signal.SIGKILL)
         attach.child.communicate()
         scene.check_alive()
-        scene.wait_for_call("Unsubscribe", seconds=20)
+        scene.wait_for_call("Unsubscribe", alone=True)
         harness.wait_for(lambda: "inferscope-gpu" not in thread_names(scene.target.pid), 20, "its thread is still there")
         report, launched = scene.measure()
         check_kernels(scene, report, launched)
