@@ -332,12 +332,12 @@ class Device(Case):
         kernels, why = self.measured_with("first", 60)
         self.assertEqual(kernels, 50 * ["late_kernel"], why)
 
-    @unittest.skipIf(sys.version_info < (3, 12), "the collector has a thread here")
     def test_late_without_a_thread(self):
-        """What could not be had is said."""
-        kernels, why = self.measured_with("later", 3)
-        self.assertEqual(kernels, [])
-        self.assertRegex(why, "the CUDA driver came while it was measured, and the process could not be entered then")
+        """From 3.12 on the collector has none in a process that had one, and what could not be had is said."""
+        has_thread = sys.version_info < (3, 12)
+        kernels, why = self.measured_with("later", 60 if has_thread else 3)
+        self.assertEqual(kernels, 50 * ["late_kernel"] if has_thread else [], why)
+        self.assertRegex(why or "seen", "^seen$" if has_thread else "the CUDA driver came while it was measured, and the process could not be entered then")
 
 
 class Embedding(Case):
