@@ -19,6 +19,7 @@ WORK = os.path.join(PROGRAMS, "work.py")
 WORKER = os.path.join(TOP, "tests/bench/worker.py")
 TURNS_MS = (100, 300)  # the longer ones where a busy machine leaves too little of the others
 BUDGET, BY_CLOCK = 0.05, 0.1
+AT_REST = 0.05  # work by the clock varies no more
 QUICK = ["3.8.18", "3.11.7", "3.12.1", "3.13.0"]
 LEDGER_MOST = 5.25
 BEFOREHAND = 5 * 0.15  # per cent of a second: what hooks get at once, to be seen at all; in little CPU time that is much
@@ -54,7 +55,7 @@ class Series:
         else:
             require(False, "only %d and %d of %d pairs could be compared" % (len(self.on[0]), len(self.off[0]), pairs))
         self.coverage = max((f["coverage"] for f in report["functions"]), default=0)
-        self.ledger = report["budget"]["achieved_pct"]
+        self.ledger, self.ledger_most = report["budget"]["achieved_pct"], ledger_most(report)
 
     def measure(self, world, python, kind, pairs, turn_ms, words):
         seconds, log = pairs * 2 * turn_ms / 1000, world.path("log")
@@ -68,12 +69,11 @@ class Series:
         return report
 
     def kept(self):
-        """No less work than the budget allows, by the sure ends of both intervals."""
-        for by, most in ((0, BUDGET), (1, BY_CLOCK)):
-            spread = max(abs(1 - end) for end in bootstrap(self.off[by]))
-            if bootstrap(self.on[by])[1] < 1 - most - spread:
-                return False
-        return True
+        """No less work than the budget allows, by the sure ends of both intervals. Time goes by for other reasons, too, where others want the CPUs."""
+        by_cpu, by_clock = (max(abs(1 - end) for end in bootstrap(off)) for off in self.off)
+        if bootstrap(self.on[0])[1] < 1 - BUDGET - by_cpu:
+            return False
+        return by_clock > AT_REST or bootstrap(self.on[1])[1] >= 1 - BY_CLOCK - by_clock
 
     def text(self):
         by_cpu, by_clock = ("%.3f [%.3f, %.3f], off/off %.3f [%.3f, %.3f]" % (statistics.median(on), *bootstrap(on), statistics.median(off), *bootstrap(off)) for on, off in zip(self.on, self.off))
@@ -88,7 +88,7 @@ def cost(world, python, kind):
         series = Series(world, python, kind, pairs)
         seen.append(series.text())
         require(series.coverage > 0, "nothing was traced: %s" % series.text())
-        require(0 < series.ledger <= LEDGER_MOST + BEFOREHAND, "by the ledger the budget was not kept: %s" % series.text())
+        require(0 < series.ledger <= series.ledger_most, "by the ledger the budget was not kept: %s" % series.text())
         if series.kept():
             return "; again: ".join(seen)
     require(False, "less work was done with hooks, twice: %s" % "; again: ".join(seen))
@@ -199,13 +199,20 @@ def short_of_cpu(world, python, test):
     return {"quota": with_quota, "threads": with_threads, "busy": with_neighbours}[test](world, python)
 
 
+def ledger_most(report):
+    return LEDGER_MOST + BEFOREHAND / cpu_seconds(report)
+
+
+def cpu_seconds(report):
+    return report["capture"]["cpu_cores_ratio"] * report["capture"]["duration_ns"] / 1e9
+
+
 def ledger(world, target):
     """What hooks and samples took by their own count, of the CPU time that the target got."""
     world.attach(target.pid, "-d", "3s" if world.quick else "8s").expect(0)
     report = world.report()
     told, coverage = report["budget"]["achieved_pct"], max((f["coverage"] for f in report["functions"]), default=0)
-    cpu_seconds = report["capture"]["cpu_cores_ratio"] * report["capture"]["duration_ns"] / 1e9
-    require(told is not None and told <= LEDGER_MOST + BEFOREHAND / cpu_seconds, "the budget of 5 %% was not kept: %s %% of %.2f s" % (told, cpu_seconds))
+    require(told is not None and told <= ledger_most(report), "the budget of 5 %% was not kept: %s %% of %.2f s" % (told, cpu_seconds(report)))
     require(told > 0 and coverage > 0, "nothing was traced: %s %%, coverage %s" % (told, coverage))
     return "%.2f %%, coverage %.2f, %.2f CPUs" % (told, coverage, report["capture"]["cpu_cores_ratio"])
 
