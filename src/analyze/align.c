@@ -35,7 +35,7 @@ static bool collective_take(void *context, const struct interval *interval)
 
 	if (interval->kind != EVENT_GPU_KERNEL || !is_collective(interval->name) || interval->end_ns > INT64_MAX / 4 || interval->start_ns > interval->end_ns)
 		return true;
-	collective = list_add(&source->collectives, COLLECTIVES_MAX);
+	collective = list_add_or_fail(&source->collectives, COLLECTIVES_MAX, &source->failed);
 	if (!collective)
 		return false;
 	*collective = (struct collective){ interval->start_ns, interval->end_ns, hash_of(interval->name) };
@@ -56,6 +56,8 @@ int clock_source_read(const struct timeline *timeline, struct trace *trace, stru
 	out->wall = timeline->wall;
 	if (timeline->gpu.count[GPU_COMMUNICATION] && timeline_device_work(timeline, trace, collective_take, out, err) < 0)
 		return -1;
+	if (out->failed)
+		return fail(err, ERR_MEMORY, "reading collectives: out of memory");
 	if (out->collectives.count)
 		qsort(out->collectives.items, out->collectives.count, sizeof *out->collectives.items, compare_starts);
 	return 0;

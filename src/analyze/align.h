@@ -17,6 +17,7 @@ struct collective { uint64_t start_ns, end_ns, name; /* a hash */ };
 struct clock_source {
 	struct wall_clock wall;
 	LIST(struct collective) collectives; /* by start */
+	bool failed;                         /* out of memory */
 };
 
 /* TRACE is read once more. Zeroed before; list_done(&out->collectives) frees. */

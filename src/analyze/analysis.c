@@ -107,7 +107,8 @@ int analysis_build_with(const struct timeline *timeline, const struct ruleset *r
 
 	if (!p)
 		return -1;
-	if (take_parameters(p, parameters, parameter_count)) {
+	walk_begin(p);
+	if (take_parameters(p, parameters, parameter_count) && !p->failed) {
 		load_build(p);
 		metrics_build(p);
 		verdict_build(p);

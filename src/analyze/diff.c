@@ -76,7 +76,7 @@ static void add_row(struct diff_private *p, struct diff_row row, double error_ns
 	row.noise_ns = fmax(fmax(p->relative / 100 * before, p->share / 100 * (row.kind == DIFF_LATENCY ? before : unit_ns(p))), error_ns);
 	row.changed = fabs(after - before) > row.noise_ns;
 	row.worse = row.changed && after > before;
-	slot = list_add(&p->rows, ROWS_LIMIT);
+	slot = list_add_or_fail(&p->rows, ROWS_LIMIT, &p->failed);
 	if (slot)
 		*slot = row;
 }
@@ -94,7 +94,7 @@ static struct pair *pair_of(struct diff_private *p, const char *name, const char
 	for (; (at = map_get(&p->index, key)) != MAP_ABSENT; key++)
 		if (p->pairs.items[at].name == name_id && p->pairs.items[at].file == file_id)
 			return &p->pairs.items[at];
-	pair = list_add(&p->pairs, ROWS_LIMIT);
+	pair = list_add_or_fail(&p->pairs, ROWS_LIMIT, &p->failed);
 	if (!pair)
 		return NULL;
 	*pair = (struct pair){ .name = name_id, .file = file_id, .line = line };

@@ -50,7 +50,7 @@ static uint32_t child_of(struct diff_tree_private *p, uint32_t parent, uint32_t 
 
 	if (node != MAP_ABSENT)
 		return node;
-	added = list_add(&p->nodes, NODES_LIMIT);
+	added = list_add_or_fail(&p->nodes, NODES_LIMIT, &p->failed);
 	if (!added)
 		return parent;
 	*added = (struct diff_node){ .parent = parent, .function = function };

@@ -136,6 +136,18 @@ double metric_gpu_short_kernels(const struct analysis_private *p, const char **w
 	return gpu->launches ? metric_pct((double)gpu->short_kernels, (double)gpu->launches, why) : metric_unknown(why, p->device ? NO_CALLS : NO_GPU);
 }
 
+double metric_gpu_slow_launches(const struct analysis_private *p, const char **why)
+{
+	const struct gpu_facts *gpu = &p->timeline->gpu;
+
+	return gpu->launch_calls ? metric_pct((double)gpu->slow_launch_calls, (double)gpu->launch_calls, why) : metric_unknown(why, p->device ? NO_CALLS : NO_GPU);
+}
+
+double metric_gpu_slow_launches_time(const struct analysis_private *p, const char **why)
+{
+	return p->timeline->gpu.launch_calls ? (double)p->timeline->gpu.slow_launch_ns / 1e3 : metric_unknown(why, p->device ? NO_CALLS : NO_GPU);
+}
+
 static const struct gpu_stream *busiest_stream(const struct analysis_private *p)
 {
 	const struct gpu_stream *busiest = NULL;

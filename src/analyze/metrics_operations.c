@@ -113,15 +113,13 @@ double metric_gpu_copy_exposed_ns(const struct analysis_private *p, const char *
 double metric_gpu_copy_bytes(const struct analysis_private *p, const char **why)
 {
 	const struct operations *all = timeline_operations(p->timeline);
-	const uint32_t **histograms = malloc((all->count + 1) * sizeof *histograms);
-	size_t count = 0;
+	struct histogram bytes = { 0 };
 	double median;
 
-	for (size_t i = 0; histograms && i < all->count; i++)
+	for (size_t i = 0; i < all->count; i++)
 		if (is_host_copy(&all->items[i]))
-			histograms[count++] = all->items[i].by_bytes;
-	median = histograms && count ? operations_percentile(histograms, count, 50) : NAN;
-	free(histograms);
+			histogram_add(&bytes, all->items[i].by_bytes);
+	median = histogram_percentile(&bytes, 50);
 	return isnan(median) ? metric_unknown(why, p->device ? "nothing was copied between host and devices" : NO_GPU) : median;
 }
 

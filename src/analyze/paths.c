@@ -1,5 +1,4 @@
 /* Which functions are what, and how much time passes under them. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "analyze/private.h"
@@ -66,9 +65,8 @@ const struct function *function_hottest(const struct timeline *timeline)
 	return best;
 }
 
+/* Room for a walk over the tree. */
 struct walk {
-	const struct analysis_private *p;
-	function_test test;
 	bool *inside;       /* by node: it or one of its callers passes */
 	bool *in_function;  /* by node: below (or in) a function that is no module body, no machinery, no starter of scripts */
 	double *by_caller, *by_top; /* by function, ns */
@@ -97,14 +95,12 @@ static double scale_of(const struct timeline *timeline, const struct tree_node *
 }
 
 /* Parents come before children, so one walk forwards knows of each node what lies above it. */
-static void walk_nodes(struct walk *walk, bool in_call, struct inclusive *out)
+static void walk_nodes(const struct timeline *timeline, struct walk *walk, function_test test, bool in_call, struct inclusive *out)
 {
-	const struct timeline *timeline = walk->p->timeline;
-
 	for (size_t i = 1; i < timeline->node_count; i++) {
 		const struct tree_node *node = &timeline->nodes[i];
 		const struct function *function = &timeline->functions[node->function];
-		bool passes = walk->test(function);
+		bool passes = test(function);
 		double ns;
 
 		walk->inside[i] = walk->inside[node->parent] || (passes && node->calls && (!in_call || walk->in_function[node->parent]));
@@ -125,22 +121,26 @@ struct inclusive inclusive_time(const struct analysis_private *p, function_test 
 	const struct timeline *timeline = p->timeline;
 	size_t nodes = timeline->node_count + 1, functions = timeline->function_count + 1;
 	struct inclusive out = { .caller = UINT32_MAX, .top = UINT32_MAX };
-	struct walk walk = { .p = p, .test = test };
+	struct walk *walk = p->walk;
 
-	walk.inside = calloc(nodes, sizeof *walk.inside);
-	walk.in_function = calloc(nodes, sizeof *walk.in_function);
-	walk.by_caller = calloc(functions, sizeof *walk.by_caller);
-	walk.by_top = calloc(functions, sizeof *walk.by_top);
-	if (walk.inside && walk.in_function && walk.by_caller && walk.by_top) {
-		walk_nodes(&walk, in_call, &out);
-		out.caller = largest(walk.by_caller, timeline->function_count);
-		out.top = largest(walk.by_top, timeline->function_count);
-	}
-	free(walk.inside);
-	free(walk.in_function);
-	free(walk.by_caller);
-	free(walk.by_top);
+	memset(walk->inside, 0, nodes * sizeof *walk->inside);
+	memset(walk->in_function, 0, nodes * sizeof *walk->in_function);
+	memset(walk->by_caller, 0, functions * sizeof *walk->by_caller);
+	memset(walk->by_top, 0, functions * sizeof *walk->by_top);
+	walk_nodes(timeline, walk, test, in_call, &out);
+	out.caller = largest(walk->by_caller, timeline->function_count);
+	out.top = largest(walk->by_top, timeline->function_count);
 	return out;
+}
+
+void walk_begin(struct analysis_private *p)
+{
+	size_t nodes = p->timeline->node_count + 1, functions = p->timeline->function_count + 1;
+	struct walk *walk = p->walk = analysis_keep(p, 1, sizeof *walk);
+
+	if (walk)
+		*walk = (struct walk){ analysis_keep(p, nodes, sizeof *walk->inside), analysis_keep(p, nodes, sizeof *walk->in_function), analysis_keep(p, functions, sizeof *walk->by_caller),
+			analysis_keep(p, functions, sizeof *walk->by_top) };
 }
 
 uint64_t longest_callback(const struct analysis_private *p, uint32_t *out, uint32_t *thread)

@@ -46,6 +46,7 @@ struct analysis_private {
 	double *parameters;        /* by index in the rules' list: the verdict's first */
 	struct metric metrics[METRIC_COUNT];
 	const struct device *device; /* the busiest, or NULL */
+	struct walk *walk;           /* of paths.c */
 };
 
 /* load.c */
@@ -86,6 +87,8 @@ struct inclusive {
 	uint32_t caller;  /* function that called most of it, or UINT32_MAX */
 	uint32_t top;     /* the outermost such function with most of it, or UINT32_MAX */
 };
+/* Before the first inclusive_time(). */
+void walk_begin(struct analysis_private *p);
 /* Time under functions for which TEST holds, counted once however they nest; only calls that were entered while watched. IN_CALL: only below some
  * other function that is no module body. */
 struct inclusive inclusive_time(const struct analysis_private *p, function_test test, bool in_call);

@@ -66,7 +66,7 @@ static bool span_take(void *context, const struct interval *interval)
 
 	if (interval->kind != EVENT_SCOPE_ENTER || interval->open_end || interval->start_ns > interval->end_ns || interval->end_ns > INT64_MAX / 4 || !span_id(interval->metadata, id, sizeof id))
 		return true;
-	span = list_add(spans, SPANS_MAX);
+	span = list_add_or_fail(spans, SPANS_MAX, &spans->failed);
 	if (!span)
 		return false;
 	memcpy(span->id, id, sizeof id);
@@ -78,7 +78,9 @@ static bool span_take(void *context, const struct interval *interval)
 
 int spans_read(const struct timeline *timeline, struct trace *trace, struct spans *out, struct error *err)
 {
-	return timeline->scope_count ? timeline_intervals(timeline, trace, span_take, out, err) : 0;
+	if (timeline->scope_count && timeline_intervals(timeline, trace, span_take, out, err) < 0)
+		return -1;
+	return out->failed ? fail(err, ERR_MEMORY, "reading requests: out of memory") : 0;
 }
 
 static int compare_placed(const void *left, const void *right)

@@ -8,7 +8,7 @@ enum { SPANS_MAX = 1 << 18 /* of one trace; its first ones */ };
 
 /* One scope of one trace. */
 struct span { char id[REQUEST_ID_BYTES], scope[REQUEST_SCOPE_BYTES]; uint64_t start_ns, end_ns; };
-struct spans { struct span *items; size_t count, capacity; }; /* as LIST() */
+struct spans { struct span *items; size_t count, capacity; bool failed; /* out of memory */ }; /* as LIST() */
 
 /* The value of request_id, trace_id or id in a scope's metadata (JSON): text or a whole number. False: there is none, or none that fits. */
 bool span_id(const char *metadata, char *out, size_t size);

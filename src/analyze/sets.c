@@ -132,14 +132,9 @@ static struct value of_functions(struct rule_state *state, const struct set_info
 static struct value of_operations(struct rule_state *state, const struct set_info *set, const struct expression_node *node, double rank, struct evaluation *evaluation)
 {
 	const struct operations *all = timeline_operations(state->p->timeline);
-	const uint32_t **histograms = malloc((all->count + 1) * sizeof *histograms);
-	size_t accepted = 0;
+	struct histogram durations = { 0 };
 	double sum = 0;
 
-	if (!histograms) {
-		state->p->failed = true;
-		return unknown("out of memory");
-	}
 	for (size_t i = 0; i < all->count; i++) {
 		const struct operation *operation = &all->items[i];
 		struct row row = { operation->name, "", 0 };
@@ -147,15 +142,14 @@ static struct value of_operations(struct rule_state *state, const struct set_inf
 		evaluation->steps++;
 		if ((int)operation->kind < set->low || (int)operation->kind > set->high || !expression_accepts(evaluation, &row))
 			continue;
-		histograms[accepted++] = operation->histogram;
+		histogram_add(&durations, operation->histogram);
 		if (node->operation == OP_LONGEST)
 			sum = fmax(sum, (double)operation->longest_ns);
 		else
 			sum += node->operation == OP_TIME ? (double)operation->time_ns : node->operation == OP_BYTES ? (double)operation->bytes : (double)operation->count;
 	}
 	if (node->operation == OP_PERCENTILE)
-		sum = operations_percentile(histograms, accepted, rank);
-	free(histograms);
+		sum = histogram_percentile(&durations, rank);
 	return number(sum);
 }
 

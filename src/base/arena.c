@@ -62,8 +62,10 @@ void *arena_alloc(struct arena *arena, size_t size)
 	size = size ? (size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1) : ALIGNMENT;
 	if (!block || block->size - block->used < size)
 		block = block_new(arena, size);
-	if (!block)
+	if (!block) {
+		arena->failed = true;
 		return NULL;
+	}
 	result = block->bytes + block->used;
 	block->used += size;
 	arena->used_bytes += size;

@@ -2,12 +2,14 @@
 #ifndef INFERSCOPE_BASE_ARENA_H
 #define INFERSCOPE_BASE_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct arena {
 	struct arena_block *blocks;
 	size_t used_bytes; /* in all blocks, for limits */
+	bool failed;       /* somebody got NULL */
 };
 
 void arena_init(struct arena *arena);

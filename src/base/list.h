@@ -1,14 +1,18 @@
-/* Growable arrays: LIST(type) declares one, list_add gives room for one more (zeroed), or NULL at LIMIT or when out of memory. */
+/*
+ * Growable arrays: LIST(type) declares one, list_add gives room for one more (zeroed), or NULL at LIMIT or when out of memory. list_add_or_fail tells the two
+ * apart: when out of memory *FAILED is set.
+ */
 #ifndef INFERSCOPE_BASE_LIST_H
 #define INFERSCOPE_BASE_LIST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define LIST(type) struct { type *items; size_t count, capacity; }
 
-static inline void *list_grow(void **items, size_t *count, size_t *capacity, size_t size, size_t limit)
+static inline void *list_grow(void **items, size_t *count, size_t *capacity, size_t size, size_t limit, bool *failed)
 {
 	if (*count >= limit)
 		return NULL;
@@ -16,8 +20,11 @@ static inline void *list_grow(void **items, size_t *count, size_t *capacity, siz
 		size_t bigger = *capacity ? *capacity * 2 : 16;
 		void *moved = realloc(*items, bigger * size);
 
-		if (!moved)
+		if (!moved) {
+			if (failed)
+				*failed = true;
 			return NULL;
+		}
 		*items = moved;
 		*capacity = bigger;
 	}
@@ -26,8 +33,9 @@ static inline void *list_grow(void **items, size_t *count, size_t *capacity, siz
 	return memset(item, 0, size);
 }
 
-#define list_add(list, limit) \
-	((__typeof__((list)->items))list_grow((void **)&(list)->items, &(list)->count, &(list)->capacity, sizeof *(list)->items, (limit)))
+#define list_add_or_fail(list, limit, failed) \
+	((__typeof__((list)->items))list_grow((void **)&(list)->items, &(list)->count, &(list)->capacity, sizeof *(list)->items, (limit), (failed)))
+#define list_add(list, limit) list_add_or_fail(list, limit, NULL)
 #define list_done(list) (free((list)->items), (list)->items = NULL, (list)->count = (list)->capacity = 0)
 
 #endif

@@ -17,10 +17,15 @@ void text_done(struct text *text)
 	text_init(text);
 }
 
+void text_end(struct text *part, struct text *whole)
+{
+	whole->failed |= part->failed;
+	text_done(part);
+}
+
 void text_clear(struct text *text)
 {
 	text->length = 0;
-	text->failed = false;
 	if (text->data)
 		text->data[0] = '\0';
 }

@@ -14,8 +14,12 @@ struct text {
 };
 
 void text_init(struct text *text);
+/* What it holds, "" before anything was added; until the next change. */
+static inline const char *text_string(const struct text *text) { return text->data ? text->data : ""; }
 void text_done(struct text *text);
-void text_clear(struct text *text);
+/* Ends PART, which went into WHOLE: what failed in it failed there. */
+void text_end(struct text *part, struct text *whole);
+void text_clear(struct text *text); /* a failure stays */
 void text_add(struct text *text, const void *bytes, size_t length);
 void text_add_string(struct text *text, const char *string);
 void text_printf(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));

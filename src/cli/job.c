@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/align.h"
-#include "analyze/request_path.h"
+#include "cli/ranks.h"
 #include "report/job.h"
 
 static const struct job_format *format_choose(const struct options *options, struct error *err)
@@ -39,31 +38,8 @@ static int job_write(const struct options *options, const struct job_format *for
 	return sink_commit(sink, err);
 }
 
-/* What is read of traces beside their ranks, to lay them side by side. */
-struct side { struct clock_source clock; struct spans spans; };
-
-static int side_read(const struct capture *capture, struct side *out, struct error *err)
-{
-	return clock_source_read(capture->timeline, capture->trace, &out->clock, err) < 0 ? -1 : spans_read(capture->timeline, capture->trace, &out->spans, err);
-}
-
-/* SIDE NULL: clocks are of no interest. */
-static int rank_read(const char *path, const struct options *options, struct rank *out, struct side *side, struct present_result *result, struct error *err)
-{
-	struct capture capture = { 0 };
-	int status = capture_open(path, options, &capture, err);
-
-	if (status == 0) {
-		rank_fill(capture.timeline, capture.analysis, path, out);
-		present_judge(&capture, options, result);
-		status = side ? side_read(&capture, side, err) : 0;
-	}
-	capture_close(&capture);
-	return status;
-}
-
 /* Lays the ranks side by side: clocks, then requests. */
-static int job_align(struct rank *ranks, size_t count, const struct side *sides, struct job *out, struct error *err)
+static int job_align(struct rank *ranks, size_t count, const struct rank_side *sides, struct job *out, struct error *err)
 {
 	struct clock_source *clocks = calloc(count, sizeof *clocks);
 	struct spans *spans = calloc(count, sizeof *spans);
@@ -90,7 +66,7 @@ int job_present(char *const *paths, size_t count, bool align, const struct optio
 {
 	const struct job_format *format = format_choose(options, err);
 	struct rank *ranks = format ? calloc(count, sizeof *ranks) : NULL;
-	struct side *sides = ranks && align ? calloc(count, sizeof *sides) : NULL;
+	struct rank_side *sides = ranks && align ? calloc(count, sizeof *sides) : NULL;
 	struct job job;
 	int status = -1;
 
@@ -102,22 +78,15 @@ int job_present(char *const *paths, size_t count, bool align, const struct optio
 		free(sides);
 		return fail(err, ERR_MEMORY, "analyzing %zu traces: more than there can be", count);
 	}
-	for (size_t i = 0; i < count; i++) {
-		if (rank_read(paths[i], options, &ranks[i], sides ? &sides[i] : NULL, result, err) < 0)
-			goto out;
-		ranks[i].source = i;
-	}
+	if (ranks_read(paths, count, options, ranks, sides, result, err) < 0)
+		goto out;
 	if (!sides)
 		job_build(ranks, count, &job);
 	else if (job_align(ranks, count, sides, &job, err) < 0)
 		goto out;
 	status = job_write(options, format, &job, err);
 out:
-	for (size_t i = 0; sides && i < count; i++) {
-		list_done(&sides[i].clock.collectives);
-		list_done(&sides[i].spans);
-	}
-	free(sides);
+	rank_sides_free(sides, count);
 	free(ranks);
 	return status;
 }

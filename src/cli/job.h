@@ -4,7 +4,7 @@
 
 #include "cli/present.h"
 
-/* One trace after the other is read; what is kept of each is small. ALIGN: their clocks are laid side by side. The report goes to --output, else to stdout. */
+/* ALIGN: their clocks are laid side by side. The report goes to --output, else to stdout. */
 int job_present(char *const *paths, size_t count, bool align, const struct options *options, struct present_result *result, struct error *err);
 
 #endif

@@ -12,6 +12,7 @@ libcli_a_SOURCES = \
 	src/cli/outputs.c src/cli/outputs.h \
 	src/cli/parse.c src/cli/parse.h \
 	src/cli/present.c src/cli/present.h \
+	src/cli/ranks.c src/cli/ranks.h \
 	src/cli/schema.c src/cli/schema_files.S \
 	src/cli/settings.c src/cli/settings.h \
 	src/cli/status.c src/cli/status.h \

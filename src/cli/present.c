@@ -88,7 +88,7 @@ static bool severity_named(const char *name, enum severity *out)
 	return false;
 }
 
-static int rules_load(const struct options *options, struct ruleset **out, struct error *err)
+int present_rules(const struct options *options, struct ruleset **out, struct error *err)
 {
 	const char *path = options_text(options, OPT_RULES_FILE);
 
@@ -134,7 +134,7 @@ int present_check(const struct options *options, struct error *err)
 
 	if (!options_given(options, OPT_RULES_FILE) && !options_given(options, OPT_FAIL_ON) && !options_given(options, OPT_PARAMETER))
 		return 0; /* the built-in rules are read once, with the trace */
-	if (rules_load(options, &rules, err) < 0)
+	if (present_rules(options, &rules, err) < 0)
 		return -1;
 	result = fail_on_check(options, rules, err) < 0 ? -1 : parameters_check(options, rules, err);
 	ruleset_free(rules);
@@ -286,7 +286,7 @@ int capture_open(const char *path, const struct options *options, struct capture
 
 	if (!settings)
 		return fail(err, ERR_MEMORY, "reading %s", path);
-	if (!out->instead && (rules_load(options, &out->rules, err) < 0 || parameters_check(options, out->rules, err) < 0))
+	if (!out->instead && (present_rules(options, &out->rules, err) < 0 || parameters_check(options, out->rules, err) < 0))
 		return -1;
 	if (parameters_read(options, &settings->parameters, err) < 0 || scopes_read(options, &settings->scopes, err) < 0 || import_open(path, &out->trace, err) < 0 ||
 	    timeline_build_scoped(out->trace, &settings->scopes.patterns, &out->timeline, err) < 0)
@@ -342,7 +342,7 @@ int present_explain(const char *trace_path, const char *rule, const struct optio
 	struct ruleset *rules = NULL;
 	int status = -1;
 
-	if (rules_load(options, &rules, err) < 0 || parameters_check(options, rules, err) < 0)
+	if (present_rules(options, &rules, err) < 0 || parameters_check(options, rules, err) < 0)
 		goto out;
 	if (trace_path && capture_open(trace_path, options, &capture, err) < 0)
 		goto out;

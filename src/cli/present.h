@@ -46,6 +46,8 @@ void present_judge(const struct capture *capture, const struct options *options,
 int present_trace(const char *trace_path, const char *note_trace, const struct presentation *how, struct present_result *result, struct error *err);
 /* --fail-on, --parameter and --rules-file are well-formed. */
 int present_check(const struct options *options, struct error *err);
+/* The rules that OPTIONS ask for. */
+int present_rules(const struct options *options, struct ruleset **out, struct error *err);
 /* What RULE means, and with a TRACE_PATH how it comes to its judgement there. */
 int present_explain(const char *trace_path, const char *rule, const struct options *options, struct text *out, struct error *err);
 /* The exit status of a finished command. */

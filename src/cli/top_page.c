@@ -289,7 +289,7 @@ void top_page(struct top_page *page, const struct top_view *view, const struct l
 	struct layout layout = { .page = page, .view = view, .turn = turn, .width = width, .height = height,
 		.name_flags = view->unicode ? 0 : NAME_ASCII, .quantity_flags = view->unicode ? 0 : QUANTITY_ASCII };
 
-	text_clear(&page->text);
+	text_done(&page->text); /* also after a page for which there was no memory */
 	page->count = page->rows = 0;
 	text_init(&layout.line);
 	head_process(&layout);

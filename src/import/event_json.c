@@ -176,6 +176,8 @@ bool event_json_events(struct json *json, struct gather *gather)
 
 	text_init(&metadata);
 	whole = read_events(json, gather, &metadata);
+	if (metadata.failed)
+		gather_fail(gather);
 	text_done(&metadata);
 	return whole;
 }

@@ -85,7 +85,7 @@ uint32_t gather_process(struct gather *gather, int64_t pid)
 
 	if (index != MAP_ABSENT)
 		return index;
-	process = list_add(&gather->processes, PROCESSES_MAX);
+	process = list_add_or_fail(&gather->processes, PROCESSES_MAX, &gather->failed);
 	if (!process)
 		return NO_THREAD;
 	process->pid = pid;
@@ -117,7 +117,7 @@ static uint32_t find_thread(struct gather *gather, int64_t pid, int64_t tid)
 	index = map_get(&gather->threads_by_key, key);
 	if (index != MAP_ABSENT)
 		return index;
-	thread = list_add(&gather->threads, GATHER_THREADS_MAX);
+	thread = list_add_or_fail(&gather->threads, GATHER_THREADS_MAX, &gather->failed);
 	if (!thread)
 		return NO_THREAD;
 	thread->process = process;
@@ -186,7 +186,7 @@ static uint32_t function_of(struct gather *gather, uint32_t process, bool python
 		if (memcmp(function, &wanted, sizeof wanted) == 0)
 			return index;
 	}
-	function = list_add(&gather->functions, NAMES_MAX);
+	function = list_add_or_fail(&gather->functions, NAMES_MAX, &gather->failed);
 	if (!function)
 		return 0;
 	*function = wanted;
@@ -198,7 +198,7 @@ static uint32_t function_of(struct gather *gather, uint32_t process, bool python
 /* The newest row of THREAD waits for its end; without room for that it lasts to the end of the trace. */
 static void open_add(struct gather *gather, struct thread *thread)
 {
-	uint32_t *slot = list_add(&thread->open, OPEN_MAX);
+	uint32_t *slot = list_add_or_fail(&thread->open, OPEN_MAX, &gather->failed);
 
 	if (slot)
 		*slot = (uint32_t)thread->rows.count - 1;
@@ -212,7 +212,7 @@ static struct row *row_add(struct gather *gather, uint32_t thread, enum row_kind
 	struct row *row = NULL;
 
 	if (thread < gather->threads.count && gather->row_count < GATHER_ROWS_MAX)
-		row = list_add(&gather->threads.items[thread].rows, GATHER_ROWS_MAX);
+		row = list_add_or_fail(&gather->threads.items[thread].rows, GATHER_ROWS_MAX, &gather->failed);
 	if (!row) {
 		gather->totals.left_out++;
 		return NULL;
@@ -290,7 +290,8 @@ static struct lane *stream_lane(struct gather *gather, uint32_t device, uint32_t
 	if (index != MAP_ABSENT)
 		return &gather->streams.items[index]->lane;
 	made = calloc(1, sizeof *made);
-	slot = made ? list_add(&gather->streams, GATHER_STREAMS_MAX) : NULL;
+	gather->failed |= !made;
+	slot = made ? list_add_or_fail(&gather->streams, GATHER_STREAMS_MAX, &gather->failed) : NULL;
 	if (!slot) {
 		free(made);
 		return NULL;

@@ -95,7 +95,7 @@ static void put_thread(struct gather *gather, struct thread *thread)
 			row->end_ns = open.items[open.count - 1]->end_ns;
 			gather->totals.cut++;
 		}
-		slot = row->kind == ROW_INSTANT ? NULL : list_add(&open, OPEN_MAX);
+		slot = row->kind == ROW_INSTANT ? NULL : list_add_or_fail(&open, OPEN_MAX, &gather->failed);
 		if (slot)
 			*slot = row;
 		if (slot || row->kind == ROW_INSTANT)
@@ -192,7 +192,7 @@ static void put_captures(struct gather *gather, const char *broken)
 
 int gather_finish(struct gather *gather, const char *broken, struct error *err)
 {
-	if (!gather->totals.events)
+	if (!gather->totals.events && !gather->failed)
 		return fail(err, ERR_TRACE_FOREIGN, "the document holds no events that could be used%s%s", broken ? ": " : "", broken ? broken : "");
 	if (!gather->processes.count)
 		gather_process(gather, 0);

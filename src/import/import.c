@@ -22,6 +22,9 @@ static const struct {
 	{ "Chrome trace", "traceEvents", "\"ph\"", chrome_events },
 	{ "event JSON", "events", "\"event_type\"", event_json_events },
 };
+/* The first bytes tell what it is. */
+struct head { unsigned char bytes[sizeof NSYS_MAGIC]; size_t length; };
+
 enum { MAPPED_BYTES_MAX = 256 << 20, FORMATS = sizeof formats / sizeof *formats };
 
 static int open_unnamed(struct error *err)
@@ -121,6 +124,8 @@ static int convert(struct json *json, const char *name, int fd, struct error *er
 	whole = formats[format].events(json, gather) && read_rest(json);
 	if (!whole)
 		snprintf(broken, sizeof broken, "%s, at byte %llu of its text", json_failure(json) ? json_failure(json) : "an event is no object", (unsigned long long)json_offset(json));
+	if (input_out_of_memory(json->input))
+		gather_fail(gather);
 	result = gather_finish(gather, whole ? NULL : broken, err);
 	gather_close(gather);
 	return result;
@@ -174,38 +179,43 @@ static int import_document(struct input *input, const char *name, struct trace *
 	return result;
 }
 
-/* A pipe's bytes in a file that can be read again. */
-static int keep_pipe(int from, struct error *err)
+static int keep_bytes(int to, const char *bytes, size_t length, struct error *err)
+{
+	for (size_t at = 0; at < length;) {
+		ssize_t put = write(to, bytes + at, length - at);
+
+		if (put < 0)
+			return fail(err, ERR_OUTPUT, "cannot keep what comes from a pipe: %s", strerror(errno));
+		at += (size_t)put;
+	}
+	return 0;
+}
+
+/* HEAD and the rest of a pipe in a file that can be read again. */
+static int keep_pipe(int from, const struct head *head, const char *name, struct error *err)
 {
 	char buffer[65536];
-	int to = open_unnamed(err);
+	int to = open_unnamed(err), kept = to < 0 ? -1 : keep_bytes(to, (const char *)head->bytes, head->length, err);
 	ssize_t got = 0;
 
-	while (to >= 0 && ((got = read(from, buffer, sizeof buffer)) > 0 || (got < 0 && errno == EINTR))) {
-		for (ssize_t at = 0, put; at < got; at += put) {
-			put = write(to, buffer + at, (size_t)(got - at));
-			if (put < 0) {
-				fail(err, ERR_OUTPUT, "cannot keep what comes from stdin: %s", strerror(errno));
-				close(to);
-				return -1;
-			}
-		}
-	}
-	if (to >= 0 && (got < 0 || lseek(to, 0, SEEK_SET) < 0)) {
-		fail(err, ERR_TRACE_OPEN, "stdin: %s", strerror(errno));
+	while (kept == 0 && ((got = read(from, buffer, sizeof buffer)) > 0 || (got < 0 && errno == EINTR)))
+		kept = got > 0 ? keep_bytes(to, buffer, (size_t)got, err) : 0;
+	if (kept == 0 && (got < 0 || lseek(to, 0, SEEK_SET) < 0))
+		kept = fail(err, ERR_TRACE_OPEN, "%s: %s", name, strerror(errno));
+	if (kept == 0)
+		return to;
+	if (to >= 0)
 		close(to);
-		return -1;
-	}
-	return to;
+	return -1;
 }
 
 /* SQLite wants a name: what came through a pipe has none. */
-static int import_nsys(const char *path, bool standard_in, struct trace **out, struct error *err)
+static int import_nsys(const char *path, bool piped, struct trace **out, struct error *err)
 {
 	int to, result = -1;
 
-	if (standard_in)
-		return fail(err, ERR_TRACE_FOREIGN, "stdin: a database can only be read from a file");
+	if (piped)
+		return fail(err, ERR_TRACE_FOREIGN, "%s: a database can only be read from a file", path);
 	to = open_unnamed(err);
 	if (to >= 0 && nsys_convert(path, to, err) == 0)
 		result = open_converted(to, out, err);
@@ -214,27 +224,59 @@ static int import_nsys(const char *path, bool standard_in, struct trace **out, s
 	return result;
 }
 
+/* JSON, a byte order mark before it, or gzip. */
+static bool is_document(const struct head *head)
+{
+	return head->length >= 2 && ((head->bytes[0] && strchr("{[ \t\r\n", head->bytes[0])) || memcmp(head->bytes, "\x1f\x8b", 2) == 0 || memcmp(head->bytes, "\xef\xbb", 2) == 0);
+}
+
+/* A trace of ours that comes through a pipe: it is read more than once. */
+static int open_kept(int fd, const struct head *head, const char *name, struct trace **out, struct error *err)
+{
+	char path[64];
+	int kept = keep_pipe(fd, head, name, err), result;
+
+	if (kept < 0)
+		return -1;
+	snprintf(path, sizeof path, "/proc/self/fd/%d", kept);
+	result = trace_open(path, out, err);
+	close(kept);
+	return result;
+}
+
+static struct head read_head(int fd)
+{
+	struct head head = { .length = 0 };
+	ssize_t got;
+
+	while (head.length < sizeof head.bytes && ((got = read(fd, head.bytes + head.length, sizeof head.bytes - head.length)) > 0 || (got < 0 && errno == EINTR)))
+		head.length += got > 0 ? (size_t)got : 0;
+	return head;
+}
+
+static int import_from(int fd, const char *path, struct trace **out, struct error *err)
+{
+	bool piped = strcmp(path, "-") == 0 || lseek(fd, 0, SEEK_CUR) < 0;
+	const char *name = strcmp(path, "-") == 0 ? "stdin" : path;
+	struct head head = read_head(fd);
+
+	if (head.length == sizeof head.bytes && memcmp(head.bytes, NSYS_MAGIC, sizeof head.bytes) == 0)
+		return import_nsys(name, piped, out, err);
+	if (is_document(&head)) /* whatever else it is, the trace reader tells */
+		return import_document(input_open(fd, head.bytes, head.length), name, out, err);
+	return piped ? open_kept(fd, &head, name, out, err) : trace_open(path, out, err);
+}
+
 int import_open(const char *path, struct trace **out, struct error *err)
 {
 	bool standard_in = strcmp(path, "-") == 0;
-	int fd = standard_in ? keep_pipe(STDIN_FILENO, err) : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY), result;
-	unsigned char head[sizeof NSYS_MAGIC] = { 0 };
-	char own_path[64];
-	const char *name = standard_in ? "stdin" : path;
+	int fd = standard_in ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY), result;
 
 	if (fd < 0)
-		return standard_in ? -1 : fail(err, ERR_TRACE_OPEN, "cannot read %s: %s", path, strerror(errno));
-	snprintf(own_path, sizeof own_path, "/proc/self/fd/%d", fd);
-	/* SQLite, JSON, a byte order mark before it, or gzip; whatever else it is, the trace reader tells. */
-	if (pread(fd, head, sizeof head, 0) < 2)
-		head[0] = '\0';
-	if (memcmp(head, NSYS_MAGIC, sizeof head) == 0)
-		result = import_nsys(path, standard_in, out, err);
-	else if ((head[0] && strchr("{[ \t\r\n", head[0])) || memcmp(head, "\x1f\x8b", 2) == 0 || memcmp(head, "\xef\xbb", 2) == 0)
-		result = import_document(input_open(fd), name, out, err);
-	else
-		result = trace_open(standard_in ? own_path : path, out, err);
-	close(fd);
+		return fail(err, ERR_TRACE_OPEN, "cannot read %s: %s", path, strerror(errno));
+	result = import_from(fd, path, out, err);
+	if (!standard_in)
+		close(fd);
 	return result;
 }
 

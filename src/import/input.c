@@ -8,12 +8,14 @@
 
 #include "import/ahead.h"
 
+static const char OUT_OF_MEMORY[] = "out of memory";
+
 enum { PACKED_BYTES = 1 << 16, WINDOW_LEAST = 1 << 18 };
 
 /* The file as it lies there, and unpacked. */
 struct source {
-	int fd;                        /* -1: memory */
-	const unsigned char *memory;
+	int fd;                        /* -1: none */
+	const unsigned char *memory;   /* what comes before it */
 	size_t memory_left;
 	bool gzip, inflating;
 	const char *failure;
@@ -41,29 +43,25 @@ static struct input *input_new(void)
 		free(input);
 		return NULL;
 	}
-	input->source.fd = -1;
 	input->capacity = WINDOW_LEAST;
 	return input;
 }
 
-struct input *input_open(int fd)
+struct input *input_open(int fd, const void *head, size_t head_length)
 {
 	struct input *input = input_new();
 
-	if (input)
+	if (input) {
 		input->source.fd = fd;
+		input->source.memory = head;
+		input->source.memory_left = head_length;
+	}
 	return input;
 }
 
 struct input *input_open_memory(const void *bytes, size_t size)
 {
-	struct input *input = input_new();
-
-	if (input) {
-		input->source.memory = bytes;
-		input->source.memory_left = size;
-	}
-	return input;
+	return input_open(-1, bytes, size);
 }
 
 void input_close(struct input *input)
@@ -82,7 +80,7 @@ static size_t read_raw(struct source *source, unsigned char *out, size_t size)
 {
 	ssize_t got;
 
-	if (source->fd < 0) {
+	if (source->memory_left || source->fd < 0) {
 		got = (ssize_t)(size < source->memory_left ? size : source->memory_left);
 		if (got)
 			memcpy(out, source->memory, (size_t)got);
@@ -102,7 +100,7 @@ static bool inflate_begin(struct source *source)
 {
 	memset(&source->stream, 0, sizeof source->stream);
 	if (inflateInit2(&source->stream, 16 + MAX_WBITS) != Z_OK) {
-		source->failure = "out of memory";
+		source->failure = OUT_OF_MEMORY;
 		return false;
 	}
 	return source->inflating = true;
@@ -145,8 +143,10 @@ static size_t read_gzip(void *context, unsigned char *out, size_t size)
 static bool look(struct input *input)
 {
 	struct source *source = &input->source;
-	size_t got = read_raw(source, source->packed, sizeof source->packed);
+	size_t got = 0, more;
 
+	while (got < sizeof source->packed && (more = read_raw(source, source->packed + got, sizeof source->packed - got)))
+		got += more;
 	input->looked = true;
 	source->gzip = got >= 2 && source->packed[0] == 0x1f && source->packed[1] == 0x8b;
 	if (source->gzip) {
@@ -193,7 +193,7 @@ static bool make_room(struct input *input)
 		return false;
 	larger = realloc(input->window, input->capacity * 2);
 	if (!larger) {
-		input->failure = "out of memory";
+		input->failure = OUT_OF_MEMORY;
 		return false;
 	}
 	input->window = larger;
@@ -245,4 +245,9 @@ uint64_t input_offset(const struct input *input)
 const char *input_failure(const struct input *input)
 {
 	return input->failure;
+}
+
+bool input_out_of_memory(const struct input *input)
+{
+	return input->failure == OUT_OF_MEMORY;
 }

@@ -92,6 +92,7 @@ static void add_nodes(struct report *report)
 		if (strncmp(report->timeline->captures[i].key, "numa.device.", strlen("numa.device.")) == 0)
 			text_printf(&text, "; device %.60s", report->timeline->captures[i].value);
 	add(report, "NUMA", report_note(report, "%s", text.data ? text.data : ""));
+	report->failed |= text.failed;
 	text_done(&text);
 }
 

@@ -156,7 +156,7 @@ static void html_part(struct text *out, const struct counter_part *part, const c
 	for (size_t row = 0; row < shown(part->table, HTML_ROWS); row++)
 		html_row(out, part->table, &part->table->rows[row]);
 	text_add_string(out, "</tbody></table></div></section>\n");
-	text_done(&heads);
+	text_end(&heads, out);
 }
 
 void html_add_counters(struct text *out, const struct report *report)

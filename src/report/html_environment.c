@@ -32,7 +32,7 @@ void html_add_environment(struct text *out, const struct report *report)
 		text_clear(&line);
 		text_printf(&line, "%s, at most %s", quantity_bytes(process->rss_last_bytes, 0).text, quantity_bytes(process->rss_max_bytes, 0).text);
 		add_row(out, "memory", line.data ? line.data : "");
-		text_done(&line);
+		text_end(&line, out);
 	}
 	if (*report->started)
 		add_row(out, "captured from", report->started);

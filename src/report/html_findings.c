@@ -43,8 +43,7 @@ static void add_source(struct text *out, const struct source *source)
 		text_add_string(out, "\n</span>");
 	}
 	text_add_string(out, "</pre>");
-	out->failed |= line.failed;
-	text_done(&line);
+	text_end(&line, out);
 }
 
 /* What the page's script knows it by: its number among the functions. */

@@ -28,8 +28,8 @@ void html_add_json(struct text *out, const char *string, size_t columns, unsigne
 		}
 	text_add(out, "\"", 1);
 	out->failed |= shown.failed || json.failed;
-	text_done(&shown);
-	text_done(&json);
+	text_end(&shown, out);
+	text_end(&json, out);
 }
 
 void html_add_function(struct text *out, const char *name, const char *file, uint32_t line, int kind, bool waiter)

@@ -141,9 +141,9 @@ static uint32_t row_of(struct slices *slices, struct slice_row wanted)
 
 	if (row != MAP_ABSENT)
 		return row;
-	struct slice_row *added = list_add(&slices->rows, ROWS_MAX);
+	struct slice_row *added = list_add_or_fail(&slices->rows, ROWS_MAX, &slices->failed);
 
-	if (!added || !list_add(&slices->pending, ROWS_MAX))
+	if (!added || !list_add_or_fail(&slices->pending, ROWS_MAX, &slices->failed))
 		return MAP_ABSENT;
 	*added = wanted;
 	row = (uint32_t)slices->rows.count - 1;
@@ -154,7 +154,7 @@ static uint32_t row_of(struct slices *slices, struct slice_row wanted)
 static bool add_slice(struct slices *slices, struct slice_row wanted, struct slice slice)
 {
 	uint32_t row = slices->pack->bytes + slices->pending_count * SLICE_BYTES < slices->limit ? row_of(slices, wanted) : MAP_ABSENT;
-	struct slice *added = row == MAP_ABSENT ? NULL : list_add(&slices->pending.items[row].slices, BLOCK);
+	struct slice *added = row == MAP_ABSENT ? NULL : list_add_or_fail(&slices->pending.items[row].slices, BLOCK, &slices->failed);
 
 	if (!added)
 		return false;
@@ -177,6 +177,7 @@ static uint32_t add_label(struct slices *slices, const char *name)
 	text_init(&label);
 	name_add(&label, name, LABEL_COLUMNS, 0);
 	id = strings_add(slices->labels, label.data ? label.data : "", label.length);
+	slices->failed |= label.failed || id == NO_NAME;
 	text_done(&label);
 	return id == NO_NAME ? 0 : id;
 }
@@ -362,7 +363,7 @@ struct slices *slices_write(const struct report *report, struct pack *pack, uint
 		return NULL;
 	}
 	slices->report = report;
-	slices->failed = !find_scopes(slices);
+	slices->failed |= !find_scopes(slices);
 	slices->pack = pack;
 	slices->limit = limit;
 	take_moments(slices);

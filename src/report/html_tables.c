@@ -156,7 +156,7 @@ void html_add_gil(struct text *out, const struct report *report)
 		text_add_string(out, "</tr>\n");
 	}
 	text_add_string(out, "</tbody></table></div></section>\n");
-	text_done(&name);
+	text_end(&name, out);
 }
 
 void html_add_collections(struct text *out, const struct report *report)

@@ -39,6 +39,5 @@ void html_add_tasks(struct text *out, const struct report *report)
 	for (size_t i = 0; i < facts->count && i < TASKS_SHOWN; i++)
 		add_task(out, &facts->tasks[i], &chain);
 	text_add_string(out, "</tbody></table></div></section>\n");
-	out->failed |= chain.failed;
-	text_done(&chain);
+	text_end(&chain, out);
 }

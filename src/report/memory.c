@@ -13,7 +13,7 @@ static struct collection_row collection_of(const struct report *report, const st
 {
 	return (struct collection_row){
 		.generation = from->name, .count = from->count, .time_ns = from->time_ns, .longest_ns = from->longest_ns, .freed = from->freed,
-		.p50_ns = operations_percentile(&from->histogram, 1, 50), .p99_ns = operations_percentile(&from->histogram, 1, 99), .pct = share_of(report, from->time_ns),
+		.p50_ns = operation_percentile(from, 50), .p99_ns = operation_percentile(from, 99), .pct = share_of(report, from->time_ns),
 	};
 }
 

@@ -26,34 +26,21 @@ const struct term_info TERMS[TERM_COUNT] = {
 
 const char *report_note(struct report *report, const char *format, ...)
 {
-	struct text text;
-	const char *copy;
+	char *copy;
 	va_list arguments;
-	char small[1024];
 	int length;
 
 	va_start(arguments, format);
-	length = vsnprintf(small, sizeof small, format, arguments);
+	length = vsnprintf(NULL, 0, format, arguments);
 	va_end(arguments);
-	if (length >= 0 && (size_t)length < sizeof small) {
-		copy = arena_strndup(&report->arena, small, (size_t)length);
-		return copy ? copy : "";
-	}
-	text_init(&text);
+	copy = length < 0 ? NULL : arena_alloc(&report->arena, (size_t)length + 1);
+	report->failed |= !copy;
+	if (!copy)
+		return "";
 	va_start(arguments, format);
-	if (length > 0) {
-		char *large = malloc((size_t)length + 1);
-
-		if (large) {
-			vsnprintf(large, (size_t)length + 1, format, arguments);
-			text_add(&text, large, (size_t)length);
-			free(large);
-		}
-	}
+	vsnprintf(copy, (size_t)length + 1, format, arguments);
 	va_end(arguments);
-	copy = text.data ? arena_strndup(&report->arena, text.data, text.length) : NULL;
-	text_done(&text);
-	return copy ? copy : "";
+	return copy;
 }
 
 static double share_pct(uint64_t part, uint64_t whole)
@@ -138,6 +125,7 @@ static void describe_process(struct report *report)
 	else
 		text_printf(&line, "inferscope attach %u --duration %llums", report->pid, (unsigned long long)(timeline->duration_ns / 1000000));
 	report->reproduce = report_note(report, "%s", line.data ? line.data : "");
+	report->failed |= line.failed;
 	text_done(&line);
 }
 
@@ -375,6 +363,10 @@ int report_build(const struct timeline *timeline, const struct analysis *analysi
 	if (build_functions(report, err) < 0 || build_threads(report, err) < 0 || build_gil(report, err) < 0 || build_warnings(report, err) < 0 || build_sources(report, err) < 0 || memory_rows(report, err) < 0 || tree_build(report, err) < 0 || quality_build(report, err) < 0 || around_build(report, err) < 0 || syscall_rows_build(report, err) < 0 || counter_rows_build(report, err) < 0) {
 		report_free(report);
 		return -1;
+	}
+	if (report->failed || report->arena.failed) {
+		report_free(report);
+		return fail(err, ERR_MEMORY, "building the report");
 	}
 	*out = report;
 	return 0;

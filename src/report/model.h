@@ -113,6 +113,7 @@ struct report {
 	struct trace *trace;
 	struct report_options options;
 	struct arena arena;
+	bool failed; /* out of memory while it was built */
 
 	const char *class_label; /* "CPU-bound" */
 	const char *sentence;    /* the verdict's, without the class that every format says before it */
@@ -163,7 +164,7 @@ struct report {
 enum { GIL_ROWS_MAX = 12, SYSCALL_ROWS_MAX = 200, SITES_MAX = 500, COUNTER_FUNCTIONS_MAX = 200 };
 enum { FUNCTIONS_MAX = 20000, TREE_ROWS_MAX = 1200, TREE_DEPTH_MAX = 60 };
 
-/* Copies FORMAT's text into the arena; "" when out of memory. */
+/* Copies FORMAT's text into the arena; "" and report->failed when out of memory. */
 const char *report_note(struct report *report, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 int quality_build(struct report *report, struct error *err); /* quality.c */

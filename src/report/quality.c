@@ -103,6 +103,7 @@ static const char *turns_base(struct report *report, const struct turns *turns)
 	text_printf(&text, " that ended: %s of CPU for each with collection, ", quantity_of(per_item(turns->cpu_on_ns, turns->work_on), "ns", 0).text);
 	text_printf(&text, "%s without", quantity_of(per_item(turns->cpu_off_ns, turns->work_off), "ns", 0).text);
 	note = report_note(report, "%s", text.data ? text.data : "");
+	report->failed |= text.failed;
 	text_done(&text);
 	return note;
 }
@@ -145,6 +146,7 @@ static void add_threads(struct report *report)
 	if (unhooked)
 		add(report, QUALITY_NOTE, "threads_unhooked", "Threads left alone", report_note(report, "%s of %s", counted(report, unhooked), counted(report, timeline->thread_count)),
 		    report_note(report, "their calls are not seen: %s%s", names.data ? names.data : "", unhooked > 3 ? " and more" : ""));
+	report->failed |= names.failed;
 	text_done(&names);
 }
 

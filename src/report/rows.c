@@ -13,6 +13,7 @@ struct rows {
 	size_t calls_count;
 	uint32_t count;
 	uint64_t refused;
+	bool failed;
 };
 
 struct rows *rows_new(void)
@@ -50,6 +51,7 @@ static struct row *row_add(struct rows *rows, struct row **end, enum row_group g
 	struct row *row = rows->count < ROWS_LIMIT ? calloc(1, sizeof *row) : NULL;
 
 	if (!row) {
+		rows->failed |= rows->count < ROWS_LIMIT;
 		rows->refused++;
 		return NULL;
 	}
@@ -154,8 +156,10 @@ struct row *rows_of_calls(struct rows *rows, uint32_t lane, uint32_t thread, boo
 		return rows->calls[lane];
 	if (lane >= rows->calls_count) {
 		calls = realloc(rows->calls, (lane + (size_t)64) * sizeof *calls);
-		if (!calls)
+		if (!calls) {
+			rows->failed = true;
 			return NULL;
+		}
 		for (size_t i = rows->calls_count; i < lane + (size_t)64; i++)
 			calls[i] = NULL;
 		rows->calls = calls;
@@ -166,6 +170,11 @@ struct row *rows_of_calls(struct rows *rows, uint32_t lane, uint32_t thread, boo
 	rows->calls[lane] = row_add(rows, at, ROWS_CALLS, thread, 0, number);
 	*fresh = rows->calls[lane] != NULL;
 	return rows->calls[lane];
+}
+
+bool rows_failed(const struct rows *rows)
+{
+	return rows->failed;
 }
 
 uint64_t rows_refused(const struct rows *rows)

@@ -34,6 +34,8 @@ void rows_free(struct rows *rows);
 struct row *rows_place(struct rows *rows, const struct interval *interval, bool *fresh);
 /* The row for the calls of trace lane LANE of THREAD: they nest already. */
 struct row *rows_of_calls(struct rows *rows, uint32_t lane, uint32_t thread, bool *fresh);
+/* Was there no memory for one? Then what was written is not whole. */
+bool rows_failed(const struct rows *rows);
 /* How many slices found no row. */
 uint64_t rows_refused(const struct rows *rows);
 

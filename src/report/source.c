@@ -31,8 +31,8 @@ static int open_below(const char *root, const char *path)
 	return fd;
 }
 
-/* The caller's to free; NULL when it is no file to trust. */
-static char *read_file(const char *root, const char *path, uint64_t newest_ns, size_t *length)
+/* The caller's to free; NULL when it is no file to trust, or out of memory, which ARENA remembers. */
+static char *read_file(struct arena *arena, const char *root, const char *path, uint64_t newest_ns, size_t *length)
 {
 	int fd = open_below(root, path);
 	char *content = NULL;
@@ -43,8 +43,10 @@ static char *read_file(const char *root, const char *path, uint64_t newest_ns, s
 	if (fd < 0)
 		return NULL;
 	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0 && status.st_size <= SOURCE_BYTES_MAX &&
-	    (uint64_t)status.st_mtim.tv_sec * 1000000000 + (uint64_t)status.st_mtim.tv_nsec <= newest_ns)
+	    (uint64_t)status.st_mtim.tv_sec * 1000000000 + (uint64_t)status.st_mtim.tv_nsec <= newest_ns) {
 		content = malloc((size_t)status.st_size);
+		arena->failed |= !content;
+	}
 	while (content && *length < (size_t)status.st_size && (got = read(fd, content + *length, (size_t)status.st_size - *length)) > 0)
 		*length += (size_t)got;
 	close(fd);
@@ -174,7 +176,7 @@ const struct source *source_read(struct arena *arena, const char *root, const st
 	struct lines lines;
 	char *content;
 
-	if (!is_source(location) || !(content = read_file(root, location->file, newest_ns, &length)))
+	if (!is_source(location) || !(content = read_file(arena, root, location->file, newest_ns, &length)))
 		return NULL;
 	lines = (struct lines){ content, content + length };
 	for (uint32_t number = 1; number < location->line && next_line(&lines, &line, &skipped); number++)

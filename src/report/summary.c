@@ -82,7 +82,7 @@ static void add_functions(struct terminal *t, const struct report *report)
 			terminal_name(t, SGR_DIM, place.data, room - name_room - 1, NAME_PATH, false);
 		}
 		newline(t);
-		text_done(&place);
+		text_end(&place, &t->text);
 	}
 }
 
@@ -122,7 +122,7 @@ static void add_quality(struct terminal *t, const struct report *report)
 		text_printf(&line, ", %s LOST", quantity_short(quality->lost_events, 0).text);
 	terminal_left(t, SGR_DIM, "Data", 8);
 	terminal_wrap(t, 0, line.data ? line.data : "", 8, 2);
-	text_done(&line);
+	text_end(&line, &t->text);
 	if (report->measured) {
 		terminal_left(t, SGR_DIM, "Cost", 8);
 		terminal_wrap(t, 0, report->measured, 8, 1);
@@ -137,7 +137,7 @@ static void add_quality(struct terminal *t, const struct report *report)
 		text_printf(&line, "%s %s: %s", row->label, row->value, row->meaning);
 		terminal_left(t, SGR_RED, "BAD", 8);
 		terminal_wrap(t, 0, line.data ? line.data : "", 8, 1);
-		text_done(&line);
+		text_end(&line, &t->text);
 		break;
 	}
 }
@@ -162,7 +162,7 @@ static void add_files(struct terminal *t, const struct report *report)
 		columns = name_columns(name.data ? name.data : "", name.length) + !last;
 		if (used > 8 && used + 1 + columns > t->width) {
 			if (line == SUMMARY_FILE_LINES) {
-				text_done(&name);
+				text_end(&name, &t->text);
 				break;
 			}
 			text_add_string(&t->text, "\n        ");
@@ -176,7 +176,7 @@ static void add_files(struct terminal *t, const struct report *report)
 		text_add_string(&t->text, name.data ? name.data : "");
 		text_add_string(&t->text, last ? "" : ",");
 		used += columns;
-		text_done(&name);
+		text_end(&name, &t->text);
 	}
 	newline(t);
 }

@@ -55,8 +55,7 @@ void text_add_tasks(struct terminal *t, const struct report *report)
 		add_task(t, &facts->tasks[i], &chain);
 	if (facts->count > TEXT_TASKS)
 		text_printf(&t->text, "  and %zu more\n", facts->count - TEXT_TASKS);
-	t->text.failed |= chain.failed;
-	text_done(&chain);
+	text_end(&chain, &t->text);
 }
 
 /* ---- in Markdown ---- */
@@ -86,8 +85,7 @@ void md_add_tasks(struct text *out, const struct report *report)
 		text_add_string(out, " |\n");
 	}
 	text_add_string(out, "\nAll " TASKS_ABOUT ".\n");
-	out->failed |= chain.failed;
-	text_done(&chain);
+	text_end(&chain, out);
 }
 
 /* ---- as JSON ---- */

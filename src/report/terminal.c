@@ -70,7 +70,7 @@ void terminal_name(struct terminal *terminal, int sgr, const char *bytes, size_t
 	text_init(&name);
 	name_add(&name, bytes, columns, terminal->name | name_flags);
 	terminal_left(terminal, sgr, name.data ? name.data : "", pad ? columns : 0);
-	text_done(&name);
+	text_end(&name, &terminal->text);
 }
 
 /* How many bytes of TEXT fit ROOM columns, preferably ending at a space. */
@@ -111,7 +111,7 @@ size_t terminal_wrap(struct terminal *terminal, int sgr, const char *bytes, size
 			text_init(&rest);
 			name_add(&rest, shown.data + at, room, terminal->name | NAME_HEAD);
 			terminal_paint(terminal, sgr, rest.data ? rest.data : "");
-			text_done(&rest);
+			text_end(&rest, &terminal->text);
 			at = shown.length;
 		} else {
 			begin(terminal, sgr);
@@ -125,7 +125,7 @@ size_t terminal_wrap(struct terminal *terminal, int sgr, const char *bytes, size
 			at++;
 		line++;
 	} while (at < shown.length && line < lines);
-	text_done(&shown);
+	text_end(&shown, &terminal->text);
 	return line;
 }
 

@@ -50,7 +50,7 @@ static void add_site(struct terminal *t, const struct site_row *row)
 		terminal_name(t, SGR_DIM, where.data, t->width - 13, NAME_PATH, false);
 		terminal_newline(t);
 	}
-	text_done(&where);
+	text_end(&where, &t->text);
 }
 
 static void add_sites(struct terminal *t, const struct report *report)

@@ -394,7 +394,7 @@ static int write_all(struct chrome *all, struct error *err)
 	export_counters(all->timeline, &(struct counter_sink){ all, begin_counter, put_point });
 	if (timeline_walk(all->timeline, all->report->trace, call_begins, interval_ends, all, err) < 0)
 		return -1;
-	if (all->failed)
+	if (all->failed || rows_failed(all->rows))
 		return fail(err, ERR_MEMORY, "writing the Chrome trace");
 	sink_printf(all->sink, "\n],\"notShown\":%llu}\n", (unsigned long long)rows_refused(all->rows));
 	return 0;

@@ -27,8 +27,7 @@ void html_add(struct text *out, const char *bytes, size_t columns, unsigned flag
 			from = at + 1;
 		}
 	}
-	out->failed |= shown.failed;
-	text_done(&shown);
+	text_end(&shown, out);
 }
 
 void html_add_name(struct text *out, const char *name, size_t columns)
@@ -63,7 +62,7 @@ void html_add_place(struct text *out, const char *file, uint32_t line, size_t co
 		html_add(out, place.data, columns, NAME_PATH);
 		text_add_string(out, "</span>");
 	}
-	text_done(&place);
+	text_end(&place, out);
 }
 
 void html_add_range(struct text *out, uint64_t at_ns, uint64_t length_ns)

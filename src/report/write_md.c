@@ -47,7 +47,7 @@ void md_add_code(struct text *out, const char *bytes, size_t columns, unsigned f
 		text_add(out, " ", 1);
 	for (size_t i = 0; i < fence; i++)
 		text_add(out, "`", 1);
-	text_done(&name);
+	text_end(&name, out);
 }
 
 static void add_prose(struct text *out, const char *bytes, size_t columns)
@@ -58,7 +58,7 @@ static void add_prose(struct text *out, const char *bytes, size_t columns)
 	name_add(&shown, bytes, columns, NAME_HEAD);
 	if (shown.length)
 		text_add_markdown(out, shown.data, shown.length);
-	text_done(&shown);
+	text_end(&shown, out);
 }
 
 void md_add_place(struct text *out, const char *file, uint32_t line)
@@ -69,7 +69,7 @@ void md_add_place(struct text *out, const char *file, uint32_t line)
 	location_string(file, line, &place);
 	if (place.length)
 		md_add_code(out, place.data, MD_NAME, NAME_PATH);
-	text_done(&place);
+	text_end(&place, out);
 }
 
 static void add_head(struct text *out, const struct report *report)
@@ -137,7 +137,7 @@ static void add_finding(struct text *out, const struct report *report, size_t in
 	text_printf(out, "\n<details%s><summary>%s: ", open ? " open" : "", severity_name(finding->severity));
 	if (title.length)
 		text_add_html(out, title.data, title.length);
-	text_done(&title);
+	text_end(&title, out);
 	if (finding->recoverable_ns)
 		text_printf(out, " (%s recoverable)", quantity_pct(finding->recoverable_pct, QUANTITY_ABOUT).text);
 	text_add_string(out, "</summary>\n\n");
@@ -260,7 +260,7 @@ static void add_gil(struct text *out, const struct report *report)
 		md_add_code(out, name.data ? name.data : "", 40, 0);
 		text_printf(out, " | %s | %s |\n", quantity_ns(row->wait_ns, QUANTITY_ABOUT).text, quantity_pct(row->pct, QUANTITY_ABOUT).text);
 	}
-	text_done(&name);
+	text_end(&name, out);
 }
 
 static void add_syscall(struct text *out, const struct syscall_row *row)

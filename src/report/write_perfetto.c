@@ -74,7 +74,7 @@ static void intern_function(struct perfetto *all, uint32_t function)
 {
 	begin_packet(all);
 	export_name(all->timeline, function, &all->name);
-	intern(all, INTERNED_NAME, (uint64_t)function + 2, all->name.data);
+	intern(all, INTERNED_NAME, (uint64_t)function + 2, text_string(&all->name));
 	text_clear(&all->message);
 	proto_add_number(&all->message, 1, (uint64_t)function + 1);
 	proto_add_string(&all->message, 3, all->name.data ? all->name.data : "");
@@ -95,13 +95,15 @@ static uint64_t intern_name(struct perfetto *all, const char *name)
 	if (strings_count(all->names) >= NAMES_LIMIT || strlen(name) > NAME_LIMIT)
 		return 0;
 	id = strings_add(all->names, name, strlen(name));
-	if (id == UINT32_MAX)
+	if (id == UINT32_MAX) {
+		all->failed = true;
 		return 0;
+	}
 	if (!(all->written[id / 8] & 1u << id % 8)) {
 		all->written[id / 8] |= (unsigned char)(1u << id % 8);
 		begin_packet(all);
 		export_string(name, &all->name);
-		intern(all, INTERNED_NAME, (uint64_t)all->timeline->function_count + 2 + id, all->name.data);
+		intern(all, INTERNED_NAME, (uint64_t)all->timeline->function_count + 2 + id, text_string(&all->name));
 		proto_add_message(&all->packet, PACKET_INTERNED, &all->inner);
 		end_packet(all);
 	}
@@ -305,7 +307,7 @@ static void put_other(struct perfetto *all, const struct interval *interval, uns
 	}
 	if (*interval->metadata) {
 		export_string(interval->metadata, &all->name);
-		annotate(all, "metadata", all->name.data, 0);
+		annotate(all, "metadata", text_string(&all->name), 0);
 	}
 	annotate_device(all, interval);
 	if (export_flows(interval))
@@ -395,7 +397,7 @@ static void put_note(struct perfetto *all, uint64_t at_ns, const char *name, con
 static void put_quality(struct perfetto *all)
 {
 	export_quality(all->report, &all->name);
-	put_note(all, 0, "InferScope: how good the data are", "quality", all->name.data);
+	put_note(all, 0, "InferScope: how good the data are", "quality", text_string(&all->name));
 }
 
 static void put_refused(struct perfetto *all)
@@ -437,7 +439,7 @@ static void put_loads(struct perfetto *all)
 
 		text_clear(&all->name);
 		text_printf(&all->name, "threads %s", EXPORT_LOADS[load].name);
-		track = counter_track(all, all->name.data);
+		track = counter_track(all, text_string(&all->name));
 		for (size_t i = 0; i < timeline->slot_count && !sink_failed(all->sink); i++)
 			put_value(all, track, timeline->slots[i].start_ns, (double)export_load_milli(&timeline->slots[i], EXPORT_LOADS[load].state) / 1000);
 	}
@@ -471,7 +473,7 @@ static int write_all(struct perfetto *all, struct error *err)
 	if (timeline_walk(all->timeline, all->report->trace, call_begins, interval_ends, all, err) < 0)
 		return -1;
 	put_refused(all);
-	if (all->failed)
+	if (all->failed || rows_failed(all->rows))
 		return fail(err, ERR_MEMORY, "writing the Perfetto trace");
 	return 0;
 }

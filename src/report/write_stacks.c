@@ -18,6 +18,7 @@ struct table {
 	struct row *rows;   /* by number */
 	struct map threads; /* number << 32 | thread: has it that stack? */
 	struct text line, stack, scratch;
+	bool failed;
 };
 
 /* Cut stacks may be the same one several times in a thread. */
@@ -25,7 +26,10 @@ static bool is_new_thread(struct table *table, uint32_t number, uint32_t thread)
 {
 	uint64_t key = (uint64_t)number << 32 | thread;
 
-	return map_get(&table->threads, key) == MAP_ABSENT && map_put(&table->threads, key, 1);
+	if (map_get(&table->threads, key) != MAP_ABSENT)
+		return false;
+	table->failed |= !map_put(&table->threads, key, 1);
+	return true;
 }
 
 static int collect(struct table *table, struct error *err)
@@ -119,7 +123,7 @@ static int write_rows(struct table *table, struct error *err)
 		if (table->rows[i].number)
 			add_row(table, &table->rows[i]);
 	sink_puts(table->sink, ",,,,,,,,,# Instructions: " STACKS_NO_INSTRUCTIONS "\n" ",,,,,,,,,# Memory Delta: " STACKS_NO_MEMORY "\n");
-	return table->line.failed || table->stack.failed || table->scratch.failed ? fail(err, ERR_MEMORY, "writing stacks") : 0;
+	return table->failed || table->line.failed || table->stack.failed || table->scratch.failed ? fail(err, ERR_MEMORY, "writing stacks") : 0;
 }
 
 int write_stacks(const struct report *report, struct sink *sink, struct error *err)

@@ -35,18 +35,18 @@ static void add_head(struct terminal *t, const struct report *report)
 	text_printf(&line, "%u  ", report->pid);
 	text_add_string(&line, report->command);
 	if (report->pid)
-		add_fact(t, "Process", line.data);
+		add_fact(t, "Process", text_string(&line));
 	if (*report->python)
 		add_fact(t, "Python", report->python);
 	text_clear(&line);
 	text_printf(&line, "%s%s%s", quantity_ns(report->timeline->duration_ns, t->quantity).text, *report->started ? " from " : "", report->started);
-	add_fact(t, "Captured", line.data);
+	add_fact(t, "Captured", text_string(&line));
 	if (!isnan(report->cpu_cores)) {
 		text_clear(&line);
 		text_printf(&line, "%s cores busy on average", quantity_plain(report->cpu_cores, 2).text);
-		add_fact(t, "CPU", line.data);
+		add_fact(t, "CPU", text_string(&line));
 	}
-	text_done(&line);
+	text_end(&line, &t->text);
 	for (size_t i = 0; i < report->warning_count; i++) {
 		terminal_left(t, SGR_YELLOW, "Warning", 10);
 		terminal_wrap(t, 0, report->warnings[i], 10, 3);
@@ -102,7 +102,7 @@ static void add_finding(struct terminal *t, const struct report *report, size_t 
 			text_printf(&line, "; throughput at most +%.0f %%", finding->throughput_pct);
 		text_add_string(&t->text, "          ");
 		terminal_wrap(t, 0, line.data ? line.data : "", 10, 2);
-		text_done(&line);
+		text_end(&line, &t->text);
 	}
 	for (size_t i = 0; i < finding->evidence_count && i < 5; i++) {
 		const struct evidence *evidence = &finding->evidence[i];
@@ -113,8 +113,8 @@ static void add_finding(struct terminal *t, const struct report *report, size_t 
 		if (*evidence->op && isfinite(evidence->threshold))
 			text_printf(&line, " %s %s", evidence->op, quantity_of(evidence->threshold, evidence->unit, t->quantity).text);
 		text_add_string(&t->text, "          ");
-		terminal_wrap(t, SGR_DIM, line.data, 10, 2);
-		text_done(&line);
+		terminal_wrap(t, SGR_DIM, text_string(&line), 10, 2);
+		text_end(&line, &t->text);
 	}
 	for (size_t i = 0; i < finding->location_count && i < 3; i++) {
 		struct text line;
@@ -130,7 +130,7 @@ static void add_finding(struct terminal *t, const struct report *report, size_t 
 		terminal_newline(t);
 		if (i == 0)
 			add_source(t, report_source(report, index, i));
-		text_done(&line);
+		text_end(&line, &t->text);
 	}
 	text_add_string(&t->text, t->unicode ? "        → " : "       -> ");
 	terminal_wrap(t, 0, finding->suggestion, 10, 6);
@@ -183,7 +183,7 @@ static void add_function(struct terminal *t, const struct function_row *row, boo
 			terminal_newline(t);
 		}
 	}
-	text_done(&place);
+	text_end(&place, &t->text);
 }
 
 static void add_functions(struct terminal *t, const struct report *report)
@@ -255,7 +255,7 @@ static void add_gil(struct terminal *t, const struct report *report)
 		terminal_name(t, 0, name.data ? name.data : "", columns, 0, false);
 		terminal_newline(t);
 	}
-	text_done(&name);
+	text_end(&name, &t->text);
 }
 
 static void add_syscall(struct terminal *t, const struct syscall_row *row)
@@ -341,8 +341,8 @@ static void add_quality(struct terminal *t, const struct report *report)
 		terminal_left(t, sgr[row->state], words[row->state], 5);
 		terminal_left(t, 0, row->label, 21);
 		text_add_string(&t->text, " ");
-		terminal_wrap(t, 0, line.data, 29, 4);
-		text_done(&line);
+		terminal_wrap(t, 0, text_string(&line), 29, 4);
+		text_end(&line, &t->text);
 	}
 }
 

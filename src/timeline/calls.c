@@ -83,12 +83,10 @@ static void run_node(struct calls *calls, struct thread_build *thread, uint32_t 
 	if (calls->cpu_share == 0)
 		return;
 	if (node->slice_self <= 0) {
-		uint32_t *slot = list_add(&calls->slice, 4 * (size_t)NODES_LIMIT);
+		uint32_t *slot = list_add_or_fail(&calls->slice, 4 * (size_t)NODES_LIMIT, &calls->p->failed);
 
-		if (!slot) {
-			calls->p->failed = true;
+		if (!slot)
 			return;
-		}
 		*slot = index;
 	}
 	node->slice_self += (double)passed;
@@ -248,6 +246,7 @@ static void end_lane(struct timeline_private *p, struct lane *lane)
 	end_slice(&((struct lane_calls *)replay)->calls);
 	stands_end(p, &((struct lane_calls *)replay)->calls.stands, lane);
 	list_done(&((struct lane_calls *)replay)->calls.slice);
+	p->failed |= replay->failed;
 	quality->unmatched += replay->unmatched;
 	quality->outside += replay->outside;
 	quality->other_calls += replay->too_deep;

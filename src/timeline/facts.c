@@ -9,12 +9,8 @@ uint32_t facts_string(struct timeline_private *p, const struct event_cursor *c, 
 {
 	size_t length;
 	const char *bytes = event_str(c, field, &length);
-	uint32_t id = strings_add(p->strings, bytes, length);
 
-	if (id != NONE)
-		return id;
-	p->failed = true;
-	return 0;
+	return names_string(p, bytes, length);
 }
 
 static void add_window(struct timeline_private *p, struct process_build *process, bool on, uint32_t reason, uint64_t at_ns)
@@ -26,7 +22,7 @@ static void add_window(struct timeline_private *p, struct process_build *process
 	if (window && at_ns < (on ? window->end_ns : window->start_ns))
 		at_ns = on ? window->end_ns : window->start_ns;
 	if (on) {
-		window = list_add(&process->windows, WINDOWS_LIMIT);
+		window = list_add_or_fail(&process->windows, WINDOWS_LIMIT, &p->failed);
 		if (!window)
 			return;
 		window->start_ns = at_ns;
@@ -65,7 +61,7 @@ static void note_throttled(struct name *name, uint32_t what, uint64_t at_ns)
 static void add_throttle(struct timeline_private *p, uint32_t process, const struct event_cursor *c, uint64_t at_ns)
 {
 	uint32_t function = c->event.ref ? names_find(p, process, c->event.ref) : NONE;
-	struct throttle_build *throttle = list_add(&p->throttles, WINDOWS_LIMIT);
+	struct throttle_build *throttle = list_add_or_fail(&p->throttles, WINDOWS_LIMIT, &p->failed);
 
 	if (!throttle)
 		return;
@@ -90,7 +86,7 @@ static void add_counter(struct timeline_private *p, const struct event_cursor *c
 	struct counter_build *counter;
 
 	if (index == MAP_ABSENT) {
-		counter = list_add(&p->counters, FUNCTIONS_LIMIT);
+		counter = list_add_or_fail(&p->counters, FUNCTIONS_LIMIT, &p->failed);
 		if (!counter)
 			return;
 		if (!map_put(&p->counter_index, name, (uint32_t)p->counters.count - 1))
@@ -104,7 +100,7 @@ static void add_counter(struct timeline_private *p, const struct event_cursor *c
 	if (value > counter->out.max)
 		counter->out.max = value;
 	counter->out.count++;
-	counter_point_add(&counter->points, at_ns, value);
+	counter_point_add(p, &counter->points, at_ns, value);
 	if (strcmp(strings_get(p->strings, name), "process_cpu_ns") == 0)
 		turns_reading(p, at_ns, value);
 }
@@ -115,7 +111,7 @@ static void add_capture(struct timeline_private *p, const struct event_cursor *c
 	struct capture_build *capture;
 
 	if (index == MAP_ABSENT) {
-		capture = list_add(&p->captures, FUNCTIONS_LIMIT);
+		capture = list_add_or_fail(&p->captures, FUNCTIONS_LIMIT, &p->failed);
 		if (!capture)
 			return;
 		if (!map_put(&p->capture_index, key, (uint32_t)p->captures.count - 1))

@@ -19,7 +19,7 @@ void gil_sample(struct timeline_private *p, struct thread_build *waiter, uint64_
 	uint32_t index = map_get(&p->gil_index, key);
 
 	if (index == MAP_ABSENT) {
-		struct gil_build *fresh = list_add(&p->gil, PAIRS_LIMIT);
+		struct gil_build *fresh = list_add_or_fail(&p->gil, PAIRS_LIMIT, &p->failed);
 
 		if (!fresh)
 			return;

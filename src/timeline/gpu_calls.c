@@ -39,7 +39,7 @@ void gpu_calls_add(struct timeline_private *p, const struct event_cursor *c, uin
 	struct gpu_call *call;
 	uint64_t end_ns;
 
-	if (__builtin_add_overflow(at_ns, event_u64(c, 0), &end_ns) || !(call = list_add(&p->gpu_calls, CALLS_LIMIT)))
+	if (__builtin_add_overflow(at_ns, event_u64(c, 0), &end_ns) || !(call = list_add_or_fail(&p->gpu_calls, CALLS_LIMIT, &p->failed)))
 		return;
 	*call = (struct gpu_call){ .start_ns = at_ns, .end_ns = end_ns, .correlation = event_u32(c, 1), .tid = event_u32(c, 2), .thread = NONE, .node = NONE, .class_ = class_of_call(p, c) };
 	call->blocked = call->class_ == GPU_CALL_SYNC;
@@ -233,7 +233,7 @@ void gpu_sites_build(struct timeline_private *p)
 		struct gpu_site *site;
 
 		if (at == MAP_ABSENT) {
-			site = list_add(&sites, SITES_LIMIT);
+			site = list_add_or_fail(&sites, SITES_LIMIT, &p->failed);
 			if (!site)
 				continue;
 			*site = (struct gpu_site){ .class_ = (enum gpu_call_class)call->class_, .function = function == NONE ? NONE : p->export_function[function] };

@@ -159,11 +159,13 @@ static bool by_launch_call(struct timeline_private *p, struct gpu_facts *facts)
 		return false;
 	for (size_t i = 0; i < p->gpu_calls.count; i++) {
 		const struct gpu_call *call = &p->gpu_calls.items[i];
+		uint64_t took_ns = call->end_ns - call->start_ns;
 
 		if (call->class_ != GPU_CALL_LAUNCH && call->class_ != GPU_CALL_GRAPH_LAUNCH)
 			continue;
-		items[facts->launch_calls++] = call->end_ns - call->start_ns;
-		facts->slow_launch_calls += call->end_ns - call->start_ns > GPU_SLOW_CALL_NS;
+		items[facts->launch_calls++] = took_ns;
+		facts->slow_launch_calls += took_ns > GPU_SLOW_CALL_NS;
+		facts->slow_launch_ns += took_ns > GPU_SLOW_CALL_NS ? took_ns - GPU_SLOW_CALL_NS : 0;
 	}
 	facts->launch_call_p50_ns = middle_of(items, facts->launch_calls);
 	facts->launch_call_p95_ns = facts->launch_calls ? nth_of(items, facts->launch_calls, percentile_rank(facts->launch_calls, 95) - 1) : 0;

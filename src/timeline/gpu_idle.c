@@ -12,7 +12,7 @@ static void add_gap(struct timeline_private *p, uint32_t device, uint64_t start_
 {
 	struct gpu_gap *gap;
 
-	if (end_ns <= start_ns || !(gap = list_add(&p->gpu_gaps, GAPS_LIMIT)))
+	if (end_ns <= start_ns || !(gap = list_add_or_fail(&p->gpu_gaps, GAPS_LIMIT, &p->failed)))
 		return;
 	*gap = (struct gpu_gap){ .start_ns = start_ns, .end_ns = end_ns, .device = device, .call = call ? (uint32_t)(call - p->gpu_calls.items) : NONE, .thread = NONE, .node = NONE, .tail = tail };
 	if (call && (tail || call->start_ns > start_ns))

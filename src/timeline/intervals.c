@@ -90,7 +90,7 @@ static char *copy_string(const struct event_cursor *c, unsigned field)
 
 static void enter_scope(struct lane_intervals *lane, const struct event_cursor *c, uint64_t at_ns)
 {
-	struct open_scope *scope = list_add(&lane->scopes, SCOPES_LIMIT);
+	struct open_scope *scope = list_add_or_fail(&lane->scopes, SCOPES_LIMIT, &lane->all->failed);
 
 	if (!scope)
 		return;
@@ -262,6 +262,7 @@ static void end_lane(struct intervals *all, struct lane_intervals *lane)
 	while (lane->scopes.count)
 		close_scope(lane, lane->scopes.count - 1, all->p->timeline.duration_ns, true);
 	list_done(&lane->scopes);
+	all->failed |= lane->replay.failed;
 	replay_done(&lane->replay);
 	free(lane);
 }

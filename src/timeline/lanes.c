@@ -12,9 +12,10 @@ static uint32_t process_of(struct timeline_private *p, uint32_t number)
 
 	if (index != MAP_ABSENT)
 		return index;
-	process = list_add(&p->processes, PROCESSES_LIMIT);
-	if (!process || !map_put(&p->process_index, number, (uint32_t)p->processes.count - 1))
+	process = list_add_or_fail(&p->processes, PROCESSES_LIMIT, &p->failed);
+	if (!process)
 		return NONE;
+	p->failed |= !map_put(&p->process_index, number, (uint32_t)p->processes.count - 1);
 	process->number = number;
 	return (uint32_t)p->processes.count - 1;
 }
@@ -27,7 +28,7 @@ struct thread_build *lanes_thread(struct timeline_private *p, uint32_t process, 
 
 	if (index != MAP_ABSENT)
 		return &p->threads.items[index];
-	thread = list_add(&p->threads, THREADS_LIMIT);
+	thread = list_add_or_fail(&p->threads, THREADS_LIMIT, &p->failed);
 	if (!thread)
 		return NULL;
 	if (!map_put(&p->thread_index, tid, (uint32_t)p->threads.count - 1))
@@ -58,7 +59,7 @@ static struct lane *lane_of(struct timeline_private *p, const struct chunk *chun
 
 	if (lane || process == NONE)
 		return lane;
-	lane = list_add(&p->lanes, LANES_LIMIT);
+	lane = list_add_or_fail(&p->lanes, LANES_LIMIT, &p->failed);
 	if (!lane)
 		return NULL;
 	if (!map_put(&p->lane_index, lane_key(p, chunk), (uint32_t)p->lanes.count - 1))
@@ -99,13 +100,13 @@ static void note_lane_event(struct timeline_private *p, struct lane *lane, uint6
 		thread->last_event = at_ns;
 }
 
-static void add_gap(struct lane *lane, uint64_t start_ns, uint64_t end_ns)
+static void add_gap(struct timeline_private *p, struct lane *lane, uint64_t start_ns, uint64_t end_ns)
 {
-	pieces_add(&lane->gaps, start_ns, end_ns, WINDOWS_LIMIT);
+	p->failed |= !pieces_add(&lane->gaps, start_ns, end_ns, WINDOWS_LIMIT);
 }
 
 /* Losses before a chunk: told by its sequence number and by the total it carries. */
-static void note_loss(struct lane *lane, const struct chunk *chunk, uint64_t first_ns)
+static void note_loss(struct timeline_private *p, struct lane *lane, const struct chunk *chunk, uint64_t first_ns)
 {
 	bool gap = lane->sequence && chunk->sequence > lane->sequence + 1;
 
@@ -114,7 +115,7 @@ static void note_loss(struct lane *lane, const struct chunk *chunk, uint64_t fir
 		gap = true;
 	}
 	if (gap)
-		add_gap(lane, lane->last_ns ? lane->last_ns : 0, first_ns);
+		add_gap(p, lane, lane->last_ns ? lane->last_ns : 0, first_ns);
 	if (chunk->sequence > lane->sequence)
 		lane->sequence = chunk->sequence;
 }
@@ -133,14 +134,14 @@ static void scan_calls(struct timeline_private *p, struct lane *lane, const stru
 
 			if (lane->first_ns == NO_TIME)
 				lane->seeded = chunk->depth > 0 || c.event.kind == EVENT_STACK_BEGIN || c.event.kind == EVENT_SEED;
-			note_loss(lane, chunk, first_ns);
+			note_loss(p, lane, chunk, first_ns);
 			note_lane_event(p, lane, first_ns);
 			first = false;
 			lost_ticks = c.event.ticks;
 		}
 		if (c.event.kind == EVENT_LOST) {
 			lane->lost += event_u64(&c, 0);
-			add_gap(lane, ticks_to_ns(ticks, lost_ticks), ticks_to_ns(ticks, c.event.ticks));
+			add_gap(p, lane, ticks_to_ns(ticks, lost_ticks), ticks_to_ns(ticks, c.event.ticks));
 		} else if (c.event.kind > EVENT_SEED) {
 			facts_take(p, lane, &c, ticks);
 		}

@@ -113,9 +113,9 @@ void lists_throttles(struct timeline_private *p)
 	p->timeline.throttle_count = p->throttles.count;
 }
 
-void counter_point_add(struct counter_points *points, uint64_t at_ns, int64_t value)
+void counter_point_add(struct timeline_private *p, struct counter_points *points, uint64_t at_ns, int64_t value)
 {
-	struct counter_point *point = points->count && points->items[points->count - 1].at_ns > at_ns ? NULL : list_add(points, COUNTER_POINTS);
+	struct counter_point *point = points->count && points->items[points->count - 1].at_ns > at_ns ? NULL : list_add_or_fail(points, COUNTER_POINTS, &p->failed);
 
 	if (point)
 		*point = (struct counter_point){ at_ns, value };

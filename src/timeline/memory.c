@@ -47,7 +47,7 @@ static struct pending *pending_of(struct timeline_private *p, struct memory_buil
 
 	if (at != MAP_ABSENT)
 		return &all->pending.items[at];
-	pending = list_add(&all->pending, PENDING_LANES);
+	pending = list_add_or_fail(&all->pending, PENDING_LANES, &p->failed);
 	if (pending && !map_put(&all->by_lane, lane, (uint32_t)all->pending.count - 1))
 		p->failed = true;
 	return pending;
@@ -70,7 +70,7 @@ static uint32_t site_of(struct timeline_private *p, struct memory_build *all, ui
 
 	if (at != MAP_ABSENT)
 		return at;
-	site = list_add(&all->sites, MEMORY_SITES_LIMIT);
+	site = list_add_or_fail(&all->sites, MEMORY_SITES_LIMIT, &p->failed);
 	if (!site)
 		return NONE;
 	*site = (struct site_build){ .process = process, .heaviest = NONE };
@@ -88,7 +88,7 @@ static uint32_t stack_of(struct timeline_private *p, struct memory_build *all, u
 	if (at != MAP_ABSENT)
 		return at;
 	site = site_of(p, all, process, pending);
-	stack = site == NONE ? NULL : list_add(&all->stacks, MEMORY_STACKS_LIMIT);
+	stack = site == NONE ? NULL : list_add_or_fail(&all->stacks, MEMORY_STACKS_LIMIT, &p->failed);
 	if (!stack)
 		return NONE;
 	*stack = (struct memory_stack){ .site = site, .count = pending->count };
@@ -103,9 +103,9 @@ static uint64_t address_key(uint32_t process, uint64_t address)
 	return address ^ (uint64_t)process << 48;
 }
 
-static void add_moment(struct memory_build *all, uint32_t process, uint64_t address, uint64_t at_ns, uint32_t sample)
+static void add_moment(struct timeline_private *p, struct memory_build *all, uint32_t process, uint64_t address, uint64_t at_ns, uint32_t sample)
 {
-	struct memory_moment *moment = list_add(&all->moments, MEMORY_MOMENTS_LIMIT);
+	struct memory_moment *moment = list_add_or_fail(&all->moments, MEMORY_MOMENTS_LIMIT, &p->failed);
 
 	if (moment)
 		*moment = (struct memory_moment){ address_key(process, address), at_ns, sample };
@@ -118,7 +118,7 @@ static void add_sample(struct timeline_private *p, struct memory_build *all, uin
 	struct memory_site *sum = &all->out.all;
 	uint64_t address = event_u64(event, 0), bytes = event_u64(event, 1), weight = event_u64(event, 2);
 	uint32_t stack = pending ? stack_of(p, all, process, pending) : NONE;
-	struct memory_sample *sample = stack == NONE ? NULL : list_add(&all->samples, MEMORY_SAMPLES_LIMIT);
+	struct memory_sample *sample = stack == NONE ? NULL : list_add_or_fail(&all->samples, MEMORY_SAMPLES_LIMIT, &p->failed);
 
 	sum->samples++;
 	sum->bytes += weight;
@@ -132,7 +132,7 @@ static void add_sample(struct timeline_private *p, struct memory_build *all, uin
 	*sample = (struct memory_sample){ .at_ns = at_ns, .bytes = bytes, .weight = weight, .stack = stack, .told = address != 0 };
 	all->stacks.items[stack].bytes += weight;
 	if (address)
-		add_moment(all, process, address, at_ns, (uint32_t)all->samples.count - 1);
+		add_moment(p, all, process, address, at_ns, (uint32_t)all->samples.count - 1);
 }
 
 void memory_add(struct timeline_private *p, uint32_t lane, const struct event_cursor *event, uint64_t at_ns)
@@ -144,7 +144,7 @@ void memory_add(struct timeline_private *p, uint32_t lane, const struct event_cu
 	if (!all)
 		return;
 	if (event->event.kind == EVENT_MEMORY_FREE) {
-		add_moment(all, process, event_u64(event, 0), at_ns, NONE);
+		add_moment(p, all, process, event_u64(event, 0), at_ns, NONE);
 		return;
 	}
 	pending = pending_of(p, all, lane);

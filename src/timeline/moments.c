@@ -62,7 +62,7 @@ void moments_build(struct timeline_private *p)
 				last->end_ns = moment.end_ns;
 				continue;
 			}
-			last = list_add(&moments, MOMENTS_LIMIT);
+			last = list_add_or_fail(&moments, MOMENTS_LIMIT, &p->failed);
 			if (last)
 				*last = moment;
 		}

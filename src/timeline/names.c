@@ -8,13 +8,21 @@
 
 static bool add_reserved(struct timeline_private *p, const char *name)
 {
-	struct name *entry = list_add(&p->names.list, FUNCTIONS_LIMIT);
+	struct name *entry = list_add_or_fail(&p->names.list, FUNCTIONS_LIMIT, &p->failed);
 
 	if (!entry)
 		return false;
 	entry->kind = FUNCTION_UNKNOWN;
 	entry->name = strings_add(p->strings, name, strlen(name));
 	return entry->name != NONE;
+}
+
+uint32_t names_string(struct timeline_private *p, const char *bytes, size_t length)
+{
+	uint32_t id = strings_add(p->strings, bytes, length);
+
+	p->failed |= id == NONE;
+	return id == NONE ? 0 : id;
 }
 
 bool names_begin(struct timeline_private *p)
@@ -45,7 +53,7 @@ uint32_t names_add(struct timeline_private *p, enum function_kind kind, const ch
 			return found;
 		key++;
 	}
-	struct name *entry = list_add(&p->names.list, FUNCTIONS_LIMIT);
+	struct name *entry = list_add_or_fail(&p->names.list, FUNCTIONS_LIMIT, &p->failed);
 
 	if (!entry)
 		return NAME_OTHER;
@@ -61,10 +69,8 @@ void names_bind(struct timeline_private *p, uint32_t process, uint32_t ref, uint
 
 	if (ref < DIRECT_REFS) {
 		while (owner->refs.count <= ref)
-			if (!list_add(&owner->refs, DIRECT_REFS)) {
-				p->failed = true;
+			if (!list_add_or_fail(&owner->refs, DIRECT_REFS, &p->failed))
 				return;
-			}
 		if (!owner->refs.items[ref])
 			owner->refs.items[ref] = function + 1;
 		return;

@@ -47,21 +47,33 @@ static double bucket_middle(unsigned bucket)
 	return width > 1 ? low + width / 2 : low;
 }
 
-double operations_percentile(const uint32_t *const *histograms, size_t count, double rank)
+void histogram_add(struct histogram *sum, const uint32_t *buckets)
+{
+	for (unsigned bucket = 0; bucket < OPERATION_BUCKETS; bucket++)
+		sum->buckets[bucket] += buckets[bucket];
+}
+
+double histogram_percentile(const struct histogram *histogram, double rank)
 {
 	uint64_t all = 0, below = 0, wanted;
 
-	for (size_t i = 0; i < count; i++)
-		for (unsigned bucket = 0; bucket < OPERATION_BUCKETS; bucket++)
-			all += histograms[i][bucket];
+	for (unsigned bucket = 0; bucket < OPERATION_BUCKETS; bucket++)
+		all += histogram->buckets[bucket];
 	wanted = percentile_rank(all, rank);
 	for (unsigned bucket = 0; bucket < OPERATION_BUCKETS && all; bucket++) {
-		for (size_t i = 0; i < count; i++)
-			below += histograms[i][bucket];
+		below += histogram->buckets[bucket];
 		if (below >= wanted)
 			return bucket_middle(bucket);
 	}
 	return NAN;
+}
+
+double operation_percentile(const struct operation *operation, double rank)
+{
+	struct histogram durations = { 0 };
+
+	histogram_add(&durations, operation->histogram);
+	return histogram_percentile(&durations, rank);
 }
 
 double operations_up_to(const uint32_t *histogram, uint64_t limit)
@@ -83,9 +95,9 @@ static struct operation_build *operation_of(struct timeline_private *p, struct o
 	if (all->list.count >= OPERATIONS_LIMIT) {
 		if (all->other[kind])
 			return &all->list.items[all->other[kind] - 1];
-		name = strings_add(p->strings, "(other)", 7);
+		name = names_string(p, "(other)", 7);
 	}
-	operation = list_add(&all->list, OPERATIONS_LIMIT + EVENT_GC + 1);
+	operation = list_add_or_fail(&all->list, OPERATIONS_LIMIT + EVENT_GC + 1, &p->failed);
 	if (!operation || !map_put(&all->by_name, (uint64_t)kind << 32 | name, (uint32_t)all->list.count - 1)) {
 		p->failed = true;
 		return NULL;
@@ -109,14 +121,14 @@ static void count_into(uint32_t *histogram, uint64_t value)
 	*bucket += *bucket < UINT32_MAX;
 }
 
-static struct kernel_sequence *sequence_of(struct operations_build *all, uint64_t key)
+static struct kernel_sequence *sequence_of(struct timeline_private *p, struct operations_build *all, uint64_t key)
 {
 	struct kernel_sequence *sequence;
 
 	for (size_t i = 0; i < all->sequences.count; i++)
 		if (all->sequences.items[i].key == key)
 			return &all->sequences.items[i];
-	sequence = list_add(&all->sequences, LANES_OF_KERNELS);
+	sequence = list_add_or_fail(&all->sequences, LANES_OF_KERNELS, &p->failed);
 	if (sequence)
 		sequence->key = key;
 	return sequence;
@@ -126,7 +138,7 @@ static struct kernel_sequence *sequence_of(struct operations_build *all, uint64_
 static void note_sequence(struct timeline_private *p, struct operations_build *all, uint32_t device, uint32_t stream, uint32_t name)
 {
 	static const uint64_t factor = 0x9e3779b97f4a7c15ull;
-	struct kernel_sequence *sequence = sequence_of(all, (uint64_t)device << 32 | stream);
+	struct kernel_sequence *sequence = sequence_of(p, all, (uint64_t)device << 32 | stream);
 	uint64_t leaving = 1;
 	uint32_t times;
 

@@ -33,8 +33,12 @@ struct operations {
 const struct operations *timeline_operations(const struct timeline *timeline);
 /* Of all that pass TEST: count, time, longest, bytes and freed; nothing else is set. */
 struct operation operations_sum(const struct timeline *timeline, bool (*test)(const struct operation *operation));
-/* The value that RANK per cent do not exceed; HISTOGRAMS are added up. NAN of nothing. */
-double operations_percentile(const uint32_t *const *histograms, size_t count, double rank);
+/* Histograms added up; zeroed. */
+struct histogram { uint64_t buckets[OPERATION_BUCKETS]; };
+void histogram_add(struct histogram *sum, const uint32_t *buckets);
+/* The value that RANK per cent do not exceed. NAN of nothing. */
+double histogram_percentile(const struct histogram *histogram, double rank);
+double operation_percentile(const struct operation *operation, double rank); /* of its durations */
 /* How many were at most LIMIT, to the bucket. */
 double operations_up_to(const uint32_t *histogram, uint64_t limit);
 

@@ -4,6 +4,7 @@
 bool pieces_add(struct pieces *pieces, uint64_t start_ns, uint64_t end_ns, size_t limit)
 {
 	struct piece *piece;
+	bool failed = false;
 
 	if (end_ns <= start_ns)
 		return true;
@@ -12,10 +13,10 @@ bool pieces_add(struct pieces *pieces, uint64_t start_ns, uint64_t end_ns, size_
 		pieces->items[pieces->count - 1].end_ns = end_ns;
 		return true;
 	}
-	piece = list_add(pieces, limit);
+	piece = list_add_or_fail(pieces, limit, &failed);
 	if (piece)
 		*piece = (struct piece){ start_ns, end_ns };
-	return piece != NULL;
+	return !failed;
 }
 
 static int compare_pieces(const void *left, const void *right)

@@ -244,6 +244,7 @@ struct timeline_private {
 
 /* names.c */
 bool names_begin(struct timeline_private *p);
+uint32_t names_string(struct timeline_private *p, const char *bytes, size_t length); /* its id; 0 and p->failed when out of memory */
 uint32_t names_add(struct timeline_private *p, enum function_kind kind, const char *name, size_t name_length, const char *file, size_t file_length, uint32_t line);
 void names_bind(struct timeline_private *p, uint32_t process, uint32_t ref, uint32_t function);
 uint32_t names_find(const struct timeline_private *p, uint32_t process, uint32_t ref); /* NAME_UNKNOWN when nobody named it */
@@ -441,7 +442,7 @@ void lists_throttles(struct timeline_private *p); /* after functions are exporte
 void lists_processes(struct timeline_private *p);
 void lists_small(struct timeline_private *p);     /* counters, captures, devices */
 /* Adds VALUE at AT_NS, unless it is earlier than the one before. */
-void counter_point_add(struct counter_points *points, uint64_t at_ns, int64_t value);
+void counter_point_add(struct timeline_private *p, struct counter_points *points, uint64_t at_ns, int64_t value);
 void lists_quality(struct timeline_private *p);
 
 /* totals.c: fills timeline's arrays from all the above. */

@@ -52,16 +52,15 @@ bool ratio_of_pairs(const struct ratio_pair *pairs, size_t count, struct ratio *
 {
 	struct ratio_pair sums = { 0 };
 	uint64_t state = 1;
-	double *ratios;
+	double ratios[ROUNDS];
 
 	for (size_t i = 0; i < count; i++)
 		add(&sums, &pairs[i]);
-	if (count < RATIO_PAIRS_LEAST || sums.work_on <= 0 || sums.work_off <= 0 || sums.cpu_on <= 0 || sums.cpu_off <= 0 || !(ratios = calloc(ROUNDS, sizeof *ratios)))
+	if (count < RATIO_PAIRS_LEAST || sums.work_on <= 0 || sums.work_off <= 0 || sums.cpu_on <= 0 || sums.cpu_off <= 0)
 		return false;
 	for (int i = 0; i < ROUNDS; i++)
 		ratios[i] = resampled(pairs, count, &state);
 	qsort(ratios, ROUNDS, sizeof *ratios, compare);
 	*out = (struct ratio){ ratio_of(&sums), ratios[TAIL], ratios[ROUNDS - 1 - TAIL] };
-	free(ratios);
 	return true;
 }

@@ -12,7 +12,7 @@ struct ratio_pair { double work_on, cpu_on, work_off, cpu_off; };
 struct ratio { double value, low, high; /* low to high: 95 % */ };
 
 /* Work per CPU time with, to that without: of the sums, so that turns in which little ended weigh little. Its interval is that of a bootstrap over pairs.
- * The same pairs give the same result. False, and *out untouched: fewer than RATIO_PAIRS_LEAST, nothing was done, or out of memory. */
+ * The same pairs give the same result. False, and *out untouched: fewer than RATIO_PAIRS_LEAST, or nothing was done. */
 bool ratio_of_pairs(const struct ratio_pair *pairs, size_t count, struct ratio *out);
 
 #endif

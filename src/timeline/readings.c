@@ -28,7 +28,7 @@ void readings_thread(struct timeline_private *p, uint32_t process, const struct 
 		return; /* time went backwards, or said twice */
 	uint64_t before_cpu = before ? before->out.cpu_ns : 0, before_wait = before ? before->out.run_wait_ns : 0;
 
-	point = list_add(&thread->points, POINTS_LIMIT);
+	point = list_add_or_fail(&thread->points, POINTS_LIMIT, &p->failed);
 	if (!point) {
 		p->failed = true;
 		return;
@@ -66,7 +66,7 @@ void readings_process(struct timeline_private *p, struct process_build *process,
 	process->out.minor_faults = minor > process->minor_first ? minor - process->minor_first : 0;
 	process->out.major_faults = major > process->major_first ? major - process->major_first : 0;
 	process->out.rss_last_bytes = rss;
-	counter_point_add(&process->rss, at_ns, rss > INT64_MAX ? INT64_MAX : (int64_t)rss);
+	counter_point_add(p, &process->rss, at_ns, rss > INT64_MAX ? INT64_MAX : (int64_t)rss);
 	if (rss > process->out.rss_max_bytes)
 		process->out.rss_max_bytes = rss;
 	if (event_u32(c, 5) > process->out.threads_max)
@@ -85,7 +85,7 @@ void readings_stack(struct timeline_private *p, uint32_t process, const struct e
 		return;
 	/* A parent must have come before: so there can be no circle, whatever the file says. */
 	parent = parent ? map_get(&p->stack_index, (uint64_t)process << 32 | parent) : MAP_ABSENT;
-	entry = list_add(&p->stacks, STACKS_LIMIT);
+	entry = list_add_or_fail(&p->stacks, STACKS_LIMIT, &p->failed);
 	if (!entry)
 		return;
 	*entry = (struct stack_entry){ .parent = parent, .process = process, .ref = event_u32(c, 1), .kind = event_u32(c, 2) == 1 };
@@ -130,7 +130,7 @@ void readings_sample(struct timeline_private *p, uint32_t process, const struct 
 	thread->sampled_ns[state] += weight_ns;
 	thread->sampled_all_ns[state] += weight_ns;
 	thread->samples++;
-	sample = list_add(&p->samples, SAMPLES_LIMIT);
+	sample = list_add_or_fail(&p->samples, SAMPLES_LIMIT, &p->failed);
 	if (sample)
 		*sample = (struct sample){ at_ns, (uint32_t)(thread - p->threads.items), stack, (uint32_t)weight_ns, NONE, is_running(state), c->event.flags & EVENT_FLAG_LATER, (uint8_t)state,
 			thread->gil_told_ns == at_ns ? thread->gil_holder : 0 };

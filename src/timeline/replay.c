@@ -31,7 +31,7 @@ static void run_to(struct replay *replay, uint64_t at_ns)
 
 static void push(struct replay *replay, uint32_t function, uint8_t kind, uint64_t start_ns, bool open_start, uint32_t omitted)
 {
-	struct frame *frame = list_add(&replay->frames, FRAMES_LIMIT);
+	struct frame *frame = list_add_or_fail(&replay->frames, FRAMES_LIMIT, &replay->failed);
 
 	if (!frame) {
 		replay->too_deep++;
@@ -61,7 +61,7 @@ static void remember(struct replay *replay)
 	replay->before.count = 0;
 	replay->before_whole = true;
 	for (size_t i = 0; i < replay->frames.count; i++) {
-		uint32_t *function = list_add(&replay->before, FRAMES_LIMIT);
+		uint32_t *function = list_add_or_fail(&replay->before, FRAMES_LIMIT, &replay->failed);
 
 		if (!function || replay->frames.items[i].omitted)
 			replay->before_whole = false;
@@ -182,7 +182,7 @@ static void begin_seeds(struct replay *replay, uint32_t omitted)
 
 static void add_seed(struct replay *replay, uint32_t function)
 {
-	uint32_t *seed = list_add(&replay->seeds, FRAMES_LIMIT);
+	uint32_t *seed = list_add_or_fail(&replay->seeds, FRAMES_LIMIT, &replay->failed);
 
 	if (seed)
 		*seed = function;

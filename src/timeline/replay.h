@@ -47,7 +47,7 @@ struct replay {
 	size_t quiet_from;     /* first segment since then without an event */
 	uint64_t sequence, lost;
 	uint64_t unmatched, outside, too_deep;
-	bool failed;
+	bool failed;           /* out of memory */
 };
 
 void replay_init(struct replay *replay, const struct timeline_private *p, const struct replay_hooks *hooks, void *context, struct lane *lane);

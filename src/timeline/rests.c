@@ -35,7 +35,7 @@ static bool is_rest(struct timeline_private *p, uint32_t node)
 
 static void add_rest(struct timeline_private *p, struct thread_build *thread, uint64_t from_ns, uint64_t to_ns)
 {
-	pieces_add(&thread->rests, p->timeline.start_ns + from_ns, p->timeline.start_ns + to_ns, RESTS_LIMIT);
+	p->failed |= !pieces_add(&thread->rests, p->timeline.start_ns + from_ns, p->timeline.start_ns + to_ns, RESTS_LIMIT);
 }
 
 void rests_run(struct timeline_private *p, const struct replay *replay, uint64_t from_ns, uint64_t to_ns)
@@ -71,7 +71,7 @@ static void add_samples(struct timeline_private *p)
 		struct thread_build *thread = &p->threads.items[sample->thread];
 
 		if (thread->drives_gpu && sample->node == NONE && (sample->state == THREAD_IDLE || sample->state == THREAD_SLEEP) && sample->at_ns > sample->weight_ns)
-			pieces_add(&thread->rests, sample->at_ns - sample->weight_ns / 2, sample->at_ns + sample->weight_ns / 2, RESTS_LIMIT);
+			p->failed |= !pieces_add(&thread->rests, sample->at_ns - sample->weight_ns / 2, sample->at_ns + sample->weight_ns / 2, RESTS_LIMIT);
 	}
 }
 

@@ -39,7 +39,7 @@ static uint32_t node_of_python(struct resolve *resolve, uint32_t thread, uint32_
 		node = map_get(&resolve->of_python, (uint64_t)thread << 32 | stack);
 		if (node != MAP_ABSENT)
 			break;
-		uint32_t *entry = list_add(&path, STACKS_LIMIT);
+		uint32_t *entry = list_add_or_fail(&path, STACKS_LIMIT, &p->failed);
 
 		if (!entry) {
 			p->failed = true;

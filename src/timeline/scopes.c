@@ -8,7 +8,7 @@ enum { SCOPES_LIMIT = 1 << 22, OPEN_LIMIT = 65536, PATTERN_BYTES = 4096 };
 
 static void add_scope(struct timeline_private *p, uint64_t start_ns, uint64_t end_ns, uint32_t name, uint32_t function)
 {
-	struct scope_build *scope = list_add(&p->scopes, SCOPES_LIMIT);
+	struct scope_build *scope = list_add_or_fail(&p->scopes, SCOPES_LIMIT, &p->failed);
 
 	if (scope)
 		*scope = (struct scope_build){ start_ns, end_ns > start_ns ? end_ns : start_ns, name, function };
@@ -18,11 +18,10 @@ void scopes_begin(struct timeline_private *p, uint32_t lane, const struct event_
 {
 	size_t length;
 	const char *bytes = event_str(c, 1, &length);
-	uint32_t name = strings_add(p->strings, bytes, length);
+	uint32_t name = names_string(p, bytes, length);
 	struct open_scope_build *open;
 
-	p->failed |= name == NONE;
-	open = list_add(&p->open_scopes, OPEN_LIMIT);
+	open = list_add_or_fail(&p->open_scopes, OPEN_LIMIT, &p->failed);
 	if (open)
 		*open = (struct open_scope_build){ event_u64(c, 0), at_ns, lane, name };
 }

@@ -60,7 +60,7 @@ static void rebase_windows(struct timeline_private *p)
 			window->stands_to_ns = relative(p, window->stands_to_ns);
 		}
 		if (!process->windows.count && process->has_calls) { /* nobody said when hooks were on: calls were seen, so always */
-			struct window_build *window = list_add(&process->windows, WINDOWS_LIMIT);
+			struct window_build *window = list_add_or_fail(&process->windows, WINDOWS_LIMIT, &p->failed);
 
 			if (window)
 				window->end_ns = p->timeline.duration_ns;
@@ -115,22 +115,22 @@ static void find_life(struct timeline_private *p, struct thread_build *thread)
 	thread->out.wall_ns = thread->out.last_ns - first;
 }
 
-static void add_segment(struct lane *lane, uint64_t start_ns, uint64_t end_ns)
+static void add_segment(struct timeline_private *p, struct lane *lane, uint64_t start_ns, uint64_t end_ns)
 {
 	struct segment *segment;
 
-	if (end_ns <= start_ns || !(segment = list_add(&lane->segments, 2 * WINDOWS_LIMIT)))
+	if (end_ns <= start_ns || !(segment = list_add_or_fail(&lane->segments, 2 * WINDOWS_LIMIT, &p->failed)))
 		return;
 	*segment = (struct segment){ start_ns, end_ns, 1, 0, 0, 0 };
 }
 
 /* The first segment of a planned window. */
-static void add_planned(struct lane *lane, uint64_t start_ns, uint64_t end_ns, const struct window_build *window)
+static void add_planned(struct timeline_private *p, struct lane *lane, uint64_t start_ns, uint64_t end_ns, const struct window_build *window)
 {
 	size_t before = lane->segments.count;
 	struct segment *segment;
 
-	add_segment(lane, start_ns, end_ns);
+	add_segment(p, lane, start_ns, end_ns);
 	if (lane->segments.count == before)
 		return;
 	segment = &lane->segments.items[before];
@@ -199,10 +199,10 @@ static void cut_segments(struct timeline_private *p, struct lane *lane)
 
 			if (gap_start >= end)
 				break;
-			add_planned(lane, start, gap_start, window);
+			add_planned(p, lane, start, gap_start, window);
 			start = max64(start, gap_end);
 		}
-		add_planned(lane, start, end, window);
+		add_planned(p, lane, start, end, window);
 	}
 }
 

@@ -15,7 +15,7 @@ static struct node *node_in(struct timeline_private *p, struct stands *stands, u
 
 	if (node->stands)
 		return node;
-	slot = list_add(&stands->nodes, NODES_LIMIT);
+	slot = list_add_or_fail(&stands->nodes, NODES_LIMIT, &p->failed);
 	if (!slot) {
 		p->failed = true;
 		return node;

@@ -16,7 +16,7 @@ static struct syscall_build *name_of(struct timeline_private *p, const struct ev
 	*index = map_get(&p->syscall_index, name);
 	if (*index != MAP_ABSENT)
 		return &p->syscalls.items[*index];
-	build = list_add(&p->syscalls, NAMES_LIMIT);
+	build = list_add_or_fail(&p->syscalls, NAMES_LIMIT, &p->failed);
 	if (!build)
 		return NULL;
 	*index = (uint32_t)p->syscalls.count - 1;
@@ -44,7 +44,7 @@ void syscalls_add(struct timeline_private *p, const struct lane *lane, const str
 	build->out.waits = row && row->what & SYSCALL_WAITS;
 	if (row && row->what & SYSCALL_BYTES && result > 0)
 		build->out.bytes += (uint64_t)result;
-	call = thread ? list_add(&p->syscall_calls, CALLS_LIMIT) : NULL;
+	call = thread ? list_add_or_fail(&p->syscall_calls, CALLS_LIMIT, &p->failed) : NULL;
 	if (call)
 		*call = (struct syscall_call){ at_ns, end_ns, (uint32_t)(thread - p->threads.items), name, NONE };
 }
@@ -141,7 +141,7 @@ static struct syscall_site *site_of(struct timeline_private *p, struct syscall_s
 
 	if (at != MAP_ABSENT)
 		return &sites->items[at];
-	site = list_add(sites, SITES_LIMIT);
+	site = list_add_or_fail(sites, SITES_LIMIT, &p->failed);
 	if (!site)
 		return NULL;
 	*site = (struct syscall_site){ .syscall = call->name, .function = python_of(p, call->node), .node = call->node == NONE ? 0 : p->export_node[call->node] };
@@ -157,8 +157,8 @@ static void percentiles(const struct timeline_private *p, struct syscall_summary
 		if (all->items[i].kind != EVENT_CPU_SYSCALL || strcmp(all->items[i].name, out->name) != 0)
 			continue;
 		out->longest_ns = all->items[i].longest_ns;
-		out->p50_ns = (uint64_t)operations_percentile(&all->items[i].histogram, 1, 50);
-		out->p95_ns = (uint64_t)operations_percentile(&all->items[i].histogram, 1, 95);
+		out->p50_ns = (uint64_t)operation_percentile(&all->items[i], 50);
+		out->p95_ns = (uint64_t)operation_percentile(&all->items[i], 95);
 		return;
 	}
 }

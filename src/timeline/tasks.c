@@ -27,12 +27,13 @@ static struct tasks_build *tasks_of(struct timeline_private *p)
 	if (p->tasks)
 		return p->tasks;
 	p->tasks = calloc(1, sizeof *p->tasks);
-	row = p->tasks ? list_add(&p->tasks->rows, TASK_ROWS_LIMIT) : NULL;
+	row = p->tasks ? list_add_or_fail(&p->tasks->rows, TASK_ROWS_LIMIT, &p->failed) : NULL;
 	if (!row) {
 		p->failed = true;
-		return NULL;
+		free(p->tasks);
+		return p->tasks = NULL;
 	}
-	row->name = strings_add(p->strings, other, sizeof other - 1);
+	row->name = names_string(p, other, sizeof other - 1);
 	row->function = NONE;
 	return p->tasks;
 }
@@ -57,7 +58,7 @@ static uint32_t told_name(struct timeline_private *p, uint32_t name)
 {
 	const char *text = strings_get(p->strings, name);
 
-	return is_unnamed(text, text + strlen(text)) ? strings_add(p->strings, "Task-*", 6) : name;
+	return is_unnamed(text, text + strlen(text)) ? names_string(p, "Task-*", 6) : name;
 }
 
 /* The same of a future: task "Task-7". */
@@ -68,7 +69,7 @@ static uint32_t told_future(struct timeline_private *p, uint32_t future)
 
 	if (strncmp(text, before, sizeof before - 1) != 0 || !is_unnamed(text + sizeof before - 1, end - 1))
 		return future;
-	return strings_add(p->strings, instead, sizeof instead - 1);
+	return names_string(p, instead, sizeof instead - 1);
 }
 
 /* ---- events ---- */
@@ -82,7 +83,7 @@ static uint32_t row_of(struct timeline_private *p, uint32_t name, uint32_t funct
 
 	if (index != MAP_ABSENT)
 		return index;
-	row = list_add(&all->rows, TASK_ROWS_LIMIT);
+	row = list_add_or_fail(&all->rows, TASK_ROWS_LIMIT, &p->failed);
 	if (!row)
 		return OTHER_ROW;
 	row->name = name;
@@ -139,7 +140,7 @@ static struct wait_row *wait_of(struct timeline_private *p, uint32_t task, uint3
 
 	if (index != MAP_ABSENT)
 		return &all->waits.items[index];
-	wait = list_add(&all->waits, TASK_WAITS_LIMIT);
+	wait = list_add_or_fail(&all->waits, TASK_WAITS_LIMIT, &p->failed);
 	if (!wait)
 		return NULL;
 	*wait = (struct wait_row){ task, stack, future, 0, 0 };

@@ -160,6 +160,7 @@ struct gpu_facts {
 	int64_t launch_delay_min_ns, launch_delay_median_ns, launch_delay_p95_ns, launch_delay_max_ns; /* from the end of the call to the start of the work */
 	uint64_t late_launches;         /* of them, more than GPU_LATE_LAUNCH_NS from the end of the call */
 	uint64_t launch_calls, launch_call_p50_ns, launch_call_p95_ns, slow_launch_calls; /* calls that launch kernels and graphs; slow: more than GPU_SLOW_CALL_NS */
+	uint64_t slow_launch_ns;        /* what they took beyond that */
 	uint64_t early, early_most_ns;  /* work that began before its launch call did, which cannot be: the two clocks are off by so much */
 	uint64_t short_kernels;         /* of them, kernels that ran for less time than their launch call took */
 	uint64_t kernel_p50_ns;

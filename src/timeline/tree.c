@@ -33,7 +33,7 @@ static bool rehash(struct timeline_private *p, size_t size)
 
 bool tree_begin(struct timeline_private *p)
 {
-	struct node *root = list_add(&p->nodes, NODES_LIMIT);
+	struct node *root = list_add_or_fail(&p->nodes, NODES_LIMIT, &p->failed);
 
 	if (!root || !rehash(p, 4096))
 		return false;
@@ -44,7 +44,7 @@ bool tree_begin(struct timeline_private *p)
 
 static uint32_t add_node(struct timeline_private *p, uint32_t parent, uint32_t function, uint32_t thread)
 {
-	struct node *node = list_add(&p->nodes, 2 * (size_t)NODES_LIMIT);
+	struct node *node = list_add_or_fail(&p->nodes, 2 * (size_t)NODES_LIMIT, &p->failed);
 
 	if (!node) {
 		p->failed = true;

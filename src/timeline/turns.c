@@ -23,7 +23,7 @@ void turns_reading(struct timeline_private *p, uint64_t at_ns, int64_t cpu_ns)
 
 	if (cpu_ns < 0 || (last && (at_ns <= last->at_ns || (uint64_t)cpu_ns < last->cpu_ns)))
 		return;
-	reading = list_add(&p->cpu_readings, POINTS_LIMIT);
+	reading = list_add_or_fail(&p->cpu_readings, POINTS_LIMIT, &p->failed);
 	if (reading)
 		*reading = (struct cpu_reading){ at_ns, (uint64_t)cpu_ns };
 }

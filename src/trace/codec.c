@@ -14,6 +14,7 @@ struct codec {
 	ZSTD_DCtx *decompressor;
 	unsigned char *columns, *result;
 	size_t columns_size, result_size;
+	bool failed; /* out of memory */
 };
 
 /* One column per byte of struct event, each COUNT long, then the payloads one after the other. */
@@ -47,6 +48,11 @@ static bool make_room(unsigned char **buffer, size_t *size, size_t wanted)
 	*buffer = larger;
 	*size = wanted;
 	return true;
+}
+
+bool codec_failed(const struct codec *codec)
+{
+	return codec->failed;
 }
 
 bool events_count(const void *bytes, size_t size, uint32_t *count)
@@ -156,8 +162,10 @@ const void *codec_unpack(struct codec *codec, const void *packed, size_t packed_
 	if (!codec->decompressor)
 		codec->decompressor = ZSTD_createDCtx();
 	if (!codec->decompressor || !make_room(&codec->columns, &codec->columns_size, raw_size) ||
-	    !make_room(&codec->result, &codec->result_size, raw_size))
+	    !make_room(&codec->result, &codec->result_size, raw_size)) {
+		codec->failed = true;
 		return NULL;
+	}
 	unpacked = ZSTD_decompressDCtx(codec->decompressor, codec->columns, raw_size, packed, packed_size);
 	if (ZSTD_isError(unpacked) || unpacked != raw_size)
 		return NULL;

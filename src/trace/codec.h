@@ -15,6 +15,8 @@ void codec_free(struct codec *codec);
 
 /* EVENTS are COUNT well-formed events. Returns the packed bytes (the codec's, until its next use) and their *size, or NULL when out of memory. */
 const void *codec_pack(struct codec *codec, const void *events, size_t events_size, uint32_t count, size_t *size);
+/* Did unpacking fail because there was no memory? Then what was packed may be whole. */
+bool codec_failed(const struct codec *codec);
 /* The events again, RAW_SIZE bytes of them (the codec's, until its next use). NULL when PACKED does not unpack to COUNT well-formed events. */
 const void *codec_unpack(struct codec *codec, const void *packed, size_t packed_size, size_t raw_size, uint32_t count);
 

@@ -160,6 +160,8 @@ static enum outcome read_chunk(struct trace *trace, struct chunk *out, size_t *t
 		return CUT;
 	events = unpack(trace, &store, source_at(source) + head_bytes);
 	if (!events) {
+		if (codec_failed(trace->codec))
+			source->failed = ENOMEM;
 		trace->wasted_bytes += *trusted_length + store.raw_bytes;
 		return DAMAGED;
 	}

@@ -5,6 +5,7 @@
  * Allocations fail for callers in the program alone: without memory libdw 0.188 asserts, reads NULL or ends the program, and regcomp of glibc 2.36 frees twice.
  *
  *   FAILING_KIND=memory|map|thread|write|read   FAILING_ERROR=28 (errno; memory: ENOMEM)   FAILING_SLOW=MICROSECONDS instead
+ *   FAILING_WHERE=FILE gets the address in the program to which the first allocation that failed returns, for addr2line
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -33,7 +34,7 @@ static unsigned long fail_at;
 static int error_number, goes_on;
 static long slow_us;
 static unsigned long count;
-static uintptr_t code_start, code_end;
+static uintptr_t load_bias, code_start, code_end;
 
 static long number_of(const char *name, long otherwise)
 {
@@ -45,6 +46,7 @@ static long number_of(const char *name, long otherwise)
 /* The program itself comes first. */
 static int remember_code(struct dl_phdr_info *object, size_t size, void *unused)
 {
+	load_bias = object->dlpi_addr;
 	for (size_t i = 0; i < object->dlpi_phnum; i++) {
 		const ElfW(Phdr) *part = &object->dlpi_phdr[i];
 
@@ -99,9 +101,25 @@ static int fails(enum kind kind)
 	return 1;
 }
 
+static void tell_where(uintptr_t caller)
+{
+	static int told;
+	const char *path = getenv("FAILING_WHERE");
+	int fd = path && !__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED) ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
+
+	if (fd < 0)
+		return;
+	dprintf(fd, "%#lx\n", (unsigned long)(caller - load_bias));
+	close(fd);
+}
+
 static int memory_fails(const void *caller)
 {
-	return (uintptr_t)caller >= code_start && (uintptr_t)caller < code_end && fails(MEMORY);
+	if ((uintptr_t)caller < code_start || (uintptr_t)caller >= code_end || !fails(MEMORY))
+		return 0;
+	tell_where((uintptr_t)caller);
+	errno = error_number;
+	return 1;
 }
 
 void *malloc(size_t size) { return memory_fails(__builtin_return_address(0)) ? NULL : __libc_malloc(size); }

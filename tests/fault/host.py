@@ -17,6 +17,8 @@ FAILING = os.path.join(BUILD, "tests/fault/failing.so")
 ROUNDS = int(os.environ.get("INFERSCOPE_ROUNDS", "6" if QUICK else "200"))
 DOCUMENTED = {0, 2, 3, 4, 5, 6, 7, 8, 9, 10}
 IN_SHORT = ["allocation", "disk full"]
+GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "import")
+FORMATS = ["text", "md", "html", "json", "events", "perfetto", "chrome", "speedscope", "collapsed", "pprof", "otlp", "profile", "stacks", "csv"]
 ENOMEM, EAGAIN, EIO, ENOSPC, EDQUOT = 12, 11, 5, 28, 122
 # kind of call, what it says, whether it goes on failing
 TROUBLES = {
@@ -75,7 +77,7 @@ def judge(folder, trouble, at, status, said, whole):
 
 
 def analyze(trouble):
-    """The report of a trace is made while calls fail: no report, or the very same one; but what got no memory for a row of its own may be missing from it."""
+    """The report of a trace is made while calls fail: no report, or the very same one."""
     kind, error, on = TROUBLES[trouble]
     words = ["analyze", "T.iscope", "-o", "report.json", "--force", "--source", "none"]  # a source file that cannot be read is left out
     with tempfile.TemporaryDirectory(prefix="inferscope-host-") as folder:
@@ -90,7 +92,7 @@ def analyze(trouble):
         ends = {}
         for at in spread(calls):
             status, said, _ = inferscope(folder, words, kind, at, error, on)
-            judge(folder, trouble, at, status, said, lambda text: status != 0 or kind == "memory" or text == right)
+            judge(folder, trouble, at, status, said, lambda text: status != 0 or text == right)
             ends[status] = ends.get(status, 0) + 1
         return "%d calls; ended with %s" % (calls, ", ".join("%d (%d times)" % pair for pair in sorted(ends.items())))
 
@@ -115,6 +117,68 @@ def attach(trouble):
         return "%d calls; ended with %s; %s" % (calls, ", ".join("%d (%d times)" % pair for pair in sorted(ends.items())), target.end(stop=True, timeout=120))
 
 
+def where(path):
+    """The line of the program that asked for the memory that it did not get."""
+    if not os.path.exists(path):
+        return "somewhere"
+    with open(path) as f:
+        lines = subprocess.run(["addr2line", "-i", "-s", "-e", BINARY, f.read().strip()], capture_output=True, text=True).stdout.split()
+    return " in ".join(lines)
+
+
+def report(folder, words, at=0, on=False):
+    """(status, the report and the summary, what was said, allocations)"""
+    paths = {name: os.path.join(folder, name) for name in ("report", "count", "where")}
+    for path in paths.values():
+        if os.path.exists(path):
+            os.unlink(path)
+    env = {key: value for key, value in os.environ.items() if not key.startswith("INFERSCOPE")}
+    env.update(LD_PRELOAD=FAILING, FAILING_KIND="memory", FAILING_AT=str(at), FAILING_ON=str(int(on)), FAILING_COUNT=paths["count"], FAILING_WHERE=paths["where"])
+    done = subprocess.run([BINARY, *words, "-o", "report"], cwd=folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+    made = b""
+    if os.path.exists(paths["report"]):
+        with open(paths["report"], "rb") as f:
+            made = f.read()
+    calls = 0
+    if os.path.exists(paths["count"]):  # else it was killed
+        with open(paths["count"]) as f:
+            calls = max(int(line) for line in f)
+    return done.returncode, made + done.stdout, done.stderr.decode(errors="replace"), calls
+
+
+def memory(words):
+    """One allocation after the other fails: an error that says so, or the very same report."""
+    with tempfile.TemporaryDirectory(prefix="inferscope-host-") as folder:
+        status, right, said, calls = report(folder, words)
+        require(status == 0 and calls and right, "nothing fails: %d %s" % (status, said))
+        told = 0
+        for on in (False, True):
+            for at in spread(calls):
+                status, made, said, _ = report(folder, words, at, on)
+                place = "allocation %d of %d fails (%s)" % (at, calls, where(os.path.join(folder, "where")))
+                require(status in DOCUMENTED, "%s: status %d %s" % (place, status, said[-200:]))
+                require(status == 0 or "inferscope: " in said, "%s: status %d, and not a word" % (place, status))
+                require(status or made == right, "%s: status 0, and another report of %d bytes" % (place, len(made)))
+                told += status != 0
+        require(told or ROUNDS < 20, "nothing was told of %d allocations" % calls)
+        return "%d allocations, %d ended it" % (calls, told)
+
+
+def memory_tests():
+    """Own traces in every format; of imported ones and of several, what is different."""
+    with tempfile.TemporaryDirectory(prefix="inferscope-host-") as folder:
+        trace = os.path.join(folder, "T.iscope")
+        with python_target(sys.executable, "busy") as target:
+            status, said, _ = inferscope(folder, ["attach", target.pid, "-d", "0.3s", "--trace", trace, "-o", "report.json"])
+            require(status == 0, said)
+        imported = [os.path.join(GOLDEN, name + ".json.gz") for name in ("event_sync_multi_stream", "triton_driver_launch")]
+        for form in FORMATS:
+            run_test("host: memory, %s" % form, memory, ["analyze", trace, "-f", form, "--source", "none"])
+        run_test("host: memory, import", memory, ["analyze", imported[0], "-f", "html"])
+        run_test("host: memory, two traces", memory, ["analyze", *imported, "-f", "json"])
+        run_test("host: memory, comparing", memory, ["diff", *imported, "-f", "json"])
+
+
 def slow_disk():
     """Each write takes 20 ms: the process is measured, left in time, and the report says what was lost."""
     with tempfile.TemporaryDirectory(prefix="inferscope-host-") as folder, python_target(sys.executable, "busy") as target:
@@ -128,5 +192,6 @@ def run():
         run_test("host: analyze, %s" % trouble, analyze, trouble)
         if trouble in IN_SHORT or not QUICK:
             run_test("host: attach, %s" % trouble, attach, trouble)
+    memory_tests()
     if not QUICK:
         run_test("host: attach, slow disk", slow_disk)
