@@ -137,13 +137,18 @@ def counted(world, python):
 
 def intervals(world, python):
     """Windows alone, without samples: what they tell is called an estimate, and its 95 % interval holds what the program knows, for nearly all parts of all runs."""
-    runs, seconds, held, wide, texts = (2, 6, 0, 0, []) if world.quick else (4, 15, 0, 0, [])
+    runs, seconds, held, wide, texts = (2, 6, 0, 0, []) if world.quick else (3, 12, 0, 0, [])
     while len(texts) < runs * len(NAMED) or (held < NEARLY_ALL * len(texts) and len(texts) < 2 * runs * len(NAMED)):  # few windows fit into little CPU time: more runs then
         report, truth = known(world, python, "shares", seconds, "--max-overhead", "1%", functions=300)  # so many are not left out
         told = sum(f["self_ns"] for f in report["functions"] if f["name"].startswith(("part_", "many_")))
-        for name in NAMED:
-            row, share = function_row(report, name, KNOWN), 100 * truth["ledger"][name] / sum(truth["ledger"].values())
-            require(row["precision"] == "estimated" and row["self_high_ns"], "%s is said to be %s, %s" % (name, row["precision"], report["budget"]))
+        rows = {name: function_row(report, name, KNOWN) for name in NAMED}
+        require(all(row["precision"] == "estimated" for row in rows.values()), "they are said to be %s: %s" % ([row["precision"] for row in rows.values()], report["budget"]))
+        if not all(row["self_high_ns"] for row in rows.values()):
+            seconds *= 2
+            require(seconds <= 60, "too few windows for an interval: %s" % report["budget"])
+            continue
+        for name, row in rows.items():
+            share = 100 * truth["ledger"][name] / sum(truth["ledger"].values())
             low, high = (100 * row[key] / told for key in ("self_low_ns", "self_high_ns"))
             held += low <= share <= high
             wide += high - low > 2 * share
