@@ -182,6 +182,8 @@ static void begin_perf(struct sampler *sampler)
 		return;
 	sampler->perf_least_ns = perf_cost_ns(PERF_STACK_LEAST, !pace_is_fast(&sampler->pace), sampler->settings.counters);
 	sampler->perf_most_ns = perf_cost_ns(PERF_STACK_MAX, !pace_is_fast(&sampler->pace), sampler->settings.counters);
+	if (!sampler->perf_least_ns)
+		sampler->perf_least_ns = sampler->perf_most_ns; /* it could not be measured */
 }
 
 /* Samples with more stack than before cost more. */
