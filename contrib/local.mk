@@ -1,4 +1,4 @@
-dist_noinst_SCRIPTS += contrib/autogen contrib/check contrib/packages contrib/quickstart contrib/roots contrib/demo/e2e
+dist_noinst_SCRIPTS += contrib/aarch64 contrib/autogen contrib/check contrib/packages contrib/quickstart contrib/roots contrib/demo/e2e
 EXTRA_DIST += contrib/demo/requirements.txt contrib/demo/models.txt contrib/demo/loop.py
 EXTRA_DIST += contrib/demo/embed_server.py contrib/demo/transformer.py contrib/demo/cnn.py contrib/demo/lstm.py
 
