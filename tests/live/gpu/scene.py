@@ -64,6 +64,13 @@ class Scene:
             return any(row[4] == "<" and row[5].startswith(name) and (argument is None or row[6] == str(argument)) and row[7] == "0" for row in self.journal()[after:])
         harness.wait_for(there, seconds, "CUPTI's %s(%s) did not come within %d s; the journal ends with %s" % (name, argument, seconds, self.journal()[-3:]))
 
+    def wait_for_ticks(self, count):
+        """Until the GPU thread has flushed so many times more, and compared clocks each time but the last."""
+        def flushes():
+            return sum(row[4:6] == ["<", "ActivityFlushAll"] for row in self.journal())
+        wanted = flushes() + count
+        harness.wait_for(lambda: flushes() >= wanted, 30, "it does not flush; the journal ends with %s" % self.journal()[-3:])
+
     def work(self):
         """Lets the target work. Returns what it launched."""
         self.target.go()
@@ -100,14 +107,18 @@ class Scene:
     def without_gpu(self, reason, *options, waits=False, more=0):
         """An attach whose GPU part is off for a reason, while the rest goes on and the target is none the worse. WAITS: its thread is there until the end; MORE: threads that CUPTI keeps."""
         threads = len(os.listdir("/proc/%d/task" % self.target.pid))
-        attach = self.attach(*options)
-        harness.settle(self.target.pid, attach, 30)
-        if not waits:
-            self.wait_until_left()
-        attach.stop()
-        attach.expect(0)
-        report = self.world.report()
-        said = report["verdict"]["gpu"] or ""
+        for pause_s in (0, 5):  # on a machine that is very busy its thread may not have begun
+            attach = self.attach(*options)
+            harness.settle(self.target.pid, attach, 30)
+            time.sleep(pause_s)
+            if not waits:
+                self.wait_until_left()
+            attach.stop()
+            attach.expect(0)
+            report = self.world.report()
+            said = report["verdict"]["gpu"] or ""
+            if not re.search("did not use CUDA while", said):
+                break
         require(re.search(reason, said), "the reason is '%s', not /%s/; warnings: %s" % (said, reason, report["warnings"]))
         require(report["functions"], "nothing of Python was measured")
         self.check_alive()

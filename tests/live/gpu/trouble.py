@@ -152,7 +152,7 @@ def stolen(python):
     with Scene(python, rounds=300, STEAL=400) as scene:
         attach = scene.attach()
         scene.wait_for_call("ActivityEnable", KERNEL)
-        time.sleep(1)  # a buffer of ours comes back first: only then can it be missed
+        scene.wait_for_ticks(4)  # a buffer of ours comes back first: only then can it be missed
         for _ in range(3):
             scene.work()
         time.sleep(4)
@@ -178,8 +178,7 @@ def profiler(python):
             attach = scene.attach()
             scene.wait_for_call("ActivityEnable", KERNEL, after=begun)
             scene.work()
-            # A buffer of ours comes back first: only then can it be missed.
-            harness.wait_for(lambda: sum(row[4:6] == ["<", "ActivityFlushAll"] for row in scene.journal()[begun:]) >= 4, 20, "it does not flush")
+            scene.wait_for_ticks(4)  # a buffer of ours comes back first: only then can it be missed
             scene.ask("profile on")
             harness.wait_for(lambda: scene.work() and [row for row in scene.journal()[begun:] if row[4:6] == ["<", "Unsubscribe"]], 30, "we have not left it to the other")
             time.sleep(1)  # who it is is looked up now and then
