@@ -37,11 +37,10 @@ static bool is_outlier(struct gpu_clock *clock, uint64_t width)
 	return true;
 }
 
-static int64_t line_at(const struct gpu_point *a, const struct gpu_point *b, uint64_t gpu)
+/* On the line through both, GPU being at or after A: how long after A. */
+static uint64_t line_at(const struct gpu_point *a, const struct gpu_point *b, uint64_t gpu)
 {
-	__int128 rise = (__int128)(b->cpu_ns - a->cpu_ns) * (__int128)(gpu - a->gpu);
-
-	return (int64_t)(rise / (__int128)(b->gpu - a->gpu));
+	return (uint64_t)((unsigned __int128)(b->cpu_ns - a->cpu_ns) * (gpu - a->gpu) / (b->gpu - a->gpu));
 }
 
 /* How far the middle one of three lies off the line through the others: what a line between two may be wrong by. */
@@ -52,7 +51,7 @@ static uint64_t residual(const struct gpu_clock *clock)
 
 	if (count < 3 || last->step || last[-1].step || last->gpu <= last[-2].gpu || last[-1].gpu < last[-2].gpu)
 		return 0;
-	return distance(last[-2].cpu_ns + (uint64_t)line_at(&last[-2], last, last[-1].gpu), last[-1].cpu_ns);
+	return distance(last[-2].cpu_ns + line_at(&last[-2], last, last[-1].gpu), last[-1].cpu_ns);
 }
 
 /* Half a comparison's width between two of them; beyond the last one, for as long as they are apart, the line through both may lean by as much as both are wrong. */

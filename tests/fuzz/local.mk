@@ -51,6 +51,10 @@ check_PROGRAMS += tests/fuzz/replay_systrace
 tests_fuzz_replay_systrace_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_systrace.c
 tests_fuzz_replay_systrace_LDADD = libsession.a $(FUZZ_LDADD)
 
+check_PROGRAMS += tests/fuzz/replay_relay
+tests_fuzz_replay_relay_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_relay.c
+tests_fuzz_replay_relay_LDADD = libsession.a libunwinding.a $(FUZZ_LDADD) $(NATIVE_LIBS)
+
 check_PROGRAMS += tests/fuzz/replay_cupti
 tests_fuzz_replay_cupti_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_cupti.c src/collector/gpu_names.c src/collector/gpu_records.c
 tests_fuzz_replay_cupti_CPPFLAGS = $(AM_CPPFLAGS) -DCOLLECTOR_PLAIN_LIBC
