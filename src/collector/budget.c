@@ -191,6 +191,14 @@ static void stretch_ends(uint64_t at)
 	the.used_per_second = the.stretches++ ? (3 * the.used_per_second + per_second) / 4 : per_second;
 }
 
+/* Every thread says its stack anew. */
+static void stacks_anew(uint64_t now)
+{
+	the.window++;
+	if (the.settings.seed)
+		seed_all(now);
+}
+
 /*
  * Tokens are used up. Rather than closing the window: fewer events, where some functions are hot and tiny. What is spent until
  * the savings are back is borrowed, at most half a cycle's at a time.
@@ -216,9 +224,7 @@ static bool relieve(uint64_t now)
 	the.given = the.earned = 0;
 	counted_note();
 	grant(the.allowance / 2);
-	the.window++; /* every thread says its stack anew, without the frames of what is only counted */
-	if (the.settings.seed)
-		seed_all(now);
+	stacks_anew(now); /* without the frames of what is only counted */
 	return true;
 }
 
@@ -360,6 +366,10 @@ static bool window_goes_on(uint64_t now)
 		stretch_begin(now);
 	} else {
 		look_later();
+	}
+	if (!the.greenlets && greenlets_imported()) {
+		the.greenlets = true;
+		stacks_anew(now);
 	}
 	return true;
 }

@@ -113,7 +113,12 @@ class Target:
         self.lines, self.rest = [], b""
         self.child = subprocess.Popen(python.command(path, cwd) + list(args), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, cwd=cwd,
                                       env=dict(os.environ, **(env or {})))
-        self.pid = int(self.expect("READY", ready).split()[1])
+        try:
+            self.pid = int(self.expect("READY", ready).split()[1])
+        except BaseException:  # nobody else would end it
+            self.child.kill()
+            self.child.wait()
+            raise
         if not os.path.exists("/proc/%d" % self.pid) or self.pid == 1:  # its own pid namespace: we know the launcher of that
             with open("/proc/%d/task/%d/children" % (self.child.pid, self.child.pid)) as f:
                 self.pid = int(f.read().split()[0])

@@ -967,6 +967,52 @@ def case_greenlets():
         assert set(results) == {1}
 
 
+def case_greenlets_late():
+    """greenlet is imported while hooks are in, and no window ever closes: noticed soon."""
+    sys.path.insert(0, os.environ.get('GREENLETS', ''))
+    if not os.path.isdir(os.path.join(sys.path[0], 'greenlet')):
+        print('greenlet is not installed here')
+        sys.exit(77)
+
+    def left_leaf(n):
+        return n
+
+    def right_leaf(n):
+        return n
+
+    def left_step(turn):
+        left_leaf(1)
+        turn()
+        return left_leaf(2)
+
+    def right_step(turn):
+        right_leaf(1)
+        turn()
+        return right_leaf(2)
+
+    s = Session(subbufs=1024).arm()
+    from greenlet import greenlet
+    end = time.monotonic() + 0.8  # calls all the time: three stretches
+    while time.monotonic() < end:
+        left_leaf(0)
+        time.sleep(0.001)
+    others = []
+
+    def play(step):
+        while True:
+            step(others[0].switch)
+    main = greenlet.getcurrent()
+    players = [greenlet(play), greenlet(play)]
+    others.append(main)
+    for _ in range(200):
+        players[0].switch(left_step)
+        players[1].switch(right_step)
+    s.disarm().read()
+    wrong = [pair for pair in callers(s) if pair[1].endswith('_leaf') and pair[0].endswith('_step') and pair[0] != pair[1].replace('leaf', 'step')]
+    assert s.page('unmatched') == 0 and not wrong, (s.page('unmatched'), len(wrong), wrong[:3])
+    assert s.count('enter', 'right_step') >= 199, s.count('enter', 'right_step')
+
+
 def callers(session):
     """(caller, called) of each call, as a reader of the lanes knows them."""
     for events in session.threads.values():
