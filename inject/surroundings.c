@@ -6,6 +6,7 @@
 #include "inject/target.h"
 
 #define NS_PER_S 1000000000ll
+#define SECONDS_MAX (INT64_MAX / NS_PER_S / 2 - 1) /* the difference of two fits as well */
 #define NO_LIMIT (1ull << 50) /* version 1 says LONG_MAX, in pages */
 #define LOW_MEMORY (16ull << 20) /* a thread's stack, the collector, its tables; the lanes are charged to us */
 
@@ -29,7 +30,7 @@ static int64_t clock_offset_ns(const struct procfs *procfs, const char *process)
 
 	snprintf(path, sizeof path, "%s/%s/timens_offsets", procfs->root, process);
 	line = text_read(path, text, sizeof text) ? strstr(text, "monotonic") : NULL;
-	if (!line || sscanf(line, "monotonic %lld %lld", &seconds, &ns) != 2 || llabs(seconds) > INT64_MAX / NS_PER_S - 1)
+	if (!line || sscanf(line, "monotonic %lld %lld", &seconds, &ns) != 2 || seconds > SECONDS_MAX || seconds < -SECONDS_MAX || ns < 0 || ns >= NS_PER_S)
 		return 0;
 	return seconds * NS_PER_S + ns;
 }

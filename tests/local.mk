@@ -30,4 +30,4 @@ include tests/torture/local.mk
 include tests/bench/local.mk
 endif
 # Here, as automake wants them in one condition.
-.PHONY: check-fault check-hot check-live integration check-torture bench bench-holds
+.PHONY: check-fault check-threads check-hot check-live integration check-torture bench bench-holds

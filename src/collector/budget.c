@@ -311,7 +311,7 @@ void window_open(uint64_t now, enum window_reason reason, uint64_t planned)
 	}
 	the.hooks_on = true;
 	the.opened_at = now;
-	the.page->window_count++;
+	__atomic_fetch_add(&the.page->window_count, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&the.page->hooks_on, 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&the.page->rearm_wanted, 0, __ATOMIC_RELEASE);
 	stretch_begin(from);
@@ -326,7 +326,7 @@ void window_open(uint64_t now, enum window_reason reason, uint64_t planned)
 void window_close(uint64_t now, enum window_reason reason)
 {
 	if (reason == WINDOW_DEADLINE || reason == WINDOW_ARM)
-		the.dead = true;
+		__atomic_store_n(&the.dead, true, __ATOMIC_RELEASE);
 	if (reason == WINDOW_DEADLINE)
 		memory_take_off();
 	if (!the.hooks_on) {
@@ -385,7 +385,7 @@ bool budget_ask(uint64_t now)
 	} else if (the.dead) {
 		the.tokens = -1;
 	} else if (budget_is_over(now)) {
-		window_close(now, the.page->stop ? WINDOW_ARM : WINDOW_DEADLINE);
+		window_close(now, __atomic_load_n(&the.page->stop, __ATOMIC_RELAXED) ? WINDOW_ARM : WINDOW_DEADLINE);
 	} else if (!the.hooks_on) {
 		the.tokens = -1;
 		if (now >= the.cycle_end) {

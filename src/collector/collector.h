@@ -183,7 +183,7 @@ static inline uint64_t ticks_now(void)
 /* After the attacher's death nobody reads what is written. For what is told beside calls, whatever the budget says of these. */
 static inline bool may_tell(uint64_t now)
 {
-	return __atomic_load_n(&the.armed, __ATOMIC_ACQUIRE) && !the.child && the.page && now <= the.page->deadline_ticks && !the.page->stop;
+	return __atomic_load_n(&the.armed, __ATOMIC_ACQUIRE) && !the.child && the.page && now <= __atomic_load_n(&the.page->deadline_ticks, __ATOMIC_RELAXED) && !__atomic_load_n(&the.page->stop, __ATOMIC_RELAXED);
 }
 
 static inline uint64_t ticks_to_ns(uint64_t ticks)
@@ -214,7 +214,7 @@ void device_follow(void);
 /* May this hook call write an event? The page is only looked at while there are tokens: without, there may be none. */
 static inline bool hook_may_record(uint64_t now)
 {
-	if (__builtin_expect(--the.tokens < 0 || now > the.look_at || the.page->stop, 0))
+	if (__builtin_expect(--the.tokens < 0 || now > the.look_at || __atomic_load_n(&the.page->stop, __ATOMIC_RELAXED), 0))
 		return budget_ask(now);
 	return true;
 }

@@ -92,7 +92,7 @@ static enum wish wish_of_host(void)
 		return ASKED;
 	if (!gpu_begin())
 		return CLOSED;
-	if (the.page->stop || __atomic_load_n(&the.page->gpu_stop, __ATOMIC_ACQUIRE))
+	if (__atomic_load_n(&the.page->stop, __ATOMIC_ACQUIRE) || __atomic_load_n(&the.page->gpu_stop, __ATOMIC_ACQUIRE))
 		wish = ASKED;
 	else if (ticks_now() > __atomic_load_n(&the.page->deadline_ticks, __ATOMIC_ACQUIRE))
 		wish = SILENT;

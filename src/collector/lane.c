@@ -60,8 +60,13 @@ static struct subbuf *pool_steal(uint32_t *index)
 		for (uint32_t i = 0; i < count; i++) {
 			struct subbuf *subbuf = subbuf_at(i);
 
-			if (__atomic_load_n(&subbuf->state, __ATOMIC_ACQUIRE) == SUBBUF_FULL && subbuf->kind != LANE_META && subbuf->order < order) {
-				order = subbuf->order;
+			uint64_t age;
+
+			if (__atomic_load_n(&subbuf->state, __ATOMIC_ACQUIRE) != SUBBUF_FULL || __atomic_load_n(&subbuf->kind, __ATOMIC_RELAXED) == LANE_META)
+				continue;
+			age = __atomic_load_n(&subbuf->order, __ATOMIC_RELAXED);
+			if (age < order) {
+				order = age;
 				oldest = i;
 			}
 		}
@@ -73,7 +78,7 @@ static struct subbuf *pool_steal(uint32_t *index)
 			uint32_t slot = __atomic_load_n(&subbuf->lane, __ATOMIC_RELAXED);
 
 			if (slot < LANES_MAX)
-				__atomic_fetch_add(&the.page->lanes[slot].lost, subbuf->event_count, __ATOMIC_RELAXED);
+				__atomic_fetch_add(&the.page->lanes[slot].lost, __atomic_load_n(&subbuf->event_count, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 			return subbuf;
 		}
 	}
@@ -113,7 +118,7 @@ static void hand_over(struct lane *lane)
 	if (!subbuf)
 		return;
 	charge(lane);
-	subbuf->event_count = lane->written;
+	__atomic_store_n(&subbuf->event_count, lane->written, __ATOMIC_RELAXED);
 	lane->written = 0;
 	lane->subbuf = NULL;
 	lane_empty(lane);
@@ -122,22 +127,34 @@ static void hand_over(struct lane *lane)
 	__atomic_fetch_sub(&the.lanes.busy, 1, __ATOMIC_RELAXED);
 }
 
+/* Of a head every field is written so: the drain may read the sub-buffer at this moment, and others look whether they can steal it. */
+static void set32(uint32_t *field, uint32_t value)
+{
+	__atomic_store_n(field, value, __ATOMIC_RELAXED);
+}
+
+static void set64(uint64_t *field, uint64_t value)
+{
+	__atomic_store_n(field, value, __ATOMIC_RELAXED);
+}
+
 static void begin(struct lane *lane, struct subbuf *subbuf, uint32_t index)
 {
 	struct lane_slot *slot = &the.page->lanes[lane->slot];
 	uint32_t known = lane->depth > DEPTH_KNOWN ? 0 : lane->depth > LANE_DEPTH_REFS ? LANE_DEPTH_REFS : lane->depth;
 
 	__atomic_store_n(&subbuf->used, SUBBUF_HEAD, __ATOMIC_RELEASE);
-	subbuf->generation++;
-	subbuf->lane = lane->slot;
-	subbuf->tid = lane->tid;
-	subbuf->kind = slot->kind;
-	subbuf->order = __atomic_add_fetch(&the.page->order, 1, __ATOMIC_RELAXED);
-	subbuf->lost_before = __atomic_load_n(&slot->lost, __ATOMIC_RELAXED);
-	subbuf->event_count = 0;
-	subbuf->depth = lane->depth;
-	subbuf->ref_count = known;
-	memcpy(subbuf->refs, lane->refs + (lane->depth - known), known * sizeof *subbuf->refs);
+	set64(&subbuf->generation, subbuf->generation + 1);
+	set32(&subbuf->lane, lane->slot);
+	set32(&subbuf->tid, lane->tid);
+	set32(&subbuf->kind, slot->kind);
+	set64(&subbuf->order, __atomic_add_fetch(&the.page->order, 1, __ATOMIC_RELAXED));
+	set64(&subbuf->lost_before, __atomic_load_n(&slot->lost, __ATOMIC_RELAXED));
+	set64(&subbuf->event_count, 0);
+	set32(&subbuf->depth, lane->depth);
+	set32(&subbuf->ref_count, known);
+	for (uint32_t i = 0; i < known; i++)
+		set32(&subbuf->refs[i], lane->refs[lane->depth - known + i]);
 	__atomic_store_n(&subbuf->sequence, ++slot->sequence, __ATOMIC_RELEASE);
 	__atomic_store_n(&slot->current, index, __ATOMIC_RELEASE);
 	lane->subbuf = subbuf;
@@ -216,15 +233,14 @@ static struct lane *take_slot(uint32_t first, enum lane_kind kind, uint64_t pthr
 		    !__atomic_compare_exchange_n(&slot->kind, &nobody, kind, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			continue;
 		memset(lane, 0, offsetof(struct lane, seeds));
-		memset(slot, 0, sizeof *slot);
-		slot->tid = tid;
-		slot->current = LANE_NONE;
-		__atomic_store_n(&slot->kind, kind, __ATOMIC_RELEASE);
+		__atomic_store_n(&slot->current, LANE_NONE, __ATOMIC_RELAXED);
+		__atomic_store_n(&slot->tid, tid, __ATOMIC_RELAXED);
+		slot->sequence = 0; /* the rest is zero: the drain left it so */
 		lane_empty(lane);
 		lane->slot = i;
 		lane->tid = tid;
-		lane->in_use = true;
-		the.lanes.threads[i] = pthread;
+		__atomic_store_n(&lane->in_use, true, __ATOMIC_RELAXED);
+		__atomic_store_n(&the.lanes.threads[i], pthread, __ATOMIC_RELAXED);
 		if (i >= the.lanes.count)
 			the.lanes.count = i + 1;
 		return lane;
@@ -233,18 +249,22 @@ static struct lane *take_slot(uint32_t first, enum lane_kind kind, uint64_t pthr
 	return NULL;
 }
 
+static void retire(struct lane *lane)
+{
+	hand_over(lane);
+	__atomic_store_n(&the.lanes.threads[lane->slot], 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&the.page->lanes[lane->slot].gone, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&lane->in_use, false, __ATOMIC_RELEASE);
+}
+
 /* A thread ends, without the GIL. lanes_end() waits until nobody is in here before the mapping goes. */
 static void lane_leave(void *argument)
 {
 	struct lane *lane = argument;
 
 	__atomic_fetch_add(&the.lanes.leaving, 1, __ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&the.armed, __ATOMIC_SEQ_CST) && !the.child && lane->in_use && lane_is_mine(lane)) {
-		hand_over(lane);
-		the.lanes.threads[lane->slot] = 0;
-		__atomic_store_n(&the.page->lanes[lane->slot].gone, 1, __ATOMIC_RELEASE);
-		__atomic_store_n(&lane->in_use, false, __ATOMIC_RELEASE);
-	}
+	if (__atomic_load_n(&the.armed, __ATOMIC_SEQ_CST) && !the.child && lane->in_use && lane_is_mine(lane))
+		retire(lane);
 	lane_mine = NULL;
 	__atomic_fetch_sub(&the.lanes.leaving, 1, __ATOMIC_SEQ_CST);
 }
@@ -306,7 +326,7 @@ void lanes_end(void)
 static struct lane *find_thread(uint64_t pthread)
 {
 	for (uint32_t i = 1; i < the.lanes.count; i++)
-		if (the.lanes.threads[i] == pthread)
+		if (__atomic_load_n(&the.lanes.threads[i], __ATOMIC_RELAXED) == pthread)
 			return &the.lanes.table[i];
 	return NULL;
 }
@@ -321,14 +341,6 @@ static uint32_t own_tid(void)
 }
 
 /* pthread_t is reused as soon as its thread has ended: the tid tells whether this is still the same one. */
-static void retire(struct lane *lane)
-{
-	hand_over(lane);
-	the.lanes.threads[lane->slot] = 0;
-	__atomic_store_n(&the.page->lanes[lane->slot].gone, 1, __ATOMIC_RELEASE);
-	lane->in_use = false;
-}
-
 struct lane *lane_of_thread(uint64_t pthread, uint32_t tid, bool make)
 {
 	struct lane *lane = find_thread(pthread);

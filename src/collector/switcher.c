@@ -35,6 +35,11 @@ static uint64_t ns_until(uint64_t ticks)
 	return ticks <= now ? 0 : ticks_to_ns(ticks - now) + 1;
 }
 
+static uint64_t next_window(const struct page *page)
+{
+	return __atomic_load_n(&page->switch_at_ticks, __ATOMIC_ACQUIRE);
+}
+
 static uint64_t turn_ticks(void)
 {
 	return the.settings.ticks_per_second * the.settings.alternate_ms / 1000;
@@ -85,12 +90,12 @@ static bool switcher_act(void)
 	now = ticks_now();
 	if (the.armed && !the.child && !the.dead) {
 		if (budget_is_over(now))
-			window_close(now, the.page->stop ? WINDOW_ARM : WINDOW_DEADLINE);
+			window_close(now, __atomic_load_n(&the.page->stop, __ATOMIC_RELAXED) ? WINDOW_ARM : WINDOW_DEADLINE);
 		else if (is_turn(now))
 			alternate(now);
 		else if (!the.hooks_on && now >= the.cycle_end)
 			window_open(now, WINDOW_BUDGET, asked + the.settings.ticks_per_second * SWITCH_INTERVAL_MS / 1000);
-		the.page->switch_at_ticks = the.cycle_end;
+		__atomic_store_n(&the.page->switch_at_ticks, the.cycle_end, __ATOMIC_RELEASE);
 		if (the.hooks_on)
 			the.page->switch_word = SWITCH_RUNNING;
 	}
@@ -111,15 +116,15 @@ static void *switcher_run(void *nothing)
 	bool acted = false, followed = false;
 
 	prctl(PR_SET_NAME, "inferscope");
-	page->switch_tid = (uint32_t)syscall(SYS_gettid);
+	__atomic_store_n(&page->switch_tid, (uint32_t)syscall(SYS_gettid), __ATOMIC_RELAXED);
 	for (;;) {
 		uint32_t word = __atomic_load_n(&page->switch_word, __ATOMIC_ACQUIRE);
 		uint64_t wait = WATCH_MS * 1000000ull;
 
 		if (word == SWITCH_QUIT || __atomic_load_n(&the.switcher_quit, __ATOMIC_ACQUIRE))
 			break;
-		if (word == SWITCH_OFF && ns_until(__atomic_load_n(&page->switch_at_ticks, __ATOMIC_ACQUIRE)) < wait)
-			wait = ns_until(page->switch_at_ticks);
+		if (word == SWITCH_OFF && ns_until(next_window(page)) < wait)
+			wait = ns_until(next_window(page));
 		if (the.alternate_at && (word != SWITCH_OFF || the.pausing || ns_until(the.alternate_at) < wait))
 			wait = ns_until(the.alternate_at);
 		/* Whatever the words say: the GIL is not asked for again and again. */
@@ -133,11 +138,11 @@ static void *switcher_run(void *nothing)
 			followed = true;
 			device_follow();
 		}
-		acted = (word == SWITCH_OFF && !the.pausing && !ns_until(page->switch_at_ticks)) || is_turn(ticks_now()) || budget_is_over(ticks_now());
+		acted = (word == SWITCH_OFF && !the.pausing && !ns_until(next_window(page))) || is_turn(ticks_now()) || budget_is_over(ticks_now());
 		if (acted && !switcher_act())
 			break;
 	}
-	page->switch_tid = 0;
+	__atomic_store_n(&page->switch_tid, 0, __ATOMIC_RELAXED);
 	return NULL;
 }
 

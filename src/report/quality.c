@@ -153,9 +153,13 @@ static void add_threads(struct report *report)
 /* Counters that are zero when all is well. */
 static void add_counters(struct report *report)
 {
-	const struct timeline_quality *q = &report->timeline->quality;
+	const struct timeline *timeline = report->timeline;
+	const struct timeline_quality *q = &timeline->quality;
 	const struct { enum quality_state state; const char *key, *label; uint64_t value; const char *meaning; } rows[] = {
 		{ QUALITY_BAD, "damaged_chunks", "Damaged parts of the file", q->damaged_chunks, "what lay in them is missing" },
+		{ QUALITY_BAD, "damaged_subbufs", "Damaged parts of the lanes", (uint64_t)timeline_counter(timeline, "damaged_subbufs", 0), "what the process holds there made no sense: something has written over it" },
+		{ QUALITY_BAD, "lane_overflow", "Events of threads without a lane", (uint64_t)timeline_counter(timeline, "lane_overflow", 0), "calls of some 2,000 threads at a time can be traced: of the others only samples tell" },
+		{ QUALITY_NOTE, "code_overflow", "Events of functions without a place", (uint64_t)timeline_counter(timeline, "code_overflow", 0), "131,072 functions are told apart: those beyond are one, (other functions)" },
 		{ QUALITY_NOTE, "unmatched", "Unmatched events", q->unmatched, "a return without its call, or a call without its return: their times are cut at the edge of what was seen" },
 		{ QUALITY_NOTE, "outside", "Events outside windows", q->outside, "calls that were seen while hooks were said to be off; left out" },
 		{ QUALITY_NOTE, "other_calls", "Calls in (other)", q->other_calls, "their stacks were too deep or too many to keep apart" },

@@ -12,6 +12,7 @@ struct lane {
 	bool open;
 	uint32_t number, kind, tid, outer_tid;
 	uint64_t sequence;       /* of the sub-buffer read last */
+	uint64_t ended;          /* of the last one that was read when nobody wrote it any more */
 	uint32_t offset;         /* read so far of it */
 	uint64_t chunk_sequence; /* of the chunk handed on last */
 	uint64_t lost;
@@ -101,13 +102,13 @@ static struct lane *lane_of(struct drain *drain, const struct subbuf *head)
 	lane->kind = head->kind;
 	lane->tid = head->tid;
 	lane->outer_tid = head->kind == LANE_META ? 0 : drain->sink.outer_tid(drain->sink.context, head->tid);
-	lane->sequence = lane->chunk_sequence = lane->lost = 0;
+	lane->sequence = lane->ended = lane->chunk_sequence = lane->lost = 0;
 	lane->offset = lane->shadow.depth = 0;
 	return lane;
 }
 
-/* Hands on SIZE bytes of events from the private copy; HEAD is a copy too. */
-static void chunk_emit(struct drain *drain, const struct subbuf *head, size_t size)
+/* Hands on SIZE bytes of events from the private copy; HEAD is a copy too. WHOLE: nothing will follow in this sub-buffer. */
+static void chunk_emit(struct drain *drain, const struct subbuf *head, size_t size, bool whole)
 {
 	struct lane *lane = lane_of(drain, head);
 	struct chunk chunk = { .clock = drain->clock, .events = drain->events };
@@ -118,6 +119,8 @@ static void chunk_emit(struct drain *drain, const struct subbuf *head, size_t si
 		drain->retired.damaged++;
 		return;
 	}
+	if (whole)
+		lane->ended = head->sequence;
 	begins = head->sequence != lane->sequence || lane->offset < SUBBUF_HEAD;
 	gap = begins && head->sequence != lane->sequence + 1;
 	chunk.lane = lane->number;
@@ -157,13 +160,23 @@ static uint32_t read_from(const struct drain *drain, const struct subbuf *head)
 	return SUBBUF_HEAD;
 }
 
+typedef uint64_t __attribute__((may_alias)) word;
+
+/* Word by word, as its writer may be at work: each field is whole, whatever becomes of the rest. */
+static void head_copy(struct subbuf *out, const struct subbuf *subbuf)
+{
+	for (size_t i = 0; i < sizeof *out / sizeof(word); i++)
+		((word *)out)[i] = __atomic_load_n((const word *)subbuf + i, __ATOMIC_RELAXED);
+}
+_Static_assert(sizeof(struct subbuf) % sizeof(word) == 0, "whole words");
+
 /* Copies head and new events of sub-buffer INDEX, of which LIMIT bytes may be read. False when there is nothing sane. */
 static bool subbuf_copy(struct drain *drain, uint32_t index, uint32_t limit, struct subbuf *head, size_t *size)
 {
 	const struct subbuf *subbuf = pool_subbuf(drain->pool, index);
 	uint32_t from;
 
-	memcpy(head, subbuf, sizeof *head);
+	head_copy(head, subbuf);
 	head->used = limit;
 	if (!head_sane(head)) {
 		drain->retired.damaged++;
@@ -194,7 +207,7 @@ static void subbuf_take(struct drain *drain, uint32_t index, uint32_t expected, 
 		return;
 	}
 	if (subbuf_copy(drain, index, subbuf_used(subbuf), &head, &size))
-		chunk_emit(drain, &head, size);
+		chunk_emit(drain, &head, size, true);
 	pool_push(drain->pool, index);
 }
 
@@ -209,15 +222,15 @@ static void subbuf_peek(struct drain *drain, const struct view *view, bool gaps)
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	if (head.generation != view->generation || __atomic_load_n(&subbuf->generation, __ATOMIC_ACQUIRE) != head.generation)
 		return;
-	/* Its predecessor may have become full a moment ago: that one must come first. */
+	/* Its predecessor may have become full a moment ago: the rest of that one must come first. */
 	if (!gaps) {
 		const struct lane *lane = &drain->lanes[head.lane];
-		uint64_t last = lane->open && lane->kind == head.kind && lane->tid == head.tid ? lane->sequence : 0;
+		bool known = lane->open && lane->kind == head.kind && lane->tid == head.tid;
 
-		if (head.sequence != last && head.sequence != last + 1)
+		if (head.sequence != (known ? lane->sequence : 0) && head.sequence != (known ? lane->ended : 0) + 1)
 			return;
 	}
-	chunk_emit(drain, &head, size);
+	chunk_emit(drain, &head, size, false);
 }
 
 static int candidate_compare(const void *a, const void *b)
@@ -308,12 +321,13 @@ static void slot_retire(struct drain *drain, uint32_t slot)
 {
 	struct lane_slot *lane = &drain->pool->page->lanes[slot];
 
-	drain->retired.events += lane->events;
-	drain->retired.lost += lane->lost;
-	drain->retired.skipped += lane->skipped;
-	drain->retired.cost_ticks += lane->cost_ticks;
-	lane->events = lane->lost = lane->skipped = lane->cost_ticks = 0;
+	drain->retired.events += __atomic_exchange_n(&lane->events, 0, __ATOMIC_RELAXED);
+	drain->retired.lost += __atomic_exchange_n(&lane->lost, 0, __ATOMIC_RELAXED);
+	drain->retired.skipped += __atomic_exchange_n(&lane->skipped, 0, __ATOMIC_RELAXED);
+	drain->retired.cost_ticks += __atomic_exchange_n(&lane->cost_ticks, 0, __ATOMIC_RELAXED);
 	drain->lanes[slot].open = false;
+	/* Before the slot is anybody's again: its next owner must not look as if it had ended. */
+	__atomic_store_n(&lane->gone, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&lane->kind, LANE_FREE, __ATOMIC_RELEASE);
 }
 
@@ -408,11 +422,11 @@ struct drain_totals drain_totals(const struct drain *drain)
 	for (uint32_t i = 0; i < LANES_MAX; i++) {
 		const struct lane_slot *slot = &drain->pool->page->lanes[i];
 
+		totals.lost += __atomic_load_n(&slot->lost, __ATOMIC_RELAXED); /* a writer may steal from a thread that has ended, and count that when its slot is free */
 		if (__atomic_load_n(&slot->kind, __ATOMIC_RELAXED) == LANE_FREE)
 			continue;
 		totals.lanes++;
 		totals.events += __atomic_load_n(&slot->events, __ATOMIC_RELAXED);
-		totals.lost += __atomic_load_n(&slot->lost, __ATOMIC_RELAXED);
 		totals.skipped += __atomic_load_n(&slot->skipped, __ATOMIC_RELAXED);
 		totals.cost_ticks += __atomic_load_n(&slot->cost_ticks, __ATOMIC_RELAXED);
 	}

@@ -63,8 +63,8 @@ static void name_note(struct gpu_relay *relay, uint32_t ref, const char *text, s
 	char raw[NAME_BYTES], plain[DEMANGLED_MAX];
 	char *kept;
 
-	if (!ref || ref > NAMES_MOST)
-		return;
+	if (!ref || ref > NAMES_MOST || (ref <= relay->names.count && relay->names.items[ref - 1]))
+		return; /* told once: a process that tells it again and again takes no more memory */
 	while (relay->names.count < ref)
 		if (!list_add(&relay->names, NAMES_MOST))
 			return;
@@ -182,8 +182,8 @@ static void rewrite_range(struct gpu_relay *relay, const struct event_cursor *c)
 	}
 }
 
-/* The event as the trace has it. Durations are ns of ours, whatever the device's clock counts. */
-static void rewrite(struct gpu_relay *relay, const struct event_cursor *c, const struct clock_map *map)
+/* The event as the trace has it. Durations are ns of ours, whatever the device's clock counts. False: it is none of a device's. */
+static bool rewrite(struct gpu_relay *relay, const struct event_cursor *c, const struct clock_map *map)
 {
 	struct event_builder *out = &relay->events;
 	uint64_t at = c->event.ticks, duration = c->event.kind == EVENT_GPU_RANGE ? 0 : clock_to_ns(map, at + event_u64(c, 0)) - clock_to_ns(map, at);
@@ -220,9 +220,10 @@ static void rewrite(struct gpu_relay *relay, const struct event_cursor *c, const
 		rewrite_range(relay, c);
 		break;
 	default:
-		return;
+		return false;
 	}
 	relay->totals.events++;
+	return true;
 }
 
 static void chunk_out(struct gpu_relay *relay, struct stream *stream, const struct clock_map *map, uint64_t count)
@@ -275,10 +276,10 @@ static void hand_on(struct gpu_relay *relay, const struct waiting *waiting, size
 		if (other)
 			stream = stream_of(relay, waiting[i].key);
 		map = here;
-		if (stream) {
-			rewrite(relay, &c, &map);
-			in_chunk++;
-		}
+		if (stream)
+			in_chunk += rewrite(relay, &c, &map);
+		else
+			relay->totals.timeless++;
 	}
 	if (stream && in_chunk)
 		chunk_out(relay, stream, &map, in_chunk);

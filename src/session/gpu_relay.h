@@ -30,7 +30,7 @@ void gpu_relay_run(struct gpu_relay *relay, bool all);
 
 struct gpu_relay_totals {
 	uint64_t kernels, calls, events;
-	uint64_t timeless; /* given up: there was no comparison of clocks at all, or no memory */
+	uint64_t timeless; /* given up: there was no comparison of clocks at all, no memory, or too many streams */
 	uint64_t nameless; /* kernels whose name was not told */
 };
 struct gpu_relay_totals gpu_relay_totals(const struct gpu_relay *relay);

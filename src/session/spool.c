@@ -1,6 +1,6 @@
 /*
  *   segment 0 │ segment 1 │ … │ segment 7     every chunk, each a valid trace; the oldest goes at the bound
- *   keep ─────────────────────────────────    META and SESSION chunks again, with a mark where each segment ended
+ *   keep ─────────────────────────────────    META and SESSION chunks again, up to the bound, with a mark where each segment ended
  *
  * Finished: keep up to the mark of the last dropped segment, then the segments that are left.
  */
@@ -115,7 +115,8 @@ void spool_turn(struct spool *spool)
 void spool_add(struct spool *spool, const struct chunk *chunk, uint64_t event_count)
 {
 	struct piece *piece = &spool->segments[spool->count - 1];
-	bool kept = chunk->lane_kind == LANE_META || chunk->lane_kind == LANE_SESSION;
+	/* A program that tells names without end (they are its own to write) has no more room than others: what is told beyond it goes with its segment. */
+	bool kept = (chunk->lane_kind == LANE_META || chunk->lane_kind == LANE_SESSION) && !(spool->bound_bytes && trace_writer_bytes(spool->keep.writer) > spool->bound_bytes);
 	struct error err = { 0 };
 
 	if (spool->failed)

@@ -1,5 +1,6 @@
-/* Any bytes as what a target wrote into the lanes: page, slots and sub-buffers. Rounds in between, then the last one. */
+/* Any bytes as what a target wrote into the lanes: slots and sub-buffers, with rounds in between, then what the page says, then the last round. */
 /* folders: src/base src/trace src/session/pool.c src/session/drain.c src/session/shadow.c */
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +65,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		fill((char *)pool_subbuf(&pool, i) + SUBBUF_HEAD, part < SUBBUF_BYTES - SUBBUF_HEAD ? part : SUBBUF_BYTES - SUBBUF_HEAD, &data, &size);
 		drain_round(drain, i & 1);
 	}
+	fill(&pool.page->arm, offsetof(struct page, lanes) - offsetof(struct page, arm), &data, &size);
+	drain_round(drain, true);
+	sum += (unsigned)drain_totals(drain).events;
 	drain_reclaim(drain, odd_ones_live, NULL);
 	drain_last(drain);
 	drain_close(drain);

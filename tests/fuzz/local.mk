@@ -28,6 +28,10 @@ check_PROGRAMS += tests/fuzz/replay_rules
 tests_fuzz_replay_rules_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_rules.c
 tests_fuzz_replay_rules_LDADD = libanalyze.a libtimeline.a $(FUZZ_LDADD) $(YAML_LIBS) -lm
 
+check_PROGRAMS += tests/fuzz/replay_expression
+tests_fuzz_replay_expression_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_expression.c
+tests_fuzz_replay_expression_LDADD = libanalyze.a libbase.a -lm
+
 if ATTACHES
 check_PROGRAMS += tests/fuzz/replay_drain
 tests_fuzz_replay_drain_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_drain.c
@@ -58,4 +62,10 @@ tests_fuzz_replay_relay_LDADD = libsession.a libunwinding.a $(FUZZ_LDADD) $(NATI
 check_PROGRAMS += tests/fuzz/replay_cupti
 tests_fuzz_replay_cupti_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_cupti.c src/collector/gpu_names.c src/collector/gpu_records.c
 tests_fuzz_replay_cupti_CPPFLAGS = $(AM_CPPFLAGS) -DCOLLECTOR_PLAIN_LIBC
+
+check_PROGRAMS += tests/fuzz/replay_image tests/fuzz/replay_procfs
+tests_fuzz_replay_image_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_image.c
+tests_fuzz_replay_image_LDADD = libinject.a libbase.a
+tests_fuzz_replay_procfs_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_procfs.c
+tests_fuzz_replay_procfs_LDADD = libsession.a $(FUZZ_LDADD)
 endif

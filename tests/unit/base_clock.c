@@ -25,6 +25,23 @@ Test(clock, converts_in_128_bits_and_rounds_down)
 	cr_assert_eq(clock_to_ns(&map, 1000 + 3000000000ull * 1000000), 5000 + 1000000000ull * 1000000);
 }
 
+/* A day at 5 GHz is 2^48 ticks, and times 10^9 far beyond 64 bits. */
+Test(clock, loses_nothing_in_a_day_nor_in_a_year)
+{
+	const uint64_t rates[] = { 1000000, 999999937, 1000000000, 2100000000, 2893202019, 5000000000ull }, days[] = { 1, 30, 365 };
+
+	for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
+		for (size_t j = 0; j < sizeof days / sizeof *days; j++) {
+			struct clock_map map = { .base_ticks = 1ull << 52, .base_ns = 1ull << 50, .ticks_per_second = rates[i] };
+			uint64_t seconds = days[j] * 86400, later = map.base_ticks + seconds * rates[i];
+
+			cr_assert_eq(clock_to_ns(&map, later), map.base_ns + seconds * 1000000000);
+			cr_assert_eq(clock_to_ticks(&map, map.base_ns + seconds * 1000000000), later);
+			cr_assert_leq(clock_to_ns(&map, later), clock_to_ns(&map, later + 1), "time does not run backwards");
+			cr_assert_leq(clock_to_ns(&map, later - 1), clock_to_ns(&map, later));
+		}
+}
+
 Test(clock, stays_inside_64_bits)
 {
 	struct clock_map map = { .base_ticks = 1ull << 40, .base_ns = 10, .ticks_per_second = 1 };

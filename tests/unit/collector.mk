@@ -11,6 +11,15 @@ tests_unit_test_collector_CPPFLAGS = $(AM_CPPFLAGS) -DCOLLECTOR_PLAIN_LIBC
 tests_unit_test_collector_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_test_collector_LDADD = $(CRITERION_LIBS)
 
+# Under ThreadSanitizer, which takes a build of its own: with other sanitizers, as in CI, or by itself.
+dist_noinst_SCRIPTS += tests/unit/lanes_threads.test
+EXTRA_DIST += tests/unit/lanes_threads.c
+if SANITIZERS
+TESTS += tests/unit/lanes_threads.test
+endif
+check-threads:
+	SRCDIR="$(abs_top_srcdir)" CC="$(CC)" $(srcdir)/tests/unit/lanes_threads.test
+
 # What an event costs beside cProfile; wants a quiet machine.
 dist_noinst_SCRIPTS += tests/hot/run
 EXTRA_DIST += tests/hot/calls.py

@@ -203,6 +203,31 @@ Test(drain, waits_for_the_predecessor_of_a_filling_one)
 	end(&fixture);
 }
 
+Test(drain, waits_for_the_rest_of_a_predecessor_that_was_read_in_part)
+{
+	struct fixture fixture;
+	struct subbuf *first, *second;
+
+	begin(&fixture);
+	first = take(&fixture, 0, 0, LANE_THREAD, 1, 1);
+	put(first, EVENT_PY_ENTER, 1);
+	drain_round(fixture.drain, true);
+	put(first, EVENT_PY_ENTER, 2);
+	first->state = SUBBUF_DRAINING; /* as above */
+	second = take(&fixture, 1, 0, LANE_THREAD, 1, 2);
+	put(second, EVENT_PY_ENTER, 3);
+	drain_round(fixture.drain, true);
+	cr_assert_eq(fixture.seen.chunks, 1);
+	first->state = SUBBUF_FILLING;
+	full(&fixture, first);
+	drain_round(fixture.drain, true);
+	cr_assert_eq(fixture.seen.chunks, 3);
+	cr_assert_eq(fixture.seen.first_ref[1], 2);
+	cr_assert_eq(fixture.seen.first_ref[2], 3);
+	cr_assert_eq(drain_totals(fixture.drain).damaged, 0);
+	end(&fixture);
+}
+
 Test(drain, gives_names_before_the_events_that_need_them)
 {
 	struct fixture fixture;

@@ -91,13 +91,14 @@ Test(gpu_clock, without_a_second_comparison_is_not_good)
 
 /* ---- records ---- */
 
-struct seen { uint32_t lanes, chunks; uint64_t starts[16]; char names[16][64]; uint32_t streams[16], count, tid; };
+struct seen { uint32_t lanes, chunks; uint64_t events, starts[16]; char names[16][64]; uint32_t streams[16], count, tid; };
 
 static void chunk_note(void *context, const struct chunk *chunk, uint64_t events)
 {
 	struct seen *seen = context;
 
 	seen->chunks++;
+	seen->events += events;
 	cr_assert_eq(chunk->lane_kind, LANE_GPU);
 	for (struct event_cursor c = event_cursor(chunk->events, chunk->size); event_next(&c) && seen->count < 16;) {
 		size_t length;
@@ -176,6 +177,28 @@ Test(gpu_relay, sorts_streams_apart_and_by_time_with_names)
 	cr_assert(seen.starts[0] == SECOND + 100 && seen.starts[1] == SECOND + 500 && seen.starts[2] == SECOND + 300);
 	cr_assert_str_eq(seen.names[1], "gemm(float*)");
 	cr_assert_str_eq(seen.names[2], "triton");
+	gpu_relay_free(relay);
+}
+
+Test(gpu_relay, believes_the_first_name_and_takes_no_memory_for_more)
+{
+	struct seen seen = { 0 };
+	struct gpu_relay *relay = relay_new(&seen);
+	struct event_builder names, work;
+
+	event_builder_init(&names);
+	event_builder_init(&work);
+	clock_told(&names, SECOND);
+	clock_told(&names, 2 * SECOND);
+	event_add(&names, 0, EVENT_GPU_NAME, 1, 0, "first");
+	event_add(&names, 0, EVENT_GPU_NAME, 1, 0, "second");
+	kernel(&work, SECOND + 100, 7, 1);
+	event_add(&work, EPOCH + SECOND + 200, EVENT_COUNTER, 0, 0, "none of a device's", (int64_t)1);
+	give(relay, &names, true);
+	give(relay, &work, false);
+	gpu_relay_run(relay, false);
+	cr_assert_str_eq(seen.names[0], "first");
+	cr_assert_eq(seen.events, 1, "what is no work of a device is not handed on, nor counted");
 	gpu_relay_free(relay);
 }
 

@@ -98,6 +98,31 @@ Test(spool, at_the_bound_the_oldest_calls_go_and_names_stay)
 	spool_close(spool);
 }
 
+Test(spool, is_not_filled_by_a_program_that_tells_names_without_end)
+{
+	struct spool *spool;
+	struct trace *trace;
+	struct chunk chunk;
+	struct text text;
+	uint64_t told = 0, last = 0;
+
+	cr_assert_eq(spool_open("/tmp", 80000, 1, &spool, NULL), 0);
+	for (uint64_t i = 1; i <= 2000; i++)
+		add(spool, 1, LANE_META, i, 1, 200);
+	trace = finish(spool, &text);
+	while (trace_next(trace, &chunk, NULL) == 1) {
+		told += 200;
+		last = chunk.sequence;
+	}
+	cr_assert_eq(last, 2000);
+	cr_assert_gt(spool_dropped_events(spool), 0);
+	cr_assert_lt(text.length, 3 * 80000);
+	cr_assert_eq(told + spool_dropped_events(spool), 2000 * 200);
+	trace_close(trace);
+	text_done(&text);
+	spool_close(spool);
+}
+
 Test(spool, leaves_no_file_behind)
 {
 	char folder[] = "/tmp/inferscope-spool-XXXXXX";

@@ -1,0 +1,198 @@
+/*
+ * Any bytes as files of /proc and /sys: of a process, of its thread 7, of its control group, of the machine. A byte 1 parts files; the first byte of each says which of the
+ * rows below it is. Then all is read that is read of a process beside its memory.
+ */
+/* folders: src/base src/trace src/session/block.c src/session/cgroup.c src/session/environment.c src/session/find.c src/session/gpu_look.c src/session/numa.c src/session/observe.c src/session/pools.c src/session/redact.c src/session/syscalls.c */
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mappings.h"
+#include "base/smallfile.h"
+#include "base/text.h"
+#include "session/cgroup.h"
+#include "session/environment.h"
+#include "session/find.h"
+#include "session/gpu_look.h"
+#include "session/numa.h"
+#include "session/observe.h"
+#include "session/pools.h"
+#include "session/redact.h"
+
+enum { PID = 5, TID = 7, SEPARATOR = 1 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const char *const folders[] = {
+	"proc", "proc/5", "proc/5/task", "proc/5/task/7", "proc/driver", "proc/driver/nvidia", "proc/pressure", "sys", "sys/fs", "sys/fs/cgroup", "sys/fs/cgroup/a", "sys/devices",
+	"sys/devices/system", "sys/devices/system/node", "sys/devices/system/node/node0", "sys/devices/system/node/node1", "sys/bus", "sys/bus/pci", "sys/bus/pci/devices", "sys/bus/pci/devices/0000:01:00.0",
+};
+static const char *const files[] = {
+	"proc/5/status", "proc/5/stat", "proc/5/cgroup", "proc/5/maps", "proc/5/environ", "proc/5/cmdline", "proc/5/numa_maps", "proc/5/schedstat", "proc/5/task/7/status", "proc/5/task/7/stat",
+	"proc/5/task/7/syscall", "proc/5/task/7/comm", "proc/5/task/7/schedstat", "proc/driver/nvidia/version", "proc/pressure/memory", "sys/fs/cgroup/a/cpu.max", "sys/fs/cgroup/a/cpu.stat",
+	"sys/fs/cgroup/a/cpu.cfs_quota_us", "sys/fs/cgroup/a/memory.max", "sys/fs/cgroup/a/memory.stat", "sys/fs/cgroup/a/memory.events", "sys/fs/cgroup/a/memory.current", "sys/fs/cgroup/a/memory.pressure",
+	"sys/fs/cgroup/a/memory.oom_control", "sys/devices/system/node/online", "sys/devices/system/node/node0/cpulist", "sys/devices/system/node/node1/cpulist",
+	"sys/bus/pci/devices/0000:01:00.0/class", "sys/bus/pci/devices/0000:01:00.0/vendor", "sys/bus/pci/devices/0000:01:00.0/numa_node",
+};
+enum { FILES = sizeof files / sizeof *files };
+
+/* Threads have the kernel's names here: what threading knows is fuzz_pystack's. */
+const char *naming_find(const struct naming *naming, pid_t inner_tid) { return NULL; }
+void naming_refresh(struct naming *naming, bool early) {}
+
+static char root[64], proc_root[80], sys_root[80];
+static int root_fd;
+
+static void tree_remove(void)
+{
+	for (size_t i = 0; i < FILES; i++)
+		unlinkat(root_fd, files[i], 0);
+	for (size_t i = sizeof folders / sizeof *folders; i-- > 0;)
+		unlinkat(root_fd, folders[i], AT_REMOVEDIR);
+	rmdir(root);
+	close(root_fd);
+}
+
+static void tree_make(void)
+{
+	if (root[0])
+		return;
+	snprintf(root, sizeof root, "/tmp/fuzz_procfs.XXXXXX");
+	if (!mkdtemp(root) || (root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+		abort();
+	for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+		if (mkdirat(root_fd, folders[i], 0700) < 0)
+			abort();
+	snprintf(proc_root, sizeof proc_root, "%s/proc", root);
+	snprintf(sys_root, sizeof sys_root, "%s/sys", root);
+	atexit(tree_remove);
+}
+
+static void file_write(const char *name, const uint8_t *data, size_t size)
+{
+	int fd = openat(root_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
+		abort();
+	close(fd);
+}
+
+static void files_write(const uint8_t *data, size_t size)
+{
+	for (size_t i = 0; i < FILES; i++)
+		unlinkat(root_fd, files[i], 0);
+	while (size) {
+		const uint8_t *end = memchr(data, SEPARATOR, size);
+		size_t length = end ? (size_t)(end - data) : size, step = end ? length + 1 : length;
+
+		if (length)
+			file_write(files[data[0] % FILES], data + 1, length - 1);
+		data += step;
+		size -= step;
+	}
+}
+
+static void read_surroundings(const struct procfs *procfs)
+{
+	struct cgroup_reading reading;
+	struct numa_pages pages;
+	struct cgroup cgroup;
+	struct numa numa;
+	char path[160];
+
+	snprintf(path, sizeof path, "%s/fs/cgroup", sys_root);
+	cgroup_find(procfs, path, PID, &cgroup);
+	cgroup_read(&cgroup, &reading);
+	if (cgroup.cpu_quota < 0 || strlen(cgroup.memory) >= sizeof cgroup.memory)
+		abort();
+	numa_find(sys_root, &numa);
+	if (numa.nodes < 0 || numa.nodes > NUMA_NODES || numa.device_count > NUMA_DEVICES)
+		abort();
+	for (int cpu = -1; cpu <= NUMA_CPUS; cpu++)
+		if (numa_node(&numa, cpu) < NUMA_NONE || numa_node(&numa, cpu) >= NUMA_NODES)
+			abort();
+	numa_pages_read(procfs, PID, &pages);
+}
+
+static void read_environment(const struct procfs *procfs)
+{
+	struct environment environment;
+	struct gpu_look look;
+	struct pools pools;
+	struct place place;
+	struct maps maps;
+	char text[512];
+
+	environment_read(procfs, PID, &environment);
+	environment_place(environment.bytes, environment.size, &place);
+	if (place.rank < -1 || place.world < -1 || strlen(place.pod) >= sizeof place.pod)
+		abort();
+	if (maps_read(procfs, PID, &maps) == 0) {
+		pools_find(&maps, environment.bytes, environment.size, 4, &pools);
+		maps_done(&maps);
+	}
+	environment_done(&environment);
+	if (gpu_look_read(procfs, PID, &look))
+		gpu_look_text(&look, text, sizeof text);
+}
+
+static void read_threads(const struct procfs *procfs)
+{
+	struct event_builder builder;
+	struct observe observe;
+
+	event_builder_init(&builder);
+	observe_init(&observe, procfs, PID, true);
+	for (int i = 0; i < 2; i++)
+		observe_read(&observe, 1000, &builder);
+	if (observe.count > 1 || (observe.count && observe_by_tid(&observe, TID) != observe.threads))
+		abort();
+	observe_done(&observe);
+	event_builder_done(&builder);
+}
+
+static void read_processes(const struct procfs *procfs)
+{
+	const pid_t named = PID;
+	struct found_list list = { 0 };
+	struct find_query query = { .pids = &named, .pid_count = 1, .children = true, .cgroup = "/a", .container = "b" };
+	struct proc_status status;
+	struct error err;
+
+	procfs_status(procfs, PID, 0, &status);
+	if (find_processes(procfs, &query, &list, &err) == 0) {
+		if (list.count != 1 || strlen(list.items[0].command) >= sizeof list.items[0].command)
+			abort();
+		find_shares_since(procfs, &list, 0);
+	}
+	list_done(&list);
+}
+
+static void redact(const uint8_t *data, size_t size)
+{
+	struct text text;
+
+	text_init(&text);
+	redact_arguments((const char *)data, size, &text);
+	redact_words((const char *)data, size, &text);
+	text_done(&text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct procfs procfs;
+
+	tree_make();
+	procfs.root = proc_root;
+	files_write(data, size);
+	read_surroundings(&procfs);
+	read_environment(&procfs);
+	read_threads(&procfs);
+	read_processes(&procfs);
+	redact(data, size);
+	return 0;
+}
