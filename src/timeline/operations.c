@@ -237,7 +237,7 @@ void operations_add(struct timeline_private *p, const struct event_cursor *c)
 	uint32_t name = name_of(p, c);
 	struct operation_build *operation;
 
-	if (!all || name == UINT32_MAX) {
+	if (!all || name == UINT32_MAX || p->failed) { /* a row for which there was no memory is half made */
 		p->failed = true;
 		return;
 	}
