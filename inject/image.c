@@ -123,6 +123,11 @@ static void read_dynamic(struct image *image, uint64_t addr, uint64_t size)
 		case DT_HASH: image->hash = dynamic_pointer(image, value); break;
 		case DT_VERSYM: image->versym = dynamic_pointer(image, value); break;
 		case DT_SONAME: soname = value; break;
+		case DT_JMPREL: image->jmprel = dynamic_pointer(image, value); break;
+		case DT_PLTRELSZ: image->jmprel_size = value; break;
+		case DT_RELA: image->rela = dynamic_pointer(image, value); break;
+		case DT_RELASZ: image->rela_size = value; break;
+		case DT_RELACOUNT: image->rela_relative = value; break;
 		default: break;
 		}
 	}
@@ -192,6 +197,9 @@ bool image_open(const struct memory *memory, const struct mapping *mapping, stru
 			read_notes(out, addr, headers[i].p_memsz);
 		} else if (headers[i].p_type == PT_DYNAMIC) {
 			read_dynamic(out, addr, headers[i].p_memsz);
+		} else if (headers[i].p_type == PT_GNU_RELRO && inside(out, addr, headers[i].p_memsz)) {
+			out->relro_start = addr;
+			out->relro_end = addr + headers[i].p_memsz;
 		}
 	}
 	return true;

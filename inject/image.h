@@ -30,6 +30,8 @@ struct image {
 	uint32_t segment_count;
 	uint64_t tls_size, tls_align; /* 0, 0: none */
 	uint64_t symtab, strtab, strtab_size, gnu_hash, hash, versym;
+	uint64_t jmprel, jmprel_size, rela, rela_size, rela_relative; /* relocations; the last: how many of rela come first and name no symbol */
+	uint64_t relro_start, relro_end; /* read-only once relocated; 0, 0: nothing */
 	char soname[64];
 	char build_id[64]; /* hex, "" = none */
 };

@@ -7,6 +7,7 @@ libinject_a_SOURCES = \
 	inject/decode.c inject/decode.h \
 	inject/enter.c \
 	inject/gate.c \
+	inject/got.c inject/got.h \
 	inject/guest.c \
 	inject/hold.c inject/hold.h \
 	inject/holder.c inject/holder.h \

@@ -25,7 +25,7 @@ enum {
 	LANE_NONE = 0xffffffffu >> 1, /* "no sub-buffer", as an index */
 };
 
-enum lane_kind { LANE_FREE = 0, LANE_META = 1, LANE_THREAD = 2, LANE_SESSION = 3, LANE_GPU = 4 };
+enum lane_kind { LANE_FREE = 0, LANE_META = 1, LANE_THREAD = 2, LANE_SESSION = 3, LANE_GPU = 4, LANE_MEMORY = 5 /* of all threads: what native libraries allocate */ };
 enum subbuf_state { SUBBUF_FREE = 0, SUBBUF_FILLING = 1, SUBBUF_FULL = 2, SUBBUF_DRAINING = 3 };
 enum clock_kind { CLOCK_TSC = 1, CLOCK_MONOTONIC_NS = 2 };
 

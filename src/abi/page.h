@@ -9,7 +9,7 @@
 #include "abi/lane.h"
 
 #define PAGE_MAGIC 0x31454741504b5349ull /* "ISKPAGE1", little-endian */
-enum { PAGE_VERSION = 8, PAGE_BYTES = 256 * 1024, PAGE_SKIP_BYTES = 4096, PAGE_TEXT_BYTES = 512, COUNTED_MAX = 256 };
+enum { PAGE_VERSION = 9, PAGE_BYTES = 256 * 1024, PAGE_SKIP_BYTES = 4096, PAGE_TEXT_BYTES = 512, COUNTED_MAX = 256 };
 
 enum collector_state { COLLECTOR_UNINITIALIZED = 0, COLLECTOR_IDLE = 1, COLLECTOR_COLLECTING = 2, COLLECTOR_FINALIZED = 3 };
 
@@ -56,7 +56,18 @@ enum memory_state {
 	MEMORY_TOO_DEAR = 7,  /* passing on alone costs more than the budget: the allocators are what they were */
 	MEMORY_CUT = 6,       /* another tool put back what was there before it, and us: the end of the window was not seen */
 };
-enum { MEMORY_FRAMES_MAX = 16 };
+enum { MEMORY_FRAMES_MAX = 16, MEMORY_NATIVE = 3 /* domain of what native libraries allocate; raw is 0, mem 1, object 2 */ };
+/* Sampling of what native libraries allocate; page.heap_state. From HEAP_TAKEN_OUT on, said at disarm. */
+enum heap_state {
+	HEAP_OFF = 0, HEAP_SAMPLED = 1,
+	HEAP_NO_ROOM = 2,   /* for the table */
+	HEAP_OTHER = 3,     /* an earlier session found other functions, or stands in there still: no slot was touched */
+	HEAP_TOO_DEAR = 4,  /* passing on alone costs more than the budget */
+	HEAP_TAKEN_OUT = 5, /* all slots are what they were, but for heap_left of them, which another tool has changed */
+};
+enum heap_function { HEAP_MALLOC = 0, HEAP_CALLOC, HEAP_REALLOC, HEAP_FREE, HEAP_POSIX_MEMALIGN, HEAP_ALIGNED_ALLOC, HEAP_FUNCTIONS };
+#define HEAP_FUNCTION_NAMES { "malloc", "calloc", "realloc", "free", "posix_memalign", "aligned_alloc" }
+enum { HEAP_SLOTS_MAX = 4096 };
 enum gpu_graphs { GPU_GRAPHS_NODE = 0, GPU_GRAPHS_GRAPH = 1 };
 enum { GPU_PATH_BYTES = 512, GPU_HOLDER_BYTES = 64 };
 
@@ -123,6 +134,10 @@ struct page {
 	uint32_t gc;             /* 1: an entry of ours in gc.callbacks */
 	uint32_t gpu_ranges;     /* 1: CUPTI is told of NVTX ranges in this process: record them */
 	uint64_t memory_interval; /* bytes between samples of allocations, on average; 0 = no allocator is touched */
+	uint32_t heap_slot_count; /* 0: no slot is touched */
+	uint32_t heap_unbound;    /* 1: slots that lead into their own library's code, as they do before the first call, too */
+	uint64_t heap_functions[HEAP_FUNCTIONS]; /* what bound slots hold; 0: that function's are left alone */
+	uint64_t heap_slots[HEAP_SLOTS_MAX]; /* addresses, and enum heap_function in their low three bits */
 	char skip_patterns[PAGE_SKIP_BYTES]; /* globs over "qualname" and over "file", each NUL-terminated, ends with an empty one */
 	uint64_t attach_id;
 
@@ -180,6 +195,14 @@ struct page {
 	uint64_t memory_cost_ns; /* of all that: estimate, calls × calibrated cost and samples as measured */
 	uint64_t memory_interval_now; /* the budget doubles it */
 	uint64_t memory_pauses;  /* turns without, of alternate_ms */
+	uint32_t heap_state;     /* enum heap_state */
+	uint32_t heap_slots_used;
+	uint64_t heap_foreign;   /* slots that hold something else by now */
+	uint64_t heap_refused;   /* that must not be written */
+	uint64_t heap_left;      /* that another tool has changed since */
+	uint64_t heap_calls, heap_samples, heap_full, heap_cost_ns, heap_interval_now; /* as of memory_… */
+	uint64_t heap_late;      /* times that the lock was not to be had, and a later allocation was told */
+	uint64_t heap_ends_missed;
 	struct counted counted[COUNTED_MAX];
 
 	struct gpu_status gpu_status;

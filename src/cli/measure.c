@@ -74,7 +74,8 @@ int measure_init(struct measure *measure, const struct invocation *invocation, p
 	session->gpu_graphs = (enum gpu_graphs)options_choice(options, OPT_GPU_GRAPHS);
 	session->gpu_max_kernels = options_count(options, OPT_GPU_MAX_KERNELS);
 	session->gc = options_flag(options, OPT_GC);
-	if (options_flag(options, OPT_MEMORY))
+	session->memory_native = options_flag(options, OPT_MEMORY_NATIVE);
+	if (options_flag(options, OPT_MEMORY) || session->memory_native)
 		session->memory_interval = options_count(options, OPT_MEMORY_INTERVAL);
 	session->alternate_ms = (uint32_t)(options_duration_ns(options, OPT_ALTERNATE) / 1000000);
 	if (options_flag(options, OPT_MEASURE_OVERHEAD) && !session->alternate_ms)

@@ -103,6 +103,7 @@ void budget_earn(uint64_t now)
 	if (now <= the.earned_at)
 		return;
 	earned = tokens_for(ran_ns < passed_ns ? ran_ns : passed_ns, hooks_ppm());
+	budget_charge(__atomic_exchange_n(&the.heap.unpaid_ns, 0, __ATOMIC_RELAXED));
 	paid = the.unpaid < earned - earned / 10 ? the.unpaid : earned - earned / 10;
 	the.unpaid -= paid;
 	earned -= paid;

@@ -5,7 +5,7 @@
  *   entry     takes the attacher's commands; lane, code, seed write; budget opens and closes windows, switcher in time;
  *   counted chooses the functions that are only counted, or left out;
  *   greenlets sees that a thread goes on with another stack;
- *   garbage tells collections of garbage; memory samples allocations, which allocators passes on;
+ *   garbage tells collections of garbage; memory samples allocations, which allocators passes on; heap those of native libraries, slots puts it there;
  *   gpu, gpu_*, cupti follow the device;
  *   monitoring, evaluator, setprofile, settrace are the ways to hook: they write lanes from the interpreter's hooks.
  */
@@ -26,6 +26,7 @@
 #include "collector/lane.h"
 #include "collector/python.h"
 #include "collector/sampled.h"
+#include "collector/spending.h"
 
 /* A way to hook. All are called under the GIL; open and close also from inside a hook, so they allocate as little as can be. */
 struct hooks {
@@ -96,10 +97,41 @@ struct memory {
 	bool on, inside;   /* inside: we are at work, and what is allocated meanwhile is not told */
 	int muted;         /* above 0: likewise */
 	bool put_on[MEMORY_DOMAINS];
-	uint64_t interval; /* bytes between points, on average */
 	uint64_t call_ps;  /* of passing on, as calibrated */
-	uint64_t passing_ns, telling_ns, cpu_ns; /* spent, and the process's CPU time, since the budget was last looked at */
+	struct spending spending;
 	struct layer layers[MEMORY_DOMAINS][MEMORY_LAYERS];
+	struct sampled blocks;
+};
+
+/* heap.c: what native libraries allocate. Without the GIL; busy is the lock of what is not atomic. */
+enum { HEAP_COUNTERS_LOG2 = 9, HEAP_COUNTERS = 1 << HEAP_COUNTERS_LOG2, HEAP_PENDING = 64 };
+struct heap_counter {
+	int64_t left;   /* bytes to the next point */
+	uint64_t calls; /* passed on since they were last counted */
+} __attribute__((aligned(64)));
+struct heap_slot { uint64_t address /* 0: dealt with */, before; uint32_t which; };
+struct heap {
+	struct { /* constant once known; in the order of enum heap_function */
+		void *(*malloc)(size_t size);
+		void *(*calloc)(size_t count, size_t size);
+		void *(*realloc)(void *block, size_t size);
+		void (*free)(void *block);
+		int (*posix_memalign)(void **out, size_t alignment, size_t size);
+		void *(*aligned_alloc)(size_t alignment, size_t size);
+	} real;
+	bool busy;          /* atomic */
+	bool on;
+	bool ready;         /* atomic: begun, and the switch thread may act */
+	bool paused, dear;  /* a turn without; given up */
+	uint32_t nobody;    /* no thread waits here */
+	struct lane *lane;
+	uint64_t call_ps;   /* of passing on, as calibrated */
+	struct spending spending;
+	uint64_t unpaid_ns, late, ends_missed, left; /* atomic, but for the last */
+	uint64_t pending[HEAP_PENDING]; /* atomic: addresses whose end is still to be told */
+	uint32_t slot_count;
+	struct heap_slot slots[HEAP_SLOTS_MAX];
+	struct heap_counter counters[HEAP_COUNTERS];
 	struct sampled blocks;
 };
 
@@ -148,6 +180,7 @@ struct collector {
 	struct monitoring monitoring;
 	struct garbage garbage;
 	struct memory memory;
+	struct heap heap;
 	long last_tool;        /* sys.monitoring tool id that had events last, also of an earlier session */
 	struct {
 		int offset;
@@ -295,6 +328,14 @@ void memory_end(void);
 void memory_take_off(void); /* as far as no other tool stands on us */
 void memory_pause(void);    /* --alternate: a turn without */
 void memory_resume(void);
+
+/* heap.c: not under the GIL, armed */
+void heap_begin(void);
+void heap_end(void);
+void heap_pause(void);  /* --alternate: a turn without */
+void heap_resume(void);
+void heap_tend(void);   /* now and then, by the switch thread: takes out what is to go */
+void heap_forked(void); /* in a forked child */
 
 /* skip.c */
 bool skip_matches(const struct page *page, const char *name, const char *qualname, const char *file);

@@ -140,6 +140,7 @@ static void arm_with_gil(struct page *page)
 		codes_close();
 		return;
 	}
+	the.heap.lane = the.settings.heap_slot_count ? lanes_take_memory() : NULL;
 	if (the.settings.gpu && lanes_take_gpu(&the.gpu.names_lane, &the.gpu.work_lane))
 		the.gpu.profiled = torch_profiled();
 	page->backend_used = the.hooks->kind;
@@ -176,6 +177,7 @@ static void disarm(void)
 	}
 	switcher_stop(); /* first: it may begin the device's part */
 	gpu_stop();
+	heap_end();
 	if (!gil_take(&gil))
 		return; /* what hooks there are find nothing to write to, and the process ends */
 	memory_end();
@@ -216,6 +218,8 @@ static void arm(struct handover *handover)
 		if (the.armed && (the.settings.max_overhead_ppm || the.settings.alternate_ms))
 			switcher_start();
 		gil_release(gil);
+		if (the.armed)
+			heap_begin();
 		if (the.armed && the.settings.gpu == GPU_NOW)
 			gpu_start();
 	} else {

@@ -48,6 +48,7 @@ static void in_child(void)
 	the.lanes_fd = 0;
 	the.mapped = NULL;
 	gpu_forked();
+	heap_forked();
 	if (!the.page)
 		return;
 	the.child = true;

@@ -310,6 +310,11 @@ bool lanes_take_gpu(struct lane **names, struct lane **work)
 	return *names && *work;
 }
 
+struct lane *lanes_take_memory(void)
+{
+	return take_slot(LANE_META_SLOT + 1, LANE_MEMORY, 0, 0);
+}
+
 /* The caller holds the GIL and has cleared the.armed. */
 void lanes_end(void)
 {
@@ -331,7 +336,7 @@ static struct lane *find_thread(uint64_t pthread)
 	return NULL;
 }
 
-static uint32_t own_tid(void)
+uint32_t thread_tid_own(void)
 {
 	uint32_t offset = the.settings.thread_tid_offset;
 
@@ -360,7 +365,7 @@ struct lane *lane_attach(void)
 
 	if (lane_is_mine(lane))
 		return lane;
-	lane = lane_of_thread((uint64_t)pthread_self(), own_tid(), true);
+	lane = lane_of_thread((uint64_t)pthread_self(), thread_tid_own(), true);
 	if (!lane)
 		return NULL;
 	lane->owner = &lane_mine;

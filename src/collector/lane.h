@@ -58,6 +58,10 @@ int lanes_open(void);   /* tables and the thread-exit key; 0 or errno */
 void lanes_begin(void); /* a new mapping: takes the META lane */
 /* Two lanes for the device: of names, which are never given up, and of its work. Written under a lock of their own, not the GIL. */
 bool lanes_take_gpu(struct lane **names, struct lane **work);
+/* One for what native libraries allocate, likewise. NULL: none is free. */
+struct lane *lanes_take_memory(void);
+/* The calling thread's, without a system call where the attacher said how. */
+uint32_t thread_tid_own(void);
 void lanes_end(void);   /* every sub-buffer becomes FULL; nobody writes after it */
 
 /* lane_mine may still point to a lane of an earlier session, by now another thread's: its owner tells. */

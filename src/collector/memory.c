@@ -12,7 +12,6 @@
 #include "abi/cpython.h"
 
 enum { WALK_MAX = 128, TELLING_NS_MAX = 50000 /* of one sample; what took longer was a thread that had no CPU */ };
-static const uint64_t INTERVAL_MAX = 1ull << 40;
 
 /* ---- telling ---- */
 
@@ -57,7 +56,7 @@ static uint32_t walk(char *tstate, struct told_frame frames[MEMORY_FRAMES_MAX])
 static void tell_sample(struct lane *lane, char *tstate, uint64_t now, uint64_t address, size_t size, uint32_t domain)
 {
 	enum { FRAME_SIZE = sizeof(struct event) + 8, ALLOC_SIZE = sizeof(struct event) + 32 };
-	struct { uint64_t address, bytes, weight; uint32_t domain, padding; } payload = {address, size, sampled_weight(size, the.memory.interval), domain, 0};
+	struct { uint64_t address, bytes, weight; uint32_t domain, padding; } payload = {address, size, sampled_weight(size, the.memory.spending.interval), domain, 0};
 	struct told_frame frames[MEMORY_FRAMES_MAX];
 	uint32_t count = walk(tstate, frames);
 	char *at = (char *)lane_reserve(lane, count * FRAME_SIZE + ALLOC_SIZE, now);
@@ -78,7 +77,7 @@ static void tell_sample(struct lane *lane, char *tstate, uint64_t now, uint64_t 
 
 static void draw(void)
 {
-	the.memory.left = sampled_gap(&the.memory.blocks, the.memory.interval);
+	the.memory.left = sampled_gap(&the.memory.blocks, the.memory.spending.interval);
 }
 
 static void stop_sampling(void)
@@ -89,33 +88,18 @@ static void stop_sampling(void)
 
 /* ---- what it costs ---- */
 
-static uint64_t share_of(uint64_t ns)
-{
-	return (uint64_t)((__uint128_t)ns * the.settings.max_overhead_ppm / 1000000);
-}
-
-/*
- * Looks at the budget whenever as much was spent as one of its cycles may cost. Samples may take half of it: beyond that they become fewer, by twice
- * as many bytes between them. False: passing on alone costs more than all of it.
- */
+/* False: it is too dear. */
 static bool keep_to_budget(uint64_t now)
 {
-	uint64_t spent = the.memory.passing_ns + the.memory.telling_ns, cpu_ns, ran_ns;
+	uint64_t load = 0;
+	enum spent spent = spending_judge(&the.memory.spending, &load);
 
-	if (!the.settings.max_overhead_ppm || spent < share_of(BUDGET_CYCLE_NS))
-		return true;
-	cpu_ns = process_cpu_ns();
-	ran_ns = cpu_ns - the.memory.cpu_ns;
-	the.memory.cpu_ns = cpu_ns;
-	if (the.memory.telling_ns > share_of(ran_ns) / 2 && the.memory.interval < INTERVAL_MAX) {
-		the.memory.interval *= 2;
-		the.page->memory_interval_now = the.memory.interval;
-		write_throttle(now, 0, THROTTLE_MEMORY, share_of(ran_ns) ? spent * 1000 / share_of(ran_ns) : 0);
+	if (spent == SPENT_FEWER) {
+		the.page->memory_interval_now = the.memory.spending.interval;
+		write_throttle(now, 0, THROTTLE_MEMORY, load);
 		draw();
 	}
-	spent = the.memory.passing_ns;
-	the.memory.passing_ns = the.memory.telling_ns = 0;
-	return spent <= share_of(ran_ns);
+	return spent != SPENT_TOO_MUCH;
 }
 
 /* The cost of all that was passed on since the last sample, and of that one. */
@@ -125,9 +109,8 @@ static void charge(struct lane *lane, uint64_t began)
 
 	if (telling_ns > TELLING_NS_MAX)
 		telling_ns = TELLING_NS_MAX;
-
-	the.memory.passing_ns += passing_ns;
-	the.memory.telling_ns += telling_ns;
+	the.memory.spending.passing_ns += passing_ns;
+	the.memory.spending.telling_ns += telling_ns;
 	lane_charge(lane, passing_ns + telling_ns);
 	budget_charge(passing_ns + telling_ns);
 	the.page->memory_cost_ns += passing_ns + telling_ns;
@@ -225,8 +208,8 @@ static bool put_on(void)
 	}
 	the.page->memory_state = MEMORY_SAMPLED;
 	the.memory.on = true;
-	the.memory.cpu_ns = process_cpu_ns();
-	the.memory.passing_ns = the.memory.telling_ns = 0;
+	the.memory.spending.cpu_ns = process_cpu_ns();
+	the.memory.spending.passing_ns = the.memory.spending.telling_ns = 0;
 	draw();
 	return true;
 }
@@ -241,7 +224,7 @@ void memory_begin(void)
 		return;
 	}
 	the.memory.inside = false;
-	the.memory.interval = the.page->memory_interval_now = the.settings.memory_interval;
+	the.memory.spending.interval = the.page->memory_interval_now = the.settings.memory_interval;
 	the.memory.call_ps = allocator_calibrate();
 	put_on();
 }

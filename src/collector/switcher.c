@@ -138,10 +138,16 @@ static void *switcher_run(void *nothing)
 			followed = true;
 			device_follow();
 		}
+		heap_tend();
 		acted = (word == SWITCH_OFF && !the.pausing && !ns_until(next_window(page))) || is_turn(ticks_now()) || budget_is_over(ticks_now());
 		if (acted && !switcher_act())
 			break;
+		if (the.pausing)
+			heap_pause();
+		else
+			heap_resume();
 	}
+	heap_tend();
 	__atomic_store_n(&page->switch_tid, 0, __ATOMIC_RELAXED);
 	return NULL;
 }

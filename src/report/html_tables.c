@@ -188,6 +188,8 @@ static void add_site(struct text *out, const struct site_row *row)
 
 	text_add_string(out, "<tr><td class=\"fn\">");
 	html_add_name(out, site->frame_count ? site->frames[0].name : "(no Python function)", NAME_SHOWN);
+	if (site->native)
+		text_add_string(out, " <span class=\"soft\">in native code</span>");
 	if (site->frame_count)
 		html_add_place(out, site->frames[0].file, site->frames[0].line, PLACE_SHOWN);
 	if (site->frame_count > 1) {
@@ -213,7 +215,7 @@ void html_add_allocations(struct text *out, const struct report *report)
 
 	if (!report->site_count)
 		return;
-	text_printf(out, "<section id=\"memory\"><h2>Memory<small>what Python allocated, by %s samples</small></h2>", quantity_count(report->memory->all.samples, 0).text);
+	text_printf(out, "<section id=\"memory\"><h2>Memory<small>what was allocated, by %s samples</small></h2>", quantity_count(report->memory->all.samples, 0).text);
 	html_begin_table(out, "Memory", "<th scope=\"col\">Line</th><th scope=\"col\" class=\"n\">Allocated</th><th scope=\"col\" class=\"n\">±</th><th scope=\"col\" class=\"n\">Count</th>"
 			 "<th scope=\"col\" class=\"n\">Not released</th><th scope=\"col\" class=\"n\">Lifetime</th>");
 	for (size_t i = 0; i < report->site_count && i < SITES_SHOWN; i++)

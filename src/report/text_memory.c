@@ -44,6 +44,8 @@ static void add_site(struct terminal *t, const struct site_row *row)
 	terminal_right(t, 0, quantity_of(site->lifetime_p50_ns ? (double)site->lifetime_p50_ns : NAN, "ns", t->quantity).text, 10);
 	text_add_string(&t->text, "  ");
 	terminal_name(t, 0, place ? place->name : "(no Python function)", 30, 0, false);
+	if (site->native)
+		text_add_string(&t->text, "  in native code");
 	terminal_newline(t);
 	if (where.length) {
 		text_add_string(&t->text, "             ");
@@ -57,7 +59,7 @@ static void add_sites(struct terminal *t, const struct report *report)
 {
 	if (!report->site_count)
 		return;
-	terminal_heading(t, "Memory: what Python allocated, by samples");
+	terminal_heading(t, "Memory: what was allocated, by samples");
 	terminal_paint(t, SGR_DIM, "  Allocated     +/-    Count  Unreleased  Lifetime  Line");
 	terminal_newline(t);
 	for (size_t i = 0; i < report->site_count && i < TEXT_SITES; i++)

@@ -43,6 +43,7 @@ void put_memory(struct json *json, cJSON *root, const struct report *report)
 		cJSON *object = append_object(json, sites), *frames;
 
 		put_site_numbers(json, object, site);
+		put_bool(json, object, "native", site->native);
 		put_number(json, object, "error_pct", report->sites[i].error_pct, 2);
 		put_u64(json, object, "lifetime_p50_ns", site->lifetime_p50_ns);
 		frames = put_array(json, object, "frames");

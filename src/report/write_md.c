@@ -323,7 +323,7 @@ static void add_sites(struct text *out, const struct report *report)
 {
 	if (!report->site_count)
 		return;
-	text_add_string(out, "\n## Memory: what Python allocated, by samples\n\n| Line | Allocated | ± | Count | Not released | Lifetime |\n|---|---:|---:|---:|---:|---:|\n");
+	text_add_string(out, "\n## Memory: what was allocated, by samples\n\n| Line | Allocated | ± | Count | Not released | Lifetime |\n|---|---:|---:|---:|---:|---:|\n");
 	for (size_t i = 0; i < report->site_count && i < MD_SITES; i++) {
 		const struct site_row *row = &report->sites[i];
 		const struct memory_site *site = row->site;
@@ -331,6 +331,8 @@ static void add_sites(struct text *out, const struct report *report)
 
 		text_add_string(out, "| ");
 		md_add_code(out, place ? place->name : "(no Python function)", MD_NAME, 0);
+		if (site->native)
+			text_add_string(out, " in native code");
 		text_add_string(out, " ");
 		if (place)
 			md_add_place(out, place->file, place->line);

@@ -66,7 +66,9 @@ void device_chunk(struct session *session, const struct chunk *chunk, uint64_t e
 
 	if (relay && chunk->lane_kind == LANE_META)
 		gpu_relay_names(relay, chunk);
-	if (chunk->lane_kind != LANE_GPU)
+	if (chunk->lane_kind == LANE_MEMORY)
+		heap_chunk(session, chunk, events);
+	else if (chunk->lane_kind != LANE_GPU)
 		spool_add(session->spool, chunk, events);
 	else if (relay)
 		gpu_relay_work(relay, chunk);

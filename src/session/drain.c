@@ -86,7 +86,7 @@ static size_t events_check(struct lane *lane, const unsigned char *bytes, size_t
 static bool head_sane(const struct subbuf *head)
 {
 	return head->used >= SUBBUF_HEAD && head->used <= SUBBUF_BYTES && head->lane < LANES_MAX &&
-	       (head->kind == LANE_META || head->kind == LANE_THREAD || head->kind == LANE_GPU) &&
+	       (head->kind == LANE_META || head->kind == LANE_THREAD || head->kind == LANE_GPU || head->kind == LANE_MEMORY) &&
 	       head->ref_count <= LANE_DEPTH_REFS && head->depth >= head->ref_count && head->depth <= SHADOW_DEPTH_MAX && head->sequence > 0;
 }
 
@@ -101,7 +101,7 @@ static struct lane *lane_of(struct drain *drain, const struct subbuf *head)
 	lane->number = drain->next_lane++;
 	lane->kind = head->kind;
 	lane->tid = head->tid;
-	lane->outer_tid = head->kind == LANE_META ? 0 : drain->sink.outer_tid(drain->sink.context, head->tid);
+	lane->outer_tid = head->kind == LANE_META || head->kind == LANE_MEMORY ? 0 : drain->sink.outer_tid(drain->sink.context, head->tid);
 	lane->sequence = lane->ended = lane->chunk_sequence = lane->lost = 0;
 	lane->offset = lane->shadow.depth = 0;
 	return lane;

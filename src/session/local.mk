@@ -10,7 +10,7 @@ libsession_a_SOURCES = \
 	src/session/descriptors.c src/session/descriptors.h \
 	src/session/digest.c src/session/digest.h \
 	src/session/drain.c src/session/drain.h \
-	src/session/device.c src/session/gpu_clock.c src/session/gpu_clock.h src/session/gpu_look.c src/session/gpu_look.h \
+	src/session/device.c src/session/heap.c src/session/gpu_clock.c src/session/gpu_clock.h src/session/gpu_look.c src/session/gpu_look.h \
 	src/session/environment.c src/session/environment.h \
 	src/session/redact.c src/session/redact.h \
 	src/session/find.c src/session/find.h src/session/gpu_relay.c src/session/gpu_relay.h src/session/handshake.c src/session/handshake.h \

@@ -177,6 +177,7 @@ static int session_arm(struct session *session, struct error *err)
 	if (!settings)
 		return fail(err, ERR_MEMORY, "attaching to %d", (int)session->facts->pid);
 	device_plan(session, settings);
+	heap_plan(session, settings);
 	result = handshake_arm(&session->handshake, settings, pool_bytes(options->trace_size_mb), FIRST_SUBBUFS, options->gil_timeout_ms ? options->gil_timeout_ms : GIL_TIMEOUT_MS,
 	                       &session->pool, err);
 	free(settings);
@@ -408,6 +409,8 @@ static void closing_rows(struct session *session, const struct session_receipt *
 	capture_add(events, ticks, "gc", "%s", gc_told(session));
 	if (session->options->memory_interval)
 		memory_rows(session, ticks);
+	if (session->options->memory_native)
+		heap_rows(session, ticks);
 	if (session->drain && session->pool.page->reason_text[0])
 		capture_add(events, ticks, "backend.why", "%.*s", PAGE_TEXT_BYTES - 1, session->pool.page->reason_text);
 	capture_add(events, ticks, "end", "%s", ends[session->end]);

@@ -45,6 +45,7 @@ struct session_options {
 	uint64_t gpu_max_kernels;   /* the device's part ends by itself after so many; 0 = never */
 	bool gc;                    /* collections of garbage; needs hooks */
 	uint64_t memory_interval;   /* bytes between samples of allocations, on average; 0 = none. Needs hooks */
+	bool memory_native;         /* what native libraries allocate too; needs memory_interval */
 	bool lines, skip_default, unverified, seed;
 	uint32_t skip_presets;
 	const char *const *skip_patterns; /* NULL-terminated, or NULL */

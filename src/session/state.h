@@ -15,6 +15,9 @@
 
 enum { SESSION_LANE = 0, FIRST_TARGET_LANE = 1 };
 
+/* What native libraries allocate: libraries with slots for malloc, those with none that may be exchanged, slots that hold something else; events for which there was no memory. */
+struct heap_part { uint32_t libraries, read_only; uint64_t others, lost; bool cut; };
+
 /* The device's part. */
 struct device_part {
 	struct gpu_look look;
@@ -57,6 +60,7 @@ struct session {
 	bool fell_silent;   /* too late for it once */
 
 	struct device_part device;
+	struct heap_part heap;
 	struct observe observe;
 	struct around around;
 	struct kernel_calls *calls; /* NULL: system calls are not traced */
@@ -101,6 +105,11 @@ void sampled_warnings(struct session *session);
 void session_push_deadline(struct session *session, uint64_t ahead_ns);
 /* Cost of the hooks over CPU time of the process since the session began, ppm. */
 uint64_t session_overhead_ppm(const struct session *session, uint64_t cost_ticks);
+
+/* heap.c: what native libraries allocate. */
+void heap_plan(struct session *session, struct page *settings); /* before arming */
+void heap_chunk(struct session *session, const struct chunk *chunk, uint64_t events); /* one of a memory lane */
+void heap_rows(struct session *session, uint64_t ticks);
 
 /* device.c: the device's part, from first look to last record. */
 void device_plan(struct session *session, struct page *settings); /* before arming */

@@ -8,14 +8,14 @@
 
 enum { MEMORY_SAMPLES_LIMIT = 1 << 22, MEMORY_MOMENTS_LIMIT = 2 * MEMORY_SAMPLES_LIMIT, MEMORY_STACKS_LIMIT = 1 << 16, PENDING_LANES = 4096 };
 
-struct frame_ref { uint32_t ref, line; };
-struct memory_stack { uint32_t site, count; uint64_t bytes; struct frame_ref frames[MEMORY_FRAMES_MAX]; };
-struct memory_sample { uint64_t at_ns, end_ns /* 0 = alive; absolute */, bytes, weight; uint32_t stack; bool told; /* its end would be */ };
+struct frame_ref { uint32_t ref /* as CODE has it; native: the name itself */, line; };
+struct memory_stack { bool native; uint32_t site, count; uint64_t bytes; struct frame_ref frames[MEMORY_FRAMES_MAX]; };
+struct memory_sample { uint64_t at_ns, end_ns /* 0 = alive; absolute */, bytes, weight; uint32_t stack; bool told; /* its end would be */ uint32_t process, asked; /* native: whose stack is still to be found */ bool native; };
 /* One of an address: a sample, or (SAMPLE is NONE) the end of the one before. */
 struct memory_moment { uint64_t key /* process and address */, at_ns; uint32_t sample; };
 struct site_build { struct memory_site out; uint32_t process, heaviest; /* stack */ };
 /* Frames of an allocation that is still to come, of one lane. */
-struct pending { uint32_t count; struct frame_ref frames[MEMORY_FRAMES_MAX]; };
+struct pending { bool native; uint32_t count; struct frame_ref frames[MEMORY_FRAMES_MAX]; };
 
 struct memory_build {
 	struct memory_facts out;
@@ -53,9 +53,9 @@ static struct pending *pending_of(struct timeline_private *p, struct memory_buil
 	return pending;
 }
 
-static uint64_t hash_frames(uint32_t process, const struct frame_ref *frames, uint32_t count)
+static uint64_t hash_frames(uint32_t process, bool native, const struct frame_ref *frames, uint32_t count)
 {
-	uint64_t hash = mix64(process + 1ull);
+	uint64_t hash = mix64(process + 1ull + ((uint64_t)native << 32));
 
 	for (uint32_t i = 0; i < count; i++)
 		hash = mix64(hash ^ ((uint64_t)frames[i].ref << 32 | frames[i].line));
@@ -64,7 +64,7 @@ static uint64_t hash_frames(uint32_t process, const struct frame_ref *frames, ui
 
 static uint32_t site_of(struct timeline_private *p, struct memory_build *all, uint32_t process, const struct pending *pending)
 {
-	uint64_t key = hash_frames(process, pending->frames, pending->count ? 1 : 0);
+	uint64_t key = hash_frames(process, pending->native, pending->frames, pending->count ? 1 : 0);
 	uint32_t at = map_get(&all->by_place, key);
 	struct site_build *site;
 
@@ -73,7 +73,7 @@ static uint32_t site_of(struct timeline_private *p, struct memory_build *all, ui
 	site = list_add_or_fail(&all->sites, MEMORY_SITES_LIMIT, &p->failed);
 	if (!site)
 		return NONE;
-	*site = (struct site_build){ .process = process, .heaviest = NONE };
+	*site = (struct site_build){ .out.native = pending->native, .process = process, .heaviest = NONE };
 	at = (uint32_t)all->sites.count - 1;
 	p->failed |= !map_put(&all->by_place, key, at);
 	return at;
@@ -81,7 +81,7 @@ static uint32_t site_of(struct timeline_private *p, struct memory_build *all, ui
 
 static uint32_t stack_of(struct timeline_private *p, struct memory_build *all, uint32_t process, const struct pending *pending)
 {
-	uint64_t key = hash_frames(process, pending->frames, pending->count);
+	uint64_t key = hash_frames(process, pending->native, pending->frames, pending->count);
 	uint32_t at = map_get(&all->by_frames, key), site;
 	struct memory_stack *stack;
 
@@ -91,7 +91,7 @@ static uint32_t stack_of(struct timeline_private *p, struct memory_build *all, u
 	stack = site == NONE ? NULL : list_add_or_fail(&all->stacks, MEMORY_STACKS_LIMIT, &p->failed);
 	if (!stack)
 		return NONE;
-	*stack = (struct memory_stack){ .site = site, .count = pending->count };
+	*stack = (struct memory_stack){ .native = pending->native, .site = site, .count = pending->count };
 	memcpy(stack->frames, pending->frames, pending->count * sizeof *pending->frames);
 	at = (uint32_t)all->stacks.count - 1;
 	p->failed |= !map_put(&all->by_frames, key, at);
@@ -117,8 +117,9 @@ static void add_sample(struct timeline_private *p, struct memory_build *all, uin
 {
 	struct memory_site *sum = &all->out.all;
 	uint64_t address = event_u64(event, 0), bytes = event_u64(event, 1), weight = event_u64(event, 2);
-	uint32_t stack = pending ? stack_of(p, all, process, pending) : NONE;
-	struct memory_sample *sample = stack == NONE ? NULL : list_add_or_fail(&all->samples, MEMORY_SAMPLES_LIMIT, &p->failed);
+	bool native = event_u32(event, 3) == MEMORY_NATIVE;
+	uint32_t stack = pending && !native ? stack_of(p, all, process, pending) : NONE, asked = native ? syscalls_ask(p, process, event->event.ref, at_ns) : NONE;
+	struct memory_sample *sample = stack == NONE && !native ? NULL : list_add_or_fail(&all->samples, MEMORY_SAMPLES_LIMIT, &p->failed);
 
 	sum->samples++;
 	sum->bytes += weight;
@@ -129,8 +130,9 @@ static void add_sample(struct timeline_private *p, struct memory_build *all, uin
 		all->out.left_out++;
 		return;
 	}
-	*sample = (struct memory_sample){ .at_ns = at_ns, .bytes = bytes, .weight = weight, .stack = stack, .told = address != 0 };
-	all->stacks.items[stack].bytes += weight;
+	*sample = (struct memory_sample){ .at_ns = at_ns, .bytes = bytes, .weight = weight, .stack = stack, .told = address != 0, .process = process, .asked = asked, .native = native };
+	if (!native)
+		all->stacks.items[stack].bytes += weight;
 	if (address)
 		add_moment(p, all, process, address, at_ns, (uint32_t)all->samples.count - 1);
 }
@@ -224,7 +226,7 @@ static void find_lifetimes(struct timeline_private *p, struct memory_build *all)
 	for (size_t i = 0; i < all->samples.count; i++) {
 		const struct memory_sample *sample = &all->samples.items[i];
 
-		if (sample->end_ns)
+		if (sample->end_ns && sample->stack != NONE)
 			lifetimes[count++] = (struct lifetime){ all->stacks.items[sample->stack].site, sample->end_ns > sample->at_ns ? sample->end_ns - sample->at_ns : 0 };
 	}
 	qsort(lifetimes, count, sizeof *lifetimes, compare_lifetimes);
@@ -249,10 +251,30 @@ static void name_frames(struct timeline_private *p, struct site_build *site, con
 {
 	site->out.frame_count = stack->count;
 	for (uint32_t i = 0; i < stack->count; i++) {
-		uint32_t name = names_find(p, site->process, stack->frames[i].ref);
+		uint32_t name = stack->native ? stack->frames[i].ref : names_find(p, site->process, stack->frames[i].ref);
 		const struct name *from = &p->names.list.items[name];
 
 		site->out.frames[i] = (struct memory_place){ strings_get(p->strings, from->name), strings_get(p->strings, from->file), stack->frames[i].line, p->export_function[name] };
+	}
+}
+
+/* Of native allocations: by thread and moment, from the calls that were open then. */
+static void find_stacks(struct timeline_private *p, struct memory_build *all)
+{
+	for (size_t i = 0; i < all->samples.count; i++) {
+		struct memory_sample *sample = &all->samples.items[i];
+		struct pending stack = { .native = true };
+
+		if (!sample->native)
+			continue;
+		for (uint32_t node = syscalls_answer(p, sample->asked); node != NONE && p->nodes.items[node].function != NONE && stack.count < MEMORY_FRAMES_MAX; node = p->nodes.items[node].parent)
+			if (p->names.list.items[p->nodes.items[node].function].kind == FUNCTION_PYTHON)
+				stack.frames[stack.count++].ref = p->nodes.items[node].function;
+		sample->stack = stack_of(p, all, sample->process, &stack);
+		if (sample->stack == NONE)
+			all->out.left_out++;
+		else
+			all->stacks.items[sample->stack].bytes += sample->weight;
 	}
 }
 
@@ -272,7 +294,7 @@ static bool ends_missing(const struct timeline *timeline)
 {
 	const char *told = timeline_capture(timeline, "memory");
 
-	return timeline->quality.lost_events || timeline->quality.truncated || timeline_counter(timeline, "memory_pauses", 0) || (told && strncmp(told, "sampled", 7) != 0);
+	return timeline->quality.lost_events || timeline->quality.truncated || timeline_counter(timeline, "memory_pauses", 0) || timeline_counter(timeline, "heap_ends_missed", 0) || (told && strncmp(told, "sampled", 7) != 0);
 }
 
 void memory_build(struct timeline_private *p)
@@ -283,9 +305,11 @@ void memory_build(struct timeline_private *p)
 
 	if (!all)
 		return;
+	find_stacks(p, all);
 	find_ends(all);
 	for (size_t i = 0; i < all->samples.count; i++)
-		count_sample(&all->sites.items[all->stacks.items[all->samples.items[i].stack].site].out, &all->samples.items[i], middle_ns);
+		if (all->samples.items[i].stack != NONE)
+			count_sample(&all->sites.items[all->stacks.items[all->samples.items[i].stack].site].out, &all->samples.items[i], middle_ns);
 	for (size_t i = 0; i < all->stacks.count; i++) {
 		struct site_build *site = &all->sites.items[all->stacks.items[i].site];
 

@@ -23,6 +23,7 @@ struct memory_site {
 	uint64_t live_samples, live_bytes;     /* not released at the end of the window */
 	uint64_t early_samples, early_bytes;   /* of these, allocated in the first half of it */
 	uint64_t lifetime_p50_ns;              /* of those that were released; 0 of none */
+	bool native;                           /* by native libraries below this function; lines are not known then */
 	uint32_t frame_count;                  /* of its heaviest stack, innermost first; 0: no Python function ran */
 	struct memory_place frames[MEMORY_FRAMES_MAX];
 };

@@ -182,7 +182,7 @@ struct open_scope_build { uint64_t id, start_ns; uint32_t lane, name; };
 
 struct gain { uint32_t sample, which; /* from COUNTERS_SAMPLED on */ uint64_t value; };
 struct syscall_build { uint32_t name; struct syscall_summary out; };
-struct syscall_call { uint64_t start_ns, end_ns; /* absolute */ uint32_t thread, name; /* indices */ uint32_t node; /* NONE: not known */ };
+struct syscall_call { uint64_t start_ns, end_ns; /* absolute */ uint32_t thread, name; /* indices; name NONE: no call, but a moment that was asked for */ uint32_t node; /* NONE: not known */ };
 
 struct timeline_private {
 	struct timeline timeline;
@@ -390,6 +390,9 @@ void counters_build(struct timeline_private *p); /* after functions are exported
 /* syscalls.c */
 void syscalls_add(struct timeline_private *p, const struct lane *lane, const struct event_cursor *event, uint64_t at_ns);
 void syscalls_prepare(struct timeline_private *p); /* before the calls */
+/* A moment of a thread whose stack is wanted; node is NONE where nobody knows it, after syscalls_join(). Returns its number, NONE when there are too many. */
+uint32_t syscalls_ask(struct timeline_private *p, uint32_t process, uint32_t tid, uint64_t at_ns);
+uint32_t syscalls_answer(const struct timeline_private *p, uint32_t asked);
 /* The stack of LANE was NODE from FROM to TO, relative. */
 void syscalls_run(struct timeline_private *p, struct lane *lane, uint32_t node, uint64_t from_ns, uint64_t to_ns);
 void syscalls_join(struct timeline_private *p);  /* after the samples have nodes */

@@ -4,6 +4,8 @@
 #include "timeline/operations.h"
 #include "timeline/private.h"
 
+/* A sample so soon after a moment that was asked for shows its stack, as a rule. */
+#define ASKED_NS 20000000ull
 enum { CALLS_LIMIT = 1 << 21, NAMES_LIMIT = 1 << 12, SITES_LIMIT = 1 << 16 };
 
 struct syscall_sites { struct syscall_site *items; size_t count, capacity; };
@@ -47,6 +49,22 @@ void syscalls_add(struct timeline_private *p, const struct lane *lane, const str
 	call = thread ? list_add_or_fail(&p->syscall_calls, CALLS_LIMIT, &p->failed) : NULL;
 	if (call)
 		*call = (struct syscall_call){ at_ns, end_ns, (uint32_t)(thread - p->threads.items), name, NONE };
+}
+
+uint32_t syscalls_ask(struct timeline_private *p, uint32_t process, uint32_t tid, uint64_t at_ns)
+{
+	struct thread_build *thread = lanes_thread(p, process, tid);
+	struct syscall_call *call = thread && at_ns < UINT64_MAX - ASKED_NS ? list_add_or_fail(&p->syscall_calls, CALLS_LIMIT, &p->failed) : NULL;
+
+	if (!call)
+		return NONE;
+	*call = (struct syscall_call){ at_ns, at_ns + ASKED_NS, (uint32_t)(thread - p->threads.items), NONE, NONE };
+	return (uint32_t)p->syscall_calls.count - 1;
+}
+
+uint32_t syscalls_answer(const struct timeline_private *p, uint32_t asked)
+{
+	return asked == NONE ? NONE : p->syscall_calls.items[asked].node;
 }
 
 static int compare_calls(const void *left, const void *right, const void *context)
@@ -212,7 +230,7 @@ void syscalls_build(struct timeline_private *p)
 
 	for (size_t i = 0; i < p->syscall_calls.count && !p->failed; i++) {
 		const struct syscall_call *call = &p->syscall_calls.items[i];
-		struct syscall_site *site = call->node == NONE ? NULL : site_of(p, &sites, &index, call);
+		struct syscall_site *site = call->node == NONE || call->name == NONE ? NULL : site_of(p, &sites, &index, call);
 
 		if (!site)
 			continue;

@@ -6,7 +6,7 @@
 #include "abi/lane.h"
 
 static const struct { const char *name; uint32_t value; } grammar_lane_kinds[] = {
-	{ "meta", LANE_META }, { "thread", LANE_THREAD }, { "session", LANE_SESSION }, { "gpu", LANE_GPU },
+	{ "meta", LANE_META }, { "thread", LANE_THREAD }, { "session", LANE_SESSION }, { "gpu", LANE_GPU }, { "memory", LANE_MEMORY },
 };
 static const struct { const char *name; uint32_t value; } grammar_flags[] = {
 	{ "exception", EVENT_FLAG_EXCEPTION }, { "cut", EVENT_FLAG_CUT }, { "later", EVENT_FLAG_LATER }, { "sampled", EVENT_FLAG_SAMPLED },

@@ -1,11 +1,13 @@
-/* What entering reads of a process that may lie: its maps, its threads' system calls, notes, code bytes, seccomp filters. */
-/* folders: src/base inject/decode.c inject/image.c inject/memory.c inject/resume.c inject/seccomp.c inject/threads.c */
+/* What entering reads of a process that may lie: its maps, its threads' system calls, notes, code bytes, relocations, seccomp filters. */
+/* folders: src/base inject/decode.c inject/got.c inject/image.c inject/memory.c inject/resume.c inject/seccomp.c inject/threads.c */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mappings.h"
 #include "inject/decode.h"
+#include "inject/got.h"
 #include "inject/image.h"
 #include "inject/seccomp.h"
 #include "inject/threads.h"
@@ -45,6 +47,36 @@ static void fuzz_filter(const uint8_t *data, size_t size)
 	seccomp_judge(filter, count, 0x1000, 0x3d0f00, &nr);
 }
 
+/* A library that begins with where its own tables are, and how large; all of it may be written. */
+static void fuzz_slots(const uint8_t *data, size_t size)
+{
+	static const char *const names[] = { "malloc", "free" };
+	uint64_t base = (uint64_t)(uintptr_t)data;
+	struct image image = { .memory = { .pid = getpid() }, .base = base, .bias = base, .low = base, .high = base + size, .segment_count = 1 };
+	uint16_t words[8];
+	struct got got = { 0 };
+	bool read_only = false;
+
+	if (size < sizeof words)
+		return;
+	memcpy(words, data, sizeof words);
+	image.segments[0] = (struct image_segment){ base, base + size, words[7] & 1, true };
+	image.symtab = base + words[0];
+	image.strtab = base + words[1];
+	image.strtab_size = words[2];
+	image.jmprel = base + words[3];
+	image.jmprel_size = image.rela_size = (uint64_t)words[4] << (words[7] >> 10);
+	image.rela = base + words[5];
+	image.relro_start = base;
+	image.relro_end = base + words[6];
+	if (!got_read(&image, names, 2, &got, &read_only))
+		abort();
+	for (size_t i = 0; i < got.slots.count; i++)
+		if (got.slots.items[i].at < base || got.slots.items[i].at > base + size - 8 || got.slots.items[i].name > 1)
+			abort();
+	got_done(&got);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *text = malloc(size + 1), id[64];
@@ -69,6 +101,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (strlen(id) >= sizeof id)
 		abort();
 	fuzz_filter(data, size);
+	fuzz_slots(data, size);
 	free(text);
 	return 0;
 }

@@ -105,6 +105,37 @@ def find_binary():
     return None
 
 
+TRACEPOINTS = "/sys/kernel/tracing/events/raw_syscalls/sys_enter/id"
+
+
+def tracing():
+    """What to put before a command so that it sees the tracepoints: nothing where it does anyway, else a mount of its own."""
+    if os.access(TRACEPOINTS, os.R_OK):
+        return []
+    own = ["unshare", "-m", "sh", "-c", 'mount -t tracefs tracefs /sys/kernel/tracing && exec "$@"', "sh"]
+    if subprocess.run(own + ["test", "-r", TRACEPOINTS], stderr=subprocess.DEVNULL).returncode:
+        raise Skip("this kernel has no tracepoints of system calls, or they must not be mounted here")
+    return own
+
+
+def python_with(package):
+    """A Python that has PACKAGE, in a virtual environment of its own outside the tree, which is made where pip works."""
+    folder = os.path.join(os.environ.get("INFERSCOPE_VENVS", "/var/cache/inferscope"), "venv-" + package)
+    python = Python(package, [os.path.join(folder, "bin/python3")], ())
+
+    def there():
+        return os.access(python.argv[0], os.X_OK) and subprocess.run(python.argv + ["-c", "import " + package], stderr=subprocess.DEVNULL, timeout=60).returncode == 0
+    for command in ["python3", "-m", "venv", folder], [python.argv[0], "-m", "pip", "install", "--quiet", "--no-compile", package]:
+        if not there():
+            try:
+                subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=180)
+            except (OSError, subprocess.TimeoutExpired):
+                pass
+    if not there():
+        raise Skip("%s is not installed here (pip install it into %s)" % (package, folder))
+    return python
+
+
 class Target:
     """A Python program that prints READY <pid>. Ended when the with block is, whatever happened in it."""
 
@@ -195,7 +226,7 @@ class Attach:
         self.out = self.err = ""
         self.args = [world.binary] + [str(a) for a in args]
         self.begun = time.monotonic()
-        self.child = subprocess.Popen(self.args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd or world.folder, stdin=stdin or subprocess.DEVNULL,
+        self.child = subprocess.Popen(world.prefix + self.args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd or world.folder, stdin=stdin or subprocess.DEVNULL,
                                       env=world.env())
 
     def wait(self, seconds=60):
@@ -226,6 +257,7 @@ class World:
 
     def __init__(self, binary, quick, folder, pythons):
         self.binary, self.quick, self.folder, self.pythons = binary, quick, folder, pythons
+        self.prefix = []  # put before every command of it
 
     def env(self):
         keep = {k: v for k, v in os.environ.items() if not k.startswith("INFERSCOPE")}

@@ -1,6 +1,6 @@
 # The live tests: real processes. `make check-live` (= integration) runs all of them, QUICK=1 what CI runs.
 dist_noinst_SCRIPTS += tests/live/run tests/live/clean tests/live/collector/run tests/live/exports/run tests/live/native/run
-EXTRA_DIST += tests/live/collector/allocations.py tests/live/collector/cases.py tests/live/collector/foreign.c tests/live/collector/layout.c tests/live/collector/session.py tests/live/collector/troubles.py tests/live/exports/trace_processor.js
+EXTRA_DIST += tests/live/collector/allocations.py tests/live/collector/cases.py tests/live/collector/foreign.c tests/live/collector/layout.c tests/live/collector/natives.py tests/live/collector/session.py tests/live/collector/troubles.py tests/live/exports/trace_processor.js
 dist_noinst_SCRIPTS += tests/live/fleet/run
 EXTRA_DIST += tests/live/fleet/program.py tests/live/fleet/ray_cluster.py
 dist_noinst_SCRIPTS += tests/live/docs/run
@@ -8,7 +8,7 @@ EXTRA_DIST += tests/live/docs/documented.py tests/live/docs/program.py
 dist_noinst_SCRIPTS += tests/live/outside/run
 EXTRA_DIST += tests/live/outside/program.py
 dist_noinst_SCRIPTS += tests/live/memory/run
-EXTRA_DIST += tests/live/memory/program.py
+EXTRA_DIST += tests/live/memory/program.py tests/live/memory/storm.c
 dist_noinst_SCRIPTS += tests/live/html/run tests/live/html/bench
 EXTRA_DIST += tests/live/html/browser.py tests/live/html/firefox.py tests/live/html/units.js
 EXTRA_DIST += tests/live/native/burn.c tests/live/native/program.py

@@ -111,6 +111,7 @@ static void options_draw(const struct plan *plan, const struct target_facts *fac
 	options->lines = options->backend == BACKEND_SETTRACE && pick(seed, 2);
 	options->gc = pick(seed, 4) > 0;
 	options->memory_interval = pick(seed, 2) ? 1ull << (10 + pick(seed, 10)) : 0;
+	options->memory_native = options->memory_interval && pick(seed, 2);
 	options->skip_default = pick(seed, 2);
 	options->seed = pick(seed, 2);
 	options->duration_ns = 1 + (uint64_t)pick(seed, (int)plan->record_ms + 1) * 1000000;

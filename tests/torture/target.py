@@ -130,6 +130,24 @@ def heap(i):
         libc.free(block)
 
 
+def library_of(name):
+    try:
+        return ctypes.CDLL(name)
+    except OSError:
+        return None
+
+
+def natively(i, z=library_of("libz.so.1")):
+    """A library that allocates in C, outside of the GIL, through slots of its own."""
+    if not z:
+        return
+    data = bytes([i & 255, 7, i * 3 & 255]) * (1000 + i % 5000)
+    packed, whole = ctypes.create_string_buffer(len(data) + 100), ctypes.create_string_buffer(len(data))
+    size, whole_size = ctypes.c_ulong(len(packed)), ctypes.c_ulong(len(whole))
+    check(z.compress(packed, ctypes.byref(size), data, ctypes.c_ulong(len(data))) == 0, "compress")
+    check(z.uncompress(whole, ctypes.byref(whole_size), packed, size) == 0 and whole.raw == data, "uncompress")
+
+
 def small_blocks(i):
     """Those of malloc's caches and fast bins, more of one size than the cache holds, freed in another order."""
     blocks = [libc.malloc(24 + n % 7 * 8) for n in range(120)]
@@ -181,7 +199,8 @@ def child_fork(i):
     if pid == 0:
         good = fib(12) == 144 and sorted(str(n) for n in range(50))[7] == "15"
         exec("def fresh():\n pass\nfresh()")  # code that was never met: what hooks there are notice now at the latest
-        good = good and not active_hooks()
+        natively(i)
+        good = good and not active_hooks() and not wrong
         os._exit(40 + i % 50 if good else 1)
     _, status = os.waitpid(pid, 0)
     check(os.WIFEXITED(status) and os.WEXITSTATUS(status) == 40 + i % 50, "forked child: %#x instead of %#x" % (status, (40 + i % 50) << 8))
@@ -442,11 +461,11 @@ def hooks():
 
 
 KINDS = {
-    "all": [compute, checksum, heap, objects, libraries, child_program, child_fork, garbage, timers, system_calls, signals_counted, suspended, callbacks, native_threads, thread_churn, stdio],
-    "loader": [libraries, more_libraries, native_threads, thread_churn, compute, checksum],
-    "single": [compute, checksum, heap, small_blocks, objects, suspended, callbacks, stdio, garbage],
+    "all": [compute, checksum, heap, natively, objects, libraries, child_program, child_fork, garbage, timers, system_calls, signals_counted, suspended, callbacks, native_threads, thread_churn, stdio],
+    "loader": [libraries, more_libraries, natively, native_threads, thread_churn, compute, checksum],
+    "single": [compute, checksum, heap, natively, small_blocks, objects, suspended, callbacks, stdio, garbage],
     "gil": [compute],
-    "forks": [child_fork, other_fork, compute],
+    "forks": [child_fork, other_fork, natively, compute],
     "held": [compute, checksum, heap, timers, signals_counted, suspended, callbacks, thread_churn],
     "late": [compute, lateness],
     "quiet": [],

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/mappings.h"
+#include "inject/got.h"
 #include "inject/image.h"
 #include "inject/inject.h"
 #include "inject/memfd.h"
@@ -123,6 +124,65 @@ Test(image, finds_the_symbols_that_the_loader_finds)
 	cr_assert_eq(image_symbol(&image, "no_such_symbol_anywhere", NULL), 0);
 	cr_assert_str_eq(image.soname, "libc.so.6");
 	cr_assert(strlen(image.build_id) == 40);
+	maps_done(&maps);
+}
+
+/* ---- slots of our own libraries ---- */
+
+Test(got, slots_lie_in_memory_that_may_be_written_and_lead_to_the_function_or_into_their_own_library)
+{
+	static const char *const names[] = { "free", "malloc" };
+	const struct memory own = { .pid = getpid() };
+	uint64_t libraries = 0;
+	struct maps maps;
+
+	cr_assert_eq(maps_read(&procfs_real, getpid(), &maps), 0);
+	for (size_t i = 0; i < maps.count; i++) {
+		struct got got = { 0 };
+		struct image image;
+		bool read_only = false;
+
+		if (maps.list[i].offset || !maps.list[i].inode || !image_open(&own, &maps.list[i], &image))
+			continue;
+		cr_assert(got_read(&image, names, 2, &got, &read_only));
+		libraries += got.slots.count || read_only;
+		for (size_t s = 0; s < got.slots.count; s++) {
+			const struct got_slot *slot = &got.slots.items[s];
+			const struct mapping *holds = maps_find(&maps, slot->at), *leads = maps_find(&maps, slot->value);
+
+			cr_assert(holds && holds->writable && image_has(&image, slot->at) && slot->at % 8 == 0);
+			cr_assert(leads && leads->executable);
+			cr_assert_eq(slot->bound, !image_has(&image, slot->value));
+			cr_assert_lt(slot->name, 2);
+		}
+		got_done(&got);
+	}
+	cr_assert_gt(libraries, 0);
+	maps_done(&maps);
+}
+
+/* What a file says of itself may be anything: nothing is read outside it, and nothing is found. */
+Test(got, tables_that_lead_out_of_the_library_are_not_followed)
+{
+	static const char *const names[] = { "malloc" };
+	struct image image;
+	struct maps maps;
+	struct got got = { 0 };
+	bool read_only = false;
+
+	cr_assert(open_own("gnu_get_libc_version", &image, &maps));
+	image.jmprel = image.high - 8;
+	image.jmprel_size = 1 << 20;
+	image.rela = image.low - 4096;
+	image.rela_size = UINT64_MAX;
+	cr_assert(got_read(&image, names, 1, &got, &read_only));
+	cr_assert_eq(got.slots.count, 0);
+	image.rela = image.low;
+	image.rela_size = 24 << 10;
+	image.symtab = image.high - 1;
+	cr_assert(got_read(&image, names, 1, &got, &read_only));
+	cr_assert_eq(got.slots.count, 0);
+	got_done(&got);
 	maps_done(&maps);
 }
 

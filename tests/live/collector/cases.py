@@ -9,6 +9,7 @@ import threading
 import time
 
 from allocations import *
+from natives import *
 from session import *
 from troubles import *
 

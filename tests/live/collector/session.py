@@ -59,6 +59,7 @@ class Session:
         self.settings = dict(backend=AUTO, c_calls=2, max_overhead_ppm=0, seed=1, skip_default=0, may_start_thread=1,
                              clock=2, ticks_per_second=10 ** 9, thread_tid_offset=0x2d0, deadline_ticks=2 ** 63, pool_count=subbufs)
         self.skip = settings.pop('skip', ())
+        self.words = settings.pop('words', {})  # of arrays of u64
         self.settings.update(settings)
         self.map = None
 
@@ -93,6 +94,8 @@ class Session:
         patterns = b''.join(p.encode() + b'\0' for p in self.skip)
         start = LAYOUT['page.skip_patterns'][0]
         self.map[start:start + len(patterns)] = patterns
+        for name, words in self.words.items():
+            struct.pack_into('<%dQ' % len(words), self.map, LAYOUT['page.' + name][0], *words)
         for i in range(self.settings['pool_count']):
             put(self.map, PAGE + i * SUBBUF, 'subbuf.next_free', i + 2 if i + 1 < self.settings['pool_count'] else 0)
         put(self.map, 0, 'page.free_head', 1)

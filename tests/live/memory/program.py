@@ -4,7 +4,11 @@ known       allocates BYTES in blocks of BLOCK, keeps those of KEPT bytes more, 
 leak        keeps a megabyte every 10 ms, up to 300 of them, beside as much that it lets go; then waits
 garbage     makes cycles beside a million objects that live, and collects them, four times, after a second line of its input
 traced      with tracemalloc at work: allocates and releases, prints LOST: bytes that tracemalloc's sums are off, at the end of its input
-idle        waits"""
+native      a library allocates COUNT_NATIVE blocks in C on the main thread, then as many on each of 4 threads of its own; prints WRONG: how often a block was damaged
+arrays      numpy allocates COUNT_NUMPY arrays of either kind; prints TRUTH and their bytes
+tracked     under memray, which writes to the file of the second argument, until that of the third is there: prints TRUTH: bytes of the blocks that it allocated
+idle        waits; at each line of its input prints HELD: what the interpreter's allocators are"""
+import ctypes
 import gc
 import os
 import sys
@@ -14,6 +18,10 @@ import tracemalloc
 BLOCK = 60000
 BYTES = 4 << 30
 KEPT = 256 << 20
+BLOCK_NATIVE = 10048
+COUNT_NATIVE = 40000
+BLOCK_NUMPY = 100000
+COUNT_NUMPY = 25000
 MEGABYTE = 1 << 20
 OVERHEAD = 33  # of a bytes object
 
@@ -84,13 +92,61 @@ def traced():
     print("LOST %d" % (len(kept) * (size + OVERHEAD) - seen), flush=True)
 
 
-def idle():
+def here(library):
+    return library.storm_here(ctypes.c_long(COUNT_NATIVE), ctypes.c_size_t(BLOCK_NATIVE))
+
+
+def native():
+    wrong = here(library) + library.storm(4, ctypes.c_long(COUNT_NATIVE), ctypes.c_size_t(BLOCK_NATIVE))
+    print("WRONG %d" % wrong, flush=True)
     sys.stdin.readline()
+
+
+def fill(numpy):
+    for _ in range(COUNT_NUMPY):
+        numpy.empty(BLOCK_NUMPY, dtype=numpy.uint8)
+        numpy.zeros(BLOCK_NUMPY, dtype=numpy.uint8)
+
+
+def arrays():
+    fill(numpy)
+    print("TRUTH %d" % (2 * COUNT_NUMPY * BLOCK_NUMPY), flush=True)
+    sys.stdin.readline()
+
+
+def tracked():
+    import memray
+    count = 0
+    with memray.Tracker(sys.argv[2], trace_python_allocators=True):
+        while not os.path.exists(sys.argv[3]):
+            bytes(BLOCK)
+            count += 1
+            time.sleep(0.0005)
+    print("TRUTH %d" % (count * (BLOCK + OVERHEAD)), flush=True)
+
+
+def allocators():
+    """What PyMem_GetAllocator() says of each domain."""
+    told = []
+    for domain in range(3):
+        words = (ctypes.c_uint64 * 5)()
+        ctypes.pythonapi.PyMem_GetAllocator(domain, ctypes.byref(words))
+        told.append(",".join("%x" % word for word in words))
+    return " ".join(told)
+
+
+def idle():
+    while sys.stdin.readline():
+        print("HELD " + allocators(), flush=True)
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "known" and len(sys.argv) > 2:
         tracemalloc.start()
+    if sys.argv[1] in ("native", "idle"):
+        library = ctypes.CDLL(sys.argv[2])
+    if sys.argv[1] == "arrays":
+        import numpy
     print("READY %d" % os.getpid(), flush=True)
     sys.stdin.readline()
     globals()[sys.argv[1]]()

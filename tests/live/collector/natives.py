@@ -1,0 +1,270 @@
+"""Cases for tests/live/collector/run: what native libraries allocate."""
+import _ctypes
+import math
+import shutil
+
+from session import *
+
+NAMES = ('malloc', 'calloc', 'realloc', 'free', 'posix_memalign', 'aligned_alloc')
+SAMPLED, OTHER, TAKEN_OUT = 1, 3, 5
+NATIVE = 3
+SIZE = 10048  # a multiple of 64
+
+
+def base_of(path):
+    with open('/proc/self/maps') as maps:
+        return min(int(line.split('-')[0], 16) for line in maps if line.rstrip().endswith(os.path.basename(path)))
+
+
+def slots_of(path):
+    """[(address, name)] of the library's relocations JUMP_SLOT for malloc and its kin."""
+    with open(path, 'rb') as file:
+        elf = file.read()
+    start, = struct.unpack_from('<Q', elf, 32)
+    headers = [struct.unpack_from('<IIQQQQQQ', elf, start + 56 * i) for i in range(struct.unpack_from('<H', elf, 56)[0])]
+
+    def offset(address):
+        return next(address - h[3] + h[2] for h in headers if h[0] == 1 and h[3] <= address < h[3] + h[5])
+    at, size = next((h[2], h[5]) for h in headers if h[0] == 2)
+    dynamic = dict(struct.unpack_from('<QQ', elf, at + 16 * i) for i in range(size // 16))
+    symbols, strings, table = offset(dynamic[6]), offset(dynamic[5]), offset(dynamic[23])
+    found, base = [], base_of(path)
+    for i in range(dynamic[2] // 24):
+        slot, info, _ = struct.unpack_from('<QQq', elf, table + 24 * i)
+        name = strings + struct.unpack_from('<I', elf, symbols + 24 * (info >> 32))[0]
+        name = elf[name:elf.index(b'\0', name)].decode()
+        if name in NAMES:
+            found.append((base + slot, name))
+    assert len(found) == 6, found
+    return found
+
+
+def held(path):
+    return {name: ctypes.c_uint64.from_address(at).value for at, name in slots_of(path)}
+
+
+libc_itself = ctypes.CDLL('libc.so.6')
+functions = [ctypes.cast(getattr(libc_itself, name), ctypes.c_void_p).value for name in NAMES]
+
+
+def load(kind='STORM'):
+    path = os.environ[kind]
+    return load_path(path), path
+
+
+def load_path(path):
+    library = ctypes.CDLL(path)
+    for function in (library.storm, library.storm_here):
+        function.restype = ctypes.c_long
+    return library
+
+
+def watching(paths, interval=65536, **settings):
+    slots = [at | NAMES.index(name) for path in paths for at, name in slots_of(path)] + settings.pop('extra', [])
+    return Session(memory_interval=interval, heap_slot_count=len(slots), heap_unbound=1, words=dict(heap_slots=slots, heap_functions=functions), subbufs=settings.pop('subbufs', 512), **settings)
+
+
+def storm(library, threads=4, count=2000, size=SIZE):
+    wrong = library.storm(threads, ctypes.c_long(count), ctypes.c_size_t(size))
+    assert wrong == 0, '%d blocks were damaged' % wrong
+
+
+def told(session, kind):
+    return [e for lane in session.threads.values() for e in lane if e[1] == kind]
+
+
+def natives(session):
+    return [row for row in (struct.unpack_from('<QQQI', e[4]) for e in told(session, 'memory_alloc')) if row[3] == NATIVE]
+
+
+def case_native():
+    """Known bytes of threads in C, within four standard deviations; every end; the slots are what they were."""
+    library, path = load()
+    before, count = held(path), 20000
+    s = watching([path]).arm()
+    assert s.page('heap_state') == SAMPLED and s.page('heap_slots_used') == 6
+    assert all(held(path)[name] != before[name] for name in before), held(path)
+    storm(library, 4, count)
+    s.disarm().read()
+    assert held(path) == before and s.page('heap_state') == TAKEN_OUT and s.page('heap_left') == 0, (held(path), before)
+    rows, truth = [row for row in natives(s) if row[1] >= SIZE], 4 * count * SIZE
+    weight = sum(row[2] for row in rows)
+    assert s.lost() == 0, s.lost()
+    assert abs(weight - truth) < (4 / math.sqrt(len(rows)) + 0.03) * truth, (weight, truth, len(rows), s.page('heap_late'))  # two threads may share a counter
+    ends = {struct.unpack('<Q', e[4])[0] for e in told(s, 'memory_free')}
+    alive = len([row for row in rows if row[0] and row[0] not in ends])
+    assert alive <= 64 + s.page('heap_ends_missed') and s.page('heap_ends_missed') < len(ends) / 20, (alive, len(ends), s.page('heap_ends_missed'))
+    storm(library)
+
+
+def case_native_off():
+    library, path = load()
+    before = held(path)
+    s = Session(memory_interval=65536, heap_unbound=1, words=dict(heap_functions=functions)).arm()
+    assert held(path) == before and s.page('heap_state') == 0
+    s.disarm()
+    assert held(path) == before
+
+
+def case_native_protected():
+    """Slots that are read-only after relocation, or hold something else, or lie nowhere: nothing is written, and it is counted."""
+    library, path = load('STORM_NOW')
+    before, other = held(path), ctypes.create_string_buffer(64)
+    s = watching([path], extra=[0, 8, 1 << 46, 0xfffffffffffffff8, ctypes.addressof(other) & ~7]).arm()
+    assert held(path) == before and s.page('heap_slots_used') == 0 and s.page('heap_refused') == 6, (s.page('heap_slots_used'), s.page('heap_refused'))
+    storm(library)
+    s.disarm()
+    assert held(path) == before and other.raw == bytes(64)
+
+
+def case_native_foreign():
+    """Another tool changes a slot while we are in: it keeps it."""
+    library, path = load()
+    before = held(path)
+    s = watching([path]).arm()
+    at = dict((name, at) for at, name in slots_of(path))['malloc']
+    ctypes.c_uint64.from_address(at).value = functions[0]
+    storm(library)
+    s.disarm()
+    assert s.page('heap_left') == 1 and held(path)['malloc'] == functions[0]
+    assert all(held(path)[name] == before[name] for name in before if name != 'malloc')
+
+
+def case_native_not_a_slot():
+    """A word that the library may write, leading into its code like a slot that is not bound yet: not one of its slots, nothing is written."""
+    library, path = load()
+    word = ctypes.c_uint64.in_dll(library, 'storm_callback')
+    before = word.value
+    s = watching([path], extra=[ctypes.addressof(word) | which for which in range(6)]).arm()
+    assert word.value == before and s.page('heap_slots_used') == 6, (word.value, before)
+    s.disarm()
+    assert word.value == before
+
+
+def case_native_fork():
+    library, path = load()
+    before = held(path)
+    s = watching([path], 4096).arm()
+    pids = []
+    for _ in range(5):
+        pid = os.fork()
+        if not pid:
+            good = held(path) == before
+            storm(library, 2, 500)
+            os._exit(0 if good else 1)
+        pids.append(pid)
+        storm(library, 2, 500)
+    assert all(os.waitpid(pid, 0)[1] == 0 for pid in pids)
+    s.disarm()
+    assert held(path) == before
+
+
+def case_native_unloaded():
+    """The library goes while its slots are ours, and comes again."""
+    for _ in range(20):
+        library, path = load()
+        storm(library, 2, 200)
+        s = watching([path], 4096, subbufs=16).arm()
+        assert s.page('heap_slots_used') == 6
+        storm(library, 2, 200)
+        _ctypes.dlclose(library._handle)
+        assert not [1 for line in open('/proc/self/maps') if line.rstrip().endswith(os.path.basename(path))]
+        again, _ = load()
+        storm(again, 2, 200)
+        s.disarm()
+        assert s.page('heap_state') == TAKEN_OUT
+        storm(again, 2, 200)
+        s.map.close()
+        _ctypes.dlclose(again._handle)
+
+
+def case_native_churn():
+    """Libraries come and go while slots are exchanged, also of one that is gone by then, or here again."""
+    library, path = load()
+    copy = os.path.join(os.path.dirname(path), 'churn%d.so' % os.getpid())
+    shutil.copy(path, copy)
+    before, stop, failed = held(path), [], []
+
+    def churn():
+        try:
+            while not stop:
+                other = load_path(copy)
+                storm(other, 2, 100, 512)
+                _ctypes.dlclose(other._handle)
+        except Exception as error:
+            failed.append(error)
+    thread = threading.Thread(target=churn, daemon=True)
+    thread.start()
+    for i in range(60):
+        other = load_path(copy)
+        slots = [at | NAMES.index(name) for at, name in slots_of(copy)]
+        _ctypes.dlclose(other._handle)
+        s = watching([path], 512, subbufs=64, extra=slots).arm()
+        assert s.page('heap_slots_used') in (6, 12), s.page('heap_slots_used')
+        storm(library, 2, 100, 512)
+        s.disarm()
+        assert held(path) == before, (i, held(path), before)
+        s.map.close()
+    stop.append(1)
+    thread.join()
+    os.unlink(copy)
+    assert not failed, failed
+
+
+def case_native_deadline():
+    """The attacher is dead: the switch thread puts the slots back."""
+    library, path = load()
+    before = held(path)
+    s = watching([path], 4096, max_overhead_ppm=50000).arm()
+    s.set('deadline_ticks', 1)
+    storm(library)
+    end = time.monotonic() + 60
+    while held(path) != before and time.monotonic() < end:
+        time.sleep(0.01)
+    assert held(path) == before
+    storm(library)
+    s.disarm()
+    assert held(path) == before
+
+
+def case_native_alternate():
+    library, path = load()
+    before = held(path)
+    s = watching([path], 4096, alternate_ms=20).arm()
+    seen, end = set(), time.monotonic() + 60
+    while len(seen) < 2 and time.monotonic() < end:
+        seen.add(held(path) == before)
+        storm(library, 1, 200)
+        time.sleep(0.001)
+    s.disarm()
+    assert seen == {True, False} and held(path) == before, seen
+
+
+def case_native_threads():
+    """In and out while threads allocate in C, and fork: not a block is damaged, and results stay right."""
+    library, path = load()
+    before, stop, rounds = held(path), [], [0]
+
+    def work():
+        while not stop:
+            storm(library, 3, 3000, 512)
+            rounds[0] += 1
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(2)]
+    for t in threads:
+        t.start()
+    for i in range(60):
+        s = watching([path], 512 << (i % 8), subbufs=64, max_overhead_ppm=50000 if i % 2 else 0).arm()
+        if i % 10 == 0:
+            pid = os.fork()
+            if not pid:
+                os._exit(0 if held(path) == before else 1)
+            assert os.waitpid(pid, 0)[1] == 0
+        time.sleep(0.005)
+        s.disarm()
+        assert held(path) == before, (i, held(path), before)
+        s.read().check(10 ** 6)
+        s.map.close()
+    stop.append(1)
+    for t in threads:
+        t.join()
+    assert rounds[0] > 0
