@@ -3,9 +3,12 @@
 
 static const uint64_t INTERVAL_MAX = 1ull << 40;
 
+/* What samples, system calls and counters leave of the budget, but half at least. */
 static uint64_t share_of(uint64_t ns)
 {
-	return (uint64_t)((__uint128_t)ns * the.settings.max_overhead_ppm / 1000000);
+	uint64_t whole = the.settings.max_overhead_ppm, taken = __atomic_load_n(&the.page->samples_ppm, __ATOMIC_RELAXED);
+
+	return (uint64_t)((__uint128_t)ns * (whole - (taken < whole / 2 ? taken : whole / 2)) / 1000000);
 }
 
 enum spent spending_judge(struct spending *spending, uint64_t *load)

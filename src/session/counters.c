@@ -68,7 +68,7 @@ uint64_t session_overhead_ppm(const struct session *session, uint64_t cost_ticks
 
 	if (cpu_ns < 1000000)
 		return 0;
-	ppm = (uint64_t)((unsigned __int128)(ticks_to_ns(session, cost_ticks) + session->sampler_stolen_ns + kernel_calls_cost_ns(session) + device_cost_ns(session)) * 1000000 / cpu_ns);
+	ppm = (uint64_t)((unsigned __int128)(ticks_to_ns(session, cost_ticks) + session->sampler_stolen_ns + kernel_calls_cost_ns(session) + session->counting.totals.spent_ns + device_cost_ns(session)) * 1000000 / cpu_ns);
 	return ppm > 1000000 ? 1000000 : ppm;
 }
 

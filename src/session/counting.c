@@ -21,7 +21,8 @@ void counting_begin(struct session *session)
 
 	if (!session->options->counters)
 		return;
-	if (thread_counts_open(session->procfs, session->facts->pid, &session->counting.counts, &err) < 0) {
+	/* Of the budget a quarter is for them. */
+	if (thread_counts_open(session->procfs, session->facts->pid, (session->options->max_overhead_ppm + 3) / 4, &session->counting.counts, &err) < 0) {
 		session_warn(session, "no counters of threads: %.180s", err.text);
 		return;
 	}
@@ -59,7 +60,9 @@ void counting_read(struct session *session, uint64_t ticks)
 	if (!counting->counts)
 		return;
 	thread_counts_read(counting->counts, lives, &session->observe, tell, &reading);
+	thread_counts_hold_budget(counting->counts, session->cpu_now_ns > session->cpu_start_ns ? session->cpu_now_ns - session->cpu_start_ns : 0);
 	counting->totals = thread_counts_totals(counting->counts);
+	event_add(&session->events, ticks, EVENT_COUNTER, 0, 0, "counters_cost_ns", (int64_t)(counting->totals.spent_ns & INT64_MAX));
 	for (int which = 0; which < THREAD_COUNTERS; which++)
 		if (counting->totals.told[which])
 			event_add(&session->events, ticks, EVENT_COUNTER, 0, 0, thread_counter_row((enum thread_counter)which)->name, (int64_t)(counting->totals.sums[which] & INT64_MAX));
@@ -81,8 +84,11 @@ void counting_rows(struct session *session, uint64_t ticks)
 		capture_add(events, ticks, "counters", "not wanted");
 		return;
 	}
-	if (totals->perf)
-		capture_add(events, ticks, "counters", "by perf_event");
+	if (totals->given_up)
+		capture_add(events, ticks, "counters", "by perf_event at first, then as /proc has them, without moves to other CPUs and the processor's: each switch of a thread took %llu ns longer, all together more than --max-overhead allows",
+		            (unsigned long long)totals->cost_ns);
+	else if (totals->perf)
+		capture_add(events, ticks, "counters", "by perf_event; a switch of a thread takes %llu ns longer", (unsigned long long)totals->cost_ns);
 	else
 		capture_add(events, ticks, "counters", "as /proc has them, without moves to other CPUs: perf_event is %s", totals->why_not_perf);
 	capture_add(events, ticks, "counters.processor", "%s", *totals->why_not_processor ? totals->why_not_processor : "by perf_event");

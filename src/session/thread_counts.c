@@ -8,10 +8,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/list.h"
+#include "session/switching.h"
 #include "unwind/perf.h"
 
 enum { THREADS_MAX = 1 << 14, STATUS_BYTES = 4096 };
+#define FIRST_NS 5000000000ull /* as if it had been open for so long already: the first switches are not the ones to miss */
 enum way { BY_PERF, IN_PROC };
 
 static const struct { uint32_t type, config; enum way way; } rows[THREAD_COUNTERS] = {
@@ -36,6 +39,8 @@ struct thread_counts {
 	LIST(struct counted) threads;
 	int descriptors_end; /* a quarter of what events may have: samples and system calls need theirs */
 	bool user_only;      /* what the kernel does for a thread may not be counted */
+	uint32_t max_overhead_ppm;
+	uint64_t opened_ns;
 	struct thread_counts_totals totals;
 };
 
@@ -87,6 +92,24 @@ static int group_open(const struct thread_counts *counts, struct counted *counte
 		return error;
 	}
 	return 0;
+}
+
+/* 0, or an errno; then one group may be open. */
+static int groups_open(const struct thread_counts *counts, struct counted *counted)
+{
+	const struct thread_counts_totals *totals = &counts->totals;
+	int error;
+
+	if (totals->given_up)
+		return 0;
+	error = totals->perf ? group_open(counts, counted, false, false) : 0;
+	return error || *totals->why_not_processor ? error : group_open(counts, counted, true, counts->user_only);
+}
+
+static void groups_close(struct counted *counted)
+{
+	group_close(counted, true);
+	group_close(counted, false);
 }
 
 /* ---- what /proc says ---- */
@@ -146,7 +169,30 @@ static void find_ways(struct thread_counts *counts)
 		snprintf(totals->why_not_processor, sizeof totals->why_not_processor, "%s", strerror(processor));
 }
 
-int thread_counts_open(const struct procfs *procfs, pid_t pid, struct thread_counts **out, struct error *err)
+static uint64_t measure_cost(const struct thread_counts *counts)
+{
+	struct switching *switching = switching_open();
+	uint64_t without_ns, with_ns;
+	struct counted both[2];
+	pid_t tids[2];
+
+	if (!switching)
+		return 0;
+	switching_tids(switching, tids);
+	without_ns = switching_ns(switching);
+	for (int i = 0; i < 2; i++) {
+		both[i].tid = tids[i];
+		memset(both[i].fds, -1, sizeof both[i].fds);
+		groups_open(counts, &both[i]);
+	}
+	with_ns = switching_ns(switching);
+	for (int i = 0; i < 2; i++)
+		groups_close(&both[i]);
+	switching_close(switching);
+	return without_ns && with_ns > without_ns ? with_ns - without_ns : 0;
+}
+
+int thread_counts_open(const struct procfs *procfs, pid_t pid, uint32_t max_overhead_ppm, struct thread_counts **out, struct error *err)
 {
 	struct thread_counts *counts = calloc(1, sizeof *counts);
 
@@ -155,7 +201,10 @@ int thread_counts_open(const struct procfs *procfs, pid_t pid, struct thread_cou
 	counts->procfs = procfs;
 	counts->pid = pid;
 	counts->descriptors_end = perf_descriptors_end() / 4;
+	counts->max_overhead_ppm = max_overhead_ppm;
 	find_ways(counts);
+	counts->totals.cost_ns = measure_cost(counts);
+	counts->opened_ns = clock_monotonic_ns();
 	*out = counts;
 	return 0;
 }
@@ -175,9 +224,7 @@ void thread_counts_add(struct thread_counts *counts, pid_t tid, bool born)
 	memset(counted.fds, -1, sizeof counted.fds);
 	if (!proc_read(counts, tid, now))
 		return; /* it has ended */
-	error = counts->totals.perf ? group_open(counts, &counted, false, false) : 0;
-	if (!error && !*counts->totals.why_not_processor)
-		error = group_open(counts, &counted, true, counts->user_only);
+	error = groups_open(counts, &counted);
 	if (error && error != ESRCH)
 		refuse(counts, error);
 	if (born == (counted.fds[0] >= 0))
@@ -186,7 +233,7 @@ void thread_counts_add(struct thread_counts *counts, pid_t tid, bool born)
 	if (place)
 		*place = counted;
 	else
-		group_close(&counted, true), group_close(&counted, false);
+		groups_close(&counted);
 }
 
 static void tell(struct thread_counts *counts, struct counted *counted, enum thread_counter which, uint64_t value, bool scaled, thread_counts_each *each, void *context)
@@ -196,6 +243,8 @@ static void tell(struct thread_counts *counts, struct counted *counted, enum thr
 	if (value < counted->value[which])
 		value = counted->value[which]; /* a scaled one may go back a little */
 	totals->sums[which] += value - counted->value[which];
+	if (which == COUNTER_SWITCHES && counted->fds[0] >= 0)
+		totals->spent_ns += (value - counted->value[which]) * totals->cost_ns;
 	totals->told[which] = counted->told[which] = true;
 	counted->value[which] = value;
 	each(context, counted->tid, which, value, scaled);
@@ -260,10 +309,34 @@ void thread_counts_read(struct thread_counts *counts, bool (*lives)(const void *
 		read_group(counts, counted, true, each, context);
 		if (!lives || lives(living, counted->tid))
 			continue;
-		group_close(counted, true);
-		group_close(counted, false);
+		groups_close(counted);
 		*counted = counts->threads.items[--counts->threads.count];
 	}
+}
+
+/* From now on what /proc says counts, from where perf_event was. */
+static void give_up(struct thread_counts *counts)
+{
+	uint64_t now[THREAD_COUNTERS];
+
+	counts->totals.given_up = true;
+	for (size_t i = 0; i < counts->threads.count; i++) {
+		struct counted *counted = &counts->threads.items[i];
+
+		if (counted->fds[0] >= 0 && proc_read(counts, counted->tid, now))
+			for (int which = 0; which < COUNTERS_SOFTWARE; which++)
+				counted->base[which] = now[which] - counted->value[which];
+		groups_close(counted);
+	}
+}
+
+/* Of a process that mostly sleeps a thousandth of the time of the day is no harm. */
+void thread_counts_hold_budget(struct thread_counts *counts, uint64_t cpu_ns)
+{
+	uint64_t most_ns = cpu_ns / 1000000 * counts->max_overhead_ppm, least_ns = (clock_monotonic_ns() - counts->opened_ns + FIRST_NS) / 1000;
+
+	if (counts->max_overhead_ppm && !counts->totals.given_up && counts->totals.spent_ns > (most_ns > least_ns ? most_ns : least_ns))
+		give_up(counts);
 }
 
 struct thread_counts_totals thread_counts_totals(const struct thread_counts *counts)
@@ -278,10 +351,8 @@ void thread_counts_close(struct thread_counts *counts)
 {
 	if (!counts)
 		return;
-	for (size_t i = 0; i < counts->threads.count; i++) {
-		group_close(&counts->threads.items[i], true);
-		group_close(&counts->threads.items[i], false);
-	}
+	for (size_t i = 0; i < counts->threads.count; i++)
+		groups_close(&counts->threads.items[i]);
 	list_done(&counts->threads);
 	free(counts);
 }

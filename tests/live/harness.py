@@ -118,24 +118,6 @@ def tracing():
     return own
 
 
-def python_with(package):
-    """A Python that has PACKAGE, in a virtual environment of its own outside the tree, which is made where pip works."""
-    folder = os.path.join(os.environ.get("INFERSCOPE_VENVS", "/var/cache/inferscope"), "venv-" + package)
-    python = Python(package, [os.path.join(folder, "bin/python3")], ())
-
-    def there():
-        return os.access(python.argv[0], os.X_OK) and subprocess.run(python.argv + ["-c", "import " + package], stderr=subprocess.DEVNULL, timeout=60).returncode == 0
-    for command in ["python3", "-m", "venv", folder], [python.argv[0], "-m", "pip", "install", "--quiet", "--no-compile", package]:
-        if not there():
-            try:
-                subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=180)
-            except (OSError, subprocess.TimeoutExpired):
-                pass
-    if not there():
-        raise Skip("%s is not installed here (pip install it into %s)" % (package, folder))
-    return python
-
-
 class Target:
     """A Python program that prints READY <pid>. Ended when the with block is, whatever happened in it."""
 

@@ -3,15 +3,19 @@
 Work done with hooks on against work done with hooks off, in turns inside one attach, beside the same turns with nothing attached: the machine's own noise. Work per CPU second
 decides; by the clock a busy machine may hide more. The ledger must agree. And a budget that is switched off must be seen: else all of this would pass whatever the hooks cost.
 
+All that can be measured of a CPU at once must keep to the budget, too, and what a tracepoint makes of system calls: by the ledger, and, as turns do not end these, by
+work done outside an attach before and after (the long form).
+
 Where CPU is short (a quota, more threads than CPUs, CPUs that others want) the budget is judged by the ledger, as time goes by for other reasons there."""
 import ast
+import mmap
 import os
 import statistics
 import subprocess
 import sys
 import time
 
-from harness import PROGRAMS, TOP, Skip, Target, require, settle
+from harness import PROGRAMS, TOP, Skip, Target, require, settle, tracing
 from matrix import KNOWN, function_row
 from pairs import bootstrap, made_up, ratios, rows_of, turns_of
 
@@ -23,6 +27,9 @@ AT_REST = 0.05  # work by the clock varies no more
 QUICK = ["3.8.18", "3.11.7", "3.12.1", "3.13.0"]
 LEDGER_MOST = 5.25
 BEFOREHAND = 5 * 0.15  # per cent of a second: what hooks get at once, to be seen at all; in little CPU time that is much
+EVERYTHING = ("--memory", "--memory-native", "--counters", "--syscalls", "trace", "--gc")
+FROM_OUTSIDE = {"everything": ["3.8.18", "3.11.7", "3.13.0"], "syscalls": ["3.11.7"]}  # in the short form with these
+LEAST = 0.9
 SHORT_OF_CPU = {"quota": "3.11.7", "threads": "3.13.0", "busy": "3.8.18"}  # in the short form with this Python
 IN_ONE = {"counted": ["3.8.18", "3.12.1"], "intervals": ["3.8.18"], "unlimited": ["3.11.7"]}  # likewise
 ELSEWHERE = {"counted": [(3, 11)],  # counting saves little there
@@ -40,6 +47,9 @@ def tests(world):
         for test, quick in SHORT_OF_CPU.items():
             if not world.quick or python.name == quick:
                 yield "overhead/%s/%s" % (python.name, test), lambda w, p=python, t=test: short_of_cpu(w, p, t)
+        for test, function in (("everything", everything), ("syscalls", syscalls)):
+            if not world.quick or python.name in FROM_OUTSIDE[test]:
+                yield "overhead/%s/%s" % (python.name, test), lambda w, p=python, f=function: f(w, p)
         for test, function in (("counted", counted), ("intervals", intervals), ("unlimited", unlimited)):
             if (not world.quick or python.name in IN_ONE[test]) and python.version not in ELSEWHERE.get(test, ()):
                 yield "overhead/%s/%s" % (python.name, test), lambda w, p=python, f=function: f(w, p)
@@ -201,6 +211,54 @@ class Quota:
             time.sleep(0.02)
 
 
+def outside(world, target, *words):
+    """Work per CPU second inside an attach over that before and after; the machine's own noise must not hide what it costs."""
+    with open(world.path("counter"), "r+b") as f:
+        page = memoryview(mmap.mmap(f.fileno(), 16)).cast("Q")
+
+    def rate(work):
+        items, cpu = page[0], page[1]
+        work()
+        return (page[0] - items) / max(1, page[1] - cpu)
+    rates = [rate(lambda: time.sleep(3))]
+    for _ in range(5):
+        rates.append(rate(lambda: world.attach(target.pid, "-d", "3s", *words).expect(0)))
+        rates.append(rate(lambda: time.sleep(3)))
+    inside = statistics.median(2 * rates[i] / (rates[i - 1] + rates[i + 1]) for i in range(1, 11, 2))
+    noise = statistics.median(abs(1 - rates[i] / rates[i + 2]) for i in range(0, 9, 2))
+    text = "work per CPU second %.3f, noise %.3f" % (inside, noise)
+    require(inside >= LEAST - noise, text)
+    return text
+
+
+def everything(world, python):
+    """All of it at once. Of the ledger nothing is left out: each part says what it took, and took something."""
+    world.prefix = tracing()
+    with Target(python, WORK, "request", counter_file(world)) as target:
+        text = ledger(world, target, *EVERYTHING)
+        report = world.report()
+        if not world.quick:
+            text += "; " + outside(world, target, *EVERYTHING)
+    settings, counters = report["capture"]["settings"], report["capture"]["counters"]
+    for name, begins in ("memory", "sampled"), ("memory.native", "sampled"), ("counters", "by perf_event"), ("syscalls", "every one"):
+        require(settings[name].startswith((begins, "given up")), "%s: %s" % (name, settings[name]))
+    for name in ("memory_cost_ns", "heap_cost_ns", "syscalls", "counters_cost_ns"):
+        require(counters[name] > 0, "%s is %s" % (name, counters[name]))
+    return text
+
+
+def syscalls(world, python):
+    """Each of a program that does little else: to trace them all would take far more than the budget."""
+    world.prefix = tracing()
+    with Target(python, WORK, "calls", counter_file(world)) as target:
+        text = ledger(world, target, "--syscalls", "trace")
+        counters = world.report()["capture"]["counters"]
+        if not world.quick:
+            text += "; " + outside(world, target, "--syscalls", "trace")
+    require(0 < counters["syscalls_covered_ns"] < counters["syscalls_watched_ns"], "calls were traced all the time, or never: %s" % counters)
+    return text
+
+
 def short_of_cpu(world, python, test):
     return {"quota": with_quota, "threads": with_threads, "busy": with_neighbours}[test](world, python)
 
@@ -213,9 +271,9 @@ def cpu_seconds(report):
     return report["capture"]["cpu_cores_ratio"] * report["capture"]["duration_ns"] / 1e9
 
 
-def ledger(world, target):
+def ledger(world, target, *words):
     """What hooks and samples took by their own count, of the CPU time that the target got."""
-    world.attach(target.pid, "-d", "3s" if world.quick else "8s").expect(0)
+    world.attach(target.pid, "-d", "3s" if world.quick else "8s", *words).expect(0)
     report = world.report()
     told, coverage = report["budget"]["achieved_pct"], max((f["coverage"] for f in report["functions"]), default=0)
     require(told is not None and told <= ledger_most(report), "the budget of 5 %% was not kept: %s %% of %.2f s" % (told, cpu_seconds(report)))

@@ -1,5 +1,6 @@
 /* Counters of threads: of a child that knows how many pages it touches and how often it sleeps, and of a folder that plays /proc. */
 #include <criterion/criterion.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "session/switching.h"
 #include "session/thread_counts.h"
 #include "tests/unit/folder.h"
 
@@ -96,7 +98,7 @@ Test(counts, know_how_many_pages_were_touched)
 	struct told told = { 0 };
 	struct error err;
 
-	cr_assert_eq(thread_counts_open(&procfs_real, child.pid, &counts, &err), 0);
+	cr_assert_eq(thread_counts_open(&procfs_real, child.pid, 0, &counts, &err), 0);
 	thread_counts_add(counts, child.pid, false);
 	cr_assert_eq(write(child.go, "g", 1), 1);
 	await(child.done);
@@ -118,7 +120,7 @@ Test(counts, of_a_thread_that_began_meanwhile_go_back_to_its_beginning)
 
 	cr_assert_eq(write(child.go, "g", 1), 1);
 	await(child.done);
-	cr_assert_eq(thread_counts_open(&procfs_real, child.pid, &counts, &err), 0);
+	cr_assert_eq(thread_counts_open(&procfs_real, child.pid, 0, &counts, &err), 0);
 	thread_counts_add(counts, child.pid, true);
 	thread_counts_read(counts, NULL, NULL, take, &told);
 	cr_expect_geq(told.values[COUNTER_MINOR_FAULTS], PAGES);
@@ -147,7 +149,7 @@ Test(counts, leave_no_descriptor_of_a_thread_that_ended)
 	struct told told = { 0 };
 	struct error err;
 
-	cr_assert_eq(thread_counts_open(&procfs_real, child.pid, &counts, &err), 0);
+	cr_assert_eq(thread_counts_open(&procfs_real, child.pid, 0, &counts, &err), 0);
 	thread_counts_add(counts, child.pid, false);
 	thread_counts_read(counts, lives_not, NULL, take, &told);
 	cr_expect_gt(told.count, 0, "it was read once more");
@@ -155,6 +157,26 @@ Test(counts, leave_no_descriptor_of_a_thread_that_ended)
 	cr_expect_eq(descriptors(), before);
 	thread_counts_close(counts);
 	child_end(&child);
+}
+
+Test(switching, is_measured_and_leaves_no_descriptor_and_the_cpus_as_they_were)
+{
+	int descriptor = descriptors();
+	struct switching *switching;
+	cpu_set_t before, after;
+	pid_t tids[2];
+
+	cr_assert_eq(sched_getaffinity(0, sizeof before, &before), 0);
+	switching = switching_open();
+	cr_assert_not_null(switching);
+	switching_tids(switching, tids);
+	cr_expect_eq(tids[0], gettid());
+	cr_expect(tids[1] != tids[0] && kill(tids[1], 0) == 0);
+	cr_expect_gt(switching_ns(switching), 50);
+	switching_close(switching);
+	cr_assert_eq(sched_getaffinity(0, sizeof after, &after), 0);
+	cr_expect(CPU_EQUAL(&before, &after));
+	cr_expect_eq(descriptors(), descriptor);
 }
 
 /* ---- without perf_event ---- */
@@ -180,7 +202,7 @@ Test(counts, are_those_of_proc_where_perf_event_tells_nothing)
 
 	folder_make(folder);
 	put_thread(folder, 1000, 20, 300, 40);
-	cr_assert_eq(thread_counts_open(&procfs, 999999999, &counts, &err), 0);
+	cr_assert_eq(thread_counts_open(&procfs, 999999999, 0, &counts, &err), 0);
 	thread_counts_add(counts, 999999999, false);
 	put_thread(folder, 1700, 25, 310, 41);
 	thread_counts_read(counts, NULL, NULL, take, &told);

@@ -4,6 +4,7 @@ batch       COUNTS below, once; prints how long sleeping took, ns; without a pau
 answers     waits for answers on a socket, again and again
 spin        works for ever
 touch       PAGES of fresh memory, once, then waits HOPS times for a tenth of a millisecond; prints both numbers
+hops        two threads pass a byte to and fro for ever
 pool        maps the file of its second argument, as a library is, and works in 8 native threads for ever
 refill      gives memory back and takes it again, for ever
 many        the same, beside 400 threads that wait"""
@@ -99,6 +100,18 @@ def touch():
     print("TOUCHED %d HOPPED %d" % (PAGES, HOPS), flush=True)
 
 
+def pass_on(fd, out):
+    while True:
+        os.write(out, os.read(fd, 1))
+
+
+def hops():
+    to, fro = os.pipe(), os.pipe()
+    os.write(to[1], b"x")
+    threading.Thread(target=pass_on, args=(to[0], fro[1]), daemon=True).start()
+    pass_on(fro[0], to[1])
+
+
 def derive():
     while True:
         hashlib.pbkdf2_hmac("sha256", b"password", b"salt", 200000)
@@ -143,7 +156,7 @@ def main():
     print("READY %d" % os.getpid(), flush=True)
     if "now" not in sys.argv:
         sys.stdin.readline()
-    {"batch": batch, "answers": answers, "spin": spin, "many": many, "pool": pool, "touch": touch, "refill": refill}[sys.argv[1]]()
+    {"batch": batch, "answers": answers, "spin": spin, "many": many, "pool": pool, "touch": touch, "hops": hops, "refill": refill}[sys.argv[1]]()
     sys.stdin.readline()
 
 

@@ -1,12 +1,15 @@
-"""Work that can be counted from outside: python work.py fib|decode COUNTER_FILE [--seconds N] [--threads N].
+"""Work that can be counted from outside: python work.py fib|decode|request|calls COUNTER_FILE [--seconds N] [--threads N].
 
 One item is one unit of work; the number done so far and the CPU time used lie in COUNTER_FILE as two 64-bit integers (items,
 nanoseconds), rewritten after each item. decode is a small transformer that makes one token per item: with numpy where that is installed,
-else in plain Python. Prints READY <pid>; ends after the time or on SIGTERM."""
+else in plain Python. request is one of a server: a document is read, a thread waits for another, a library allocates in C, files are looked at. calls makes system calls. Prints READY <pid>; ends after the time or on SIGTERM."""
 import argparse
+import ctypes
+import json
 import math
 import mmap
 import os
+import queue
 import random
 import signal
 import sys
@@ -118,9 +121,35 @@ class Model:
         return self.token
 
 
+class Server:
+    def __init__(self):
+        self.z = ctypes.CDLL("libz.so.1")
+        self.text = json.dumps([{"id": n, "name": "row %d" % n, "values": [n * 0.5] * 20} for n in range(60)])
+        self.questions, self.answers = queue.SimpleQueue(), queue.SimpleQueue()
+        threading.Thread(target=self.answer, daemon=True).start()
+
+    def answer(self):
+        while True:
+            rows = self.questions.get()
+            self.answers.put(sum(sum(row["values"]) for row in rows))
+
+    def pack(self, data):
+        packed, size = ctypes.create_string_buffer(len(data) + 100), ctypes.c_ulong(len(data) + 100)
+        self.z.compress2(packed, ctypes.byref(size), data, ctypes.c_ulong(len(data)), 1)
+        return packed.raw[:size.value]
+
+    def request(self):
+        rows = json.loads(self.text)
+        self.questions.put(rows)
+        self.answers.get()
+        data = json.dumps(rows).encode()
+        self.pack(data)
+        return [os.stat(__file__).st_size for _ in range(4)]
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("kind", choices=["fib", "decode"])
+    parser.add_argument("kind", choices=["fib", "decode", "request", "calls"])
     parser.add_argument("counter")
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--threads", type=int, default=1, help="so many do the work; the items of one are counted")
@@ -130,6 +159,12 @@ def main():
     if options.kind == "fib":
         def item():
             fib(12)
+    elif options.kind == "request":
+        item = Server().request
+    elif options.kind == "calls":
+        def item():
+            for _ in range(1000):
+                os.getppid()
     else:
         item = Model(128, 4).decode if np is not None else Model(16, 2).decode
     with open(options.counter, "r+b") as f:
