@@ -2,6 +2,10 @@
 #include "session/capture.h"
 #include "session/state.h"
 
+/* They are read at every look in the beginning: where threads switch very often, perf_event's cost is not to be borne for long. */
+#define EARLY_NS 1000000000ull
+enum { EARLY_THREADS = 64 };
+
 static void add_threads(struct session *session, bool born)
 {
 	struct observe *observe = &session->observe;
@@ -26,16 +30,9 @@ void counting_begin(struct session *session)
 		session_warn(session, "no counters of threads: %.180s", err.text);
 		return;
 	}
+	session->counting.begun_ns = clock_monotonic_ns();
 	session->counting.totals = thread_counts_totals(session->counting.counts);
 	add_threads(session, false);
-}
-
-void counting_threads(struct session *session)
-{
-	if (!session->counting.counts)
-		return;
-	add_threads(session, true);
-	thread_counts_look(session->counting.counts);
 }
 
 static bool lives(const void *context, pid_t tid)
@@ -66,6 +63,16 @@ void counting_read(struct session *session, uint64_t ticks)
 	for (int which = 0; which < THREAD_COUNTERS; which++)
 		if (counting->totals.told[which])
 			event_add(&session->events, ticks, EVENT_COUNTER, 0, 0, thread_counter_row((enum thread_counter)which)->name, (int64_t)(counting->totals.sums[which] & INT64_MAX));
+}
+
+void counting_threads(struct session *session)
+{
+	if (!session->counting.counts)
+		return;
+	add_threads(session, true);
+	thread_counts_look(session->counting.counts);
+	if (clock_monotonic_ns() - session->counting.begun_ns < EARLY_NS && session->counting.totals.threads <= EARLY_THREADS)
+		counting_read(session, session_ticks(session));
 }
 
 void counting_end(struct session *session)

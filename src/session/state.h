@@ -33,6 +33,7 @@ struct kernel_calls;
 /* What its threads' counters came to. */
 struct counting {
 	struct thread_counts *counts; /* NULL: not wanted, or over */
+	uint64_t begun_ns;
 	struct thread_counts_totals totals;
 };
 
