@@ -25,8 +25,8 @@ void counting_begin(struct session *session)
 
 	if (!session->options->counters)
 		return;
-	/* Of the budget a quarter is for them. */
-	if (thread_counts_open(session->procfs, session->facts->pid, (session->options->max_overhead_ppm + 3) / 4, &session->counting.counts, &err) < 0) {
+	/* Of the budget an eighth is for them. */
+	if (thread_counts_open(session->procfs, session->facts->pid, (session->options->max_overhead_ppm + 7) / 8, &session->counting.counts, &err) < 0) {
 		session_warn(session, "no counters of threads: %.180s", err.text);
 		return;
 	}

@@ -26,10 +26,10 @@ static struct kernel_calls *calls_new(const struct session *session, struct erro
 		fail(err, ERR_MEMORY, "tracing system calls");
 		return NULL;
 	}
-	/* Of the budget half is for them: hooks and samples have the rest. */
+	/* Of the budget half is for them: hooks and samples have the rest. A quarter beside counters or samples of allocations, which take their parts, too. */
 	if (!descriptors_open(session->procfs, session->facts->pid, &calls->descriptors)) {
 		fail(err, ERR_MEMORY, "tracing system calls");
-	} else if (systrace_open(NULL, (session->options->max_overhead_ppm + 1) / 2, &calls->trace, err) == 0) {
+	} else if (systrace_open(NULL, (session->options->max_overhead_ppm + 3) / (session->options->counters || session->options->memory_interval ? 4 : 2), &calls->trace, err) == 0) {
 		calls->runtime = session->observe.runtime;
 		calls->clock = session->clock;
 		calls->tsc = session->clock_kind == CLOCK_TSC;
