@@ -186,7 +186,7 @@ static void on_close(void *context, const struct replay *replay, const struct fr
 	if (took > node->longest_ns)
 		node->longest_ns = took;
 	node->exceptions += exception;
-	if (!open_end)
+	if (!open_end && node->parent != NONE) /* the root stands for a node for which there was no memory */
 		stands_leave(calls->p, &calls->stands, calls->lane, replay->segment, node->parent, frame->node, at_ns);
 	gpu_gaps_close(calls->p, calls->lane, frame->node, frame->start_ns, at_ns);
 	if (replay->frames.count == 1)
