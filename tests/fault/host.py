@@ -192,6 +192,7 @@ def run():
         run_test("host: analyze, %s" % trouble, analyze, trouble)
         if trouble in IN_SHORT or not QUICK:
             run_test("host: attach, %s" % trouble, attach, trouble)
-    memory_tests()
+    if not QUICK:
+        memory_tests()
     if not QUICK:
         run_test("host: attach, slow disk", slow_disk)
