@@ -58,6 +58,9 @@ bool python_ends(const struct python *python) { return false; }
 void memory_pause(void) {}
 void memory_resume(void) {}
 void memory_take_off(void) {}
+void heap_pause(void) {}
+void heap_resume(void) {}
+void heap_tend(void) {}
 void seed_all(uint64_t now) {}
 struct code *code_of_ref(uint32_t ref) { return NULL; }
 bool greenlets_imported(void) { return false; }
