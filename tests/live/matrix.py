@@ -31,7 +31,7 @@ def tests(world):
         if not python.view:  # run starts programs of its own root only
             yield "matrix/%s/run" % python.name, lambda w, p=python: launched(w, p)
         if not (world.quick and python.view):
-            yield "matrix/%s/shares" % python.name, lambda w, p=python: shares(w, p, ["--max-overhead", "none"], 2.5 if w.quick else 1.0)
+            yield "matrix/%s/shares" % python.name, lambda w, p=python: shares(w, p, ["--max-overhead", "none"], 5.0 if w.quick else 1.0)
             yield "matrix/%s/shares-default" % python.name, lambda w, p=python: shares(w, p, [], 8.0 if w.quick else 4.0)
 
 
