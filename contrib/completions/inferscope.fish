@@ -41,6 +41,7 @@ complete -c inferscope -n '__fish_seen_subcommand_from attach run' -l hook -r -f
 complete -c inferscope -n '__fish_seen_subcommand_from attach run' -l c-calls -r -f -a 'auto all none' -d 'which calls of C functions are seen'
 complete -c inferscope -n '__fish_seen_subcommand_from attach run' -l gc -d 'pauses for collections of garbage, by an entry of ours in gc.callbacks while hooks are in; --gc=no leaves the list alone'
 complete -c inferscope -n '__fish_seen_subcommand_from attach run' -l memory -d 'sample what Python allocates in its domains mem and object: where, how much, what stays; functions of ours around the allocators while hooks are in'
+complete -c inferscope -n '__fish_seen_subcommand_from attach run' -l memory-native -d 'as --memory, and what native libraries allocate with malloc and its kin: addresses of functions of ours in their global offset tables while hooks are in'
 complete -c inferscope -n '__fish_seen_subcommand_from attach run' -l memory-interval -r -d 'bytes from one sample of --memory to the next, on average; fewer tell of smaller sites, and cost more'
 complete -c inferscope -n '__fish_seen_subcommand_from attach run' -l gpu -r -f -a 'auto none' -d 'what devices did, where the process uses CUDA; none leaves CUPTI alone'
 complete -c inferscope -n '__fish_seen_subcommand_from run' -l gpu-backend -r -f -a 'cupti nsys' -d 'who records devices: cupti from within the process, beside all else; nsys runs the program under the Nsight Systems of the PATH and reports what that exports, without calls and samples of Python'
