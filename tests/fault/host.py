@@ -194,5 +194,4 @@ def run():
             run_test("host: attach, %s" % trouble, attach, trouble)
     if not QUICK:
         memory_tests()
-    if not QUICK:
         run_test("host: attach, slow disk", slow_disk)

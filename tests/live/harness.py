@@ -128,13 +128,12 @@ class Target:
                                       env=dict(os.environ, **(env or {})))
         try:
             self.pid = int(self.expect("READY", ready).split()[1])
+            if not os.path.exists("/proc/%d" % self.pid) or self.pid == 1:  # its own pid namespace: we know the launcher of that
+                with open("/proc/%d/task/%d/children" % (self.child.pid, self.child.pid)) as f:
+                    self.pid = int(f.read().split()[0])
         except BaseException:  # nobody else would end it
-            self.child.kill()
-            self.child.wait()
+            self.__exit__()
             raise
-        if not os.path.exists("/proc/%d" % self.pid) or self.pid == 1:  # its own pid namespace: we know the launcher of that
-            with open("/proc/%d/task/%d/children" % (self.child.pid, self.child.pid)) as f:
-                self.pid = int(f.read().split()[0])
 
     def __enter__(self):
         return self

@@ -1,4 +1,6 @@
 """Packages of the package index that tests need, each in the one version that pypi.txt says: a new release of somebody else's breaks no test. They lie outside the tree."""
+import contextlib
+import fcntl
 import json
 import os
 import re
@@ -38,6 +40,15 @@ def requirements(names, version):
     return ["%s==%s" % (name, known[normal(name)]) for name in names]
 
 
+@contextlib.contextmanager
+def alone(folder):
+    """One at a time, of all suites that run: two pips in one FOLDER leave something that is neither's."""
+    os.makedirs(os.path.dirname(os.path.abspath(str(folder))), exist_ok=True)
+    with open(str(folder) + ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def run(*command):
     return subprocess.run([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=SECONDS,
                           env={key: value for key, value in os.environ.items() if not key.startswith(("INFERSCOPE", "PYTHON"))})
@@ -51,8 +62,14 @@ def installed(interpreter):
 
 def environment(folder, python, names, *words):
     """Its interpreter: of the environment FOLDER with the packages NAMES, of the Python that it was first made with. WORDS: for pip."""
+    with alone(folder):
+        return environment_alone(folder, python, names, *words)
+
+
+def environment_alone(folder, python, names, *words):
     interpreter = os.path.join(str(folder), "bin/python3")
-    if not os.path.exists(interpreter) and run(python, "-m", "venv", "--clear", folder).returncode:
+    whole = os.path.exists(interpreter) and run(interpreter, "-m", "pip", "--version").returncode == 0  # else whoever made it was killed
+    if not whole and run(python, "-m", "venv", "--clear", folder).returncode:
         raise Skip("no virtual environment can be made in %s: not installed here" % folder)
     version, have = installed(interpreter)
     wanted = requirements(names, version)
@@ -69,6 +86,11 @@ def environment(folder, python, names, *words):
 
 def packages(folder, python, names, version):
     """NAMES and no more in FOLDER, for another Python's path. PYTHON's pip fetches them, which would ask PYTHON what else they need."""
+    with alone(folder):
+        return packages_alone(folder, python, names, version)
+
+
+def packages_alone(folder, python, names, version):
     wanted = requirements(names, version)
     marker = os.path.join(str(folder), ".complete")
     try:

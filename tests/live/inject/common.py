@@ -79,6 +79,8 @@ class Target:
             self.process.wait()
             raise Skip(line[4:].strip())
         if not line.startswith("READY"):
+            self.process.kill()  # nobody else would end it
+            self.process.wait()
             raise Fail("target did not start: " + line + self.process.stdout.read())
         self.pid = int(line.split()[1])
 
