@@ -104,7 +104,7 @@ static void tell_sample(const void *block, size_t size, uint64_t late_bytes, str
 	the.page->heap_samples++;
 	tell(EVENT_MEMORY_ALLOC, &payload, sizeof payload, now);
 	charge(counter, now);
-	if (spending_judge(&the.heap.spending, NULL) != SPENT_TOO_MUCH) {
+	if (spending_judge(&the.heap.spending, &the.memory.spending, NULL) != SPENT_TOO_MUCH) {
 		the.page->heap_interval_now = the.heap.spending.interval;
 		return;
 	}

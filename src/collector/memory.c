@@ -92,7 +92,7 @@ static void stop_sampling(void)
 static bool keep_to_budget(uint64_t now)
 {
 	uint64_t load = 0;
-	enum spent spent = spending_judge(&the.memory.spending, &load);
+	enum spent spent = spending_judge(&the.memory.spending, &the.heap.spending, &load);
 
 	if (spent == SPENT_FEWER) {
 		the.page->memory_interval_now = the.memory.spending.interval;

@@ -1,30 +1,41 @@
-/* Samples that cost more than half of the budget become fewer, by twice as many bytes between them; and they never become more again. */
+/* Samples whose telling costs more than half of what they may take become fewer, by twice as many bytes between them; and they never become more again. */
 #include "collector/collector.h"
 
 static const uint64_t INTERVAL_MAX = 1ull << 40;
 
-/* What samples, system calls and counters leave of the budget, but half at least. */
-static uint64_t share_of(uint64_t ns)
+/*
+ * A tenth is left as the hooks leave one, and a tenth of the rest is theirs; samples of stacks, system calls and counters take their parts, and so does the other
+ * sampler of allocations. A quarter of the budget at least.
+ */
+static uint64_t share_of(uint64_t ns, uint64_t other_ppm)
 {
-	uint64_t whole = the.settings.max_overhead_ppm, taken = __atomic_load_n(&the.page->samples_ppm, __ATOMIC_RELAXED);
+	uint64_t whole = the.settings.max_overhead_ppm, aim = whole - whole / 5, taken = other_ppm + __atomic_load_n(&the.page->samples_ppm, __ATOMIC_RELAXED);
 
-	return (uint64_t)((__uint128_t)ns * (whole - (taken < whole / 2 ? taken : whole / 2)) / 1000000);
+	return (uint64_t)((__uint128_t)ns * (taken + whole / 4 < aim ? aim - taken : whole / 4) / 1000000);
 }
 
-enum spent spending_judge(struct spending *spending, uint64_t *load)
+enum spent spending_judge(struct spending *spending, const struct spending *other, uint64_t *load)
 {
-	uint64_t passing_ns = spending->passing_ns, telling_ns = spending->telling_ns, cpu_ns, allowed_ns;
+	uint64_t passing_ns = spending->passing_ns, telling_ns = spending->telling_ns, other_ppm = __atomic_load_n(&other->taken_ppm, __ATOMIC_RELAXED);
+	uint64_t cpu_ns, ran_ns, taken_ppm, allowed_ns;
+	bool again = spending->over;
 
-	if (!the.settings.max_overhead_ppm || passing_ns + telling_ns < share_of(BUDGET_CYCLE_NS))
+	if (!the.settings.max_overhead_ppm || passing_ns + telling_ns < share_of(BUDGET_CYCLE_NS, other_ppm))
 		return SPENT_FINE;
 	cpu_ns = process_cpu_ns();
-	allowed_ns = share_of(cpu_ns - spending->cpu_ns);
+	ran_ns = cpu_ns > spending->cpu_ns ? cpu_ns - spending->cpu_ns : 1;
+	allowed_ns = share_of(ran_ns, other_ppm);
+	taken_ppm = (uint64_t)((__uint128_t)(passing_ns + telling_ns) * 1000000 / ran_ns);
 	spending->cpu_ns = cpu_ns;
 	spending->passing_ns = spending->telling_ns = 0;
 	if (load)
 		*load = allowed_ns ? (passing_ns + telling_ns) * 1000 / allowed_ns : 0;
-	if (passing_ns > allowed_ns)
-		return SPENT_TOO_MUCH;
+	spending->over = passing_ns > allowed_ns;
+	if (spending->over && again)
+		taken_ppm = 0; /* from here on */
+	__atomic_store_n(&spending->taken_ppm, taken_ppm < 1000000 ? (uint32_t)taken_ppm : 1000000, __ATOMIC_RELAXED);
+	if (spending->over)
+		return again ? SPENT_TOO_MUCH : SPENT_FINE;
 	if (telling_ns <= allowed_ns / 2 || spending->interval >= INTERVAL_MAX)
 		return SPENT_FINE;
 	spending->interval *= 2;

@@ -20,16 +20,18 @@ struct kernel_calls {
 
 static struct kernel_calls *calls_new(const struct session *session, struct error *err)
 {
+	const struct session_options *options = session->options;
+	uint32_t part = options->memory_interval ? 8 : options->counters ? 4 : 2;
 	struct kernel_calls *calls = calloc(1, sizeof *calls);
 
 	if (!calls) {
 		fail(err, ERR_MEMORY, "tracing system calls");
 		return NULL;
 	}
-	/* Of the budget half is for them: hooks and samples have the rest. A quarter beside counters or samples of allocations, which take their parts, too. */
+	/* Of the budget half is for them: hooks and samples have the rest. A quarter beside counters; an eighth beside samples of allocations, which can hardly be made cheaper. */
 	if (!descriptors_open(session->procfs, session->facts->pid, &calls->descriptors)) {
 		fail(err, ERR_MEMORY, "tracing system calls");
-	} else if (systrace_open(NULL, (session->options->max_overhead_ppm + 3) / (session->options->counters || session->options->memory_interval ? 4 : 2), &calls->trace, err) == 0) {
+	} else if (systrace_open(NULL, (options->max_overhead_ppm + part - 1) / part, &calls->trace, err) == 0) {
 		calls->runtime = session->observe.runtime;
 		calls->clock = session->clock;
 		calls->tsc = session->clock_kind == CLOCK_TSC;
