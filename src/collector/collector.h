@@ -104,7 +104,7 @@ struct memory {
 };
 
 /* heap.c: what native libraries allocate. Without the GIL; busy is the lock of what is not atomic. */
-enum { HEAP_COUNTERS_LOG2 = 9, HEAP_COUNTERS = 1 << HEAP_COUNTERS_LOG2, HEAP_PENDING = 64 };
+enum { HEAP_COUNTERS_LOG2 = 9, HEAP_COUNTERS = 1 << HEAP_COUNTERS_LOG2, HEAP_PENDING = 1024 /* a thread that holds the lock may lose its CPU for milliseconds */ };
 struct heap_counter {
 	int64_t left;   /* bytes to the next point */
 	uint64_t calls; /* passed on since they were last counted */
@@ -121,6 +121,7 @@ struct heap {
 	} real;
 	bool busy;          /* atomic */
 	bool on;
+	bool any_pending;   /* atomic: an address is in pending */
 	bool ready;         /* atomic: begun, and the switch thread may act */
 	bool paused, dear;  /* a turn without; given up */
 	uint32_t nobody;    /* no thread waits here */

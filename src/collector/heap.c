@@ -57,6 +57,8 @@ static void tell_end(uint64_t address, uint64_t now)
 /* Ends of threads that did not get the lock: before anything else, as their addresses may be given again. */
 static void tell_pending(uint64_t now)
 {
+	if (!__atomic_load_n(&the.heap.any_pending, __ATOMIC_RELAXED) || !__atomic_exchange_n(&the.heap.any_pending, false, __ATOMIC_ACQUIRE))
+		return;
 	for (int i = 0; i < HEAP_PENDING; i++) {
 		uint64_t address = __atomic_load_n(&the.heap.pending[i], __ATOMIC_RELAXED) ? __atomic_exchange_n(&the.heap.pending[i], 0, __ATOMIC_ACQ_REL) : 0;
 
@@ -138,11 +140,13 @@ static __attribute__((noinline)) void sampled(const void *block, size_t size, st
 
 static void end_later(uint64_t address)
 {
-	for (int i = 0; i < HEAP_PENDING; i++) {
+	for (uint32_t i = 0, first = sampled_slot(address); i < HEAP_PENDING; i++) {
 		uint64_t empty = 0;
 
-		if (__atomic_compare_exchange_n(&the.heap.pending[i], &empty, address, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-			return;
+		if (!__atomic_compare_exchange_n(&the.heap.pending[(first + i) % HEAP_PENDING], &empty, address, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			continue;
+		__atomic_store_n(&the.heap.any_pending, true, __ATOMIC_RELEASE);
+		return;
 	}
 	__atomic_fetch_add(&the.heap.ends_missed, 1, __ATOMIC_RELAXED);
 }
@@ -304,7 +308,7 @@ void heap_begin(void)
 		return;
 	}
 	the.heap.late = the.heap.ends_missed = the.heap.unpaid_ns = 0;
-	the.heap.dear = the.heap.paused = false;
+	the.heap.dear = the.heap.paused = the.heap.any_pending = false;
 	memset(the.heap.pending, 0, sizeof the.heap.pending);
 	the.heap.spending.interval = the.page->heap_interval_now = the.settings.memory_interval;
 	room = sampled_begin(&the.heap.blocks, ticks_now());
@@ -405,5 +409,6 @@ void heap_forked(void)
 	stop();
 	memset(the.heap.blocks.filter, 0, sizeof the.heap.blocks.filter);
 	memset(the.heap.pending, 0, sizeof the.heap.pending);
+	the.heap.any_pending = false;
 	the.heap.lane = NULL;
 }

@@ -560,7 +560,9 @@ def case_counted():
         other.join()
         true += others[0]
         closed, counted = s.page('brake_count'), s.page('counted_count')
-        s.disarm().read().check()  # what is counted changes in the middle of a call
+        s.disarm().read()
+        if not s.lost():  # nobody drains: a fast machine fills it all
+            s.check()  # what is counted changes in the middle of a call
         left_out = [e for e in s.meta if e[1] == 'throttle' and struct.unpack_from('<I', e[4])[0] == 5]
         if (counted and not left_out) or sys.version_info[1] == 11:
             break

@@ -93,7 +93,7 @@ def case_native():
     assert abs(weight - truth) < (4 / math.sqrt(len(rows)) + 0.03) * truth, (weight, truth, len(rows), s.page('heap_late'))  # two threads may share a counter
     ends = {struct.unpack('<Q', e[4])[0] for e in told(s, 'memory_free')}
     alive = len([row for row in rows if row[0] and row[0] not in ends])
-    assert alive <= 64 + s.page('heap_ends_missed') and s.page('heap_ends_missed') < len(ends) / 20, (alive, len(ends), s.page('heap_ends_missed'))
+    assert alive <= 64 + s.page('heap_ends_missed') and s.page('heap_ends_missed') < len(ends) / 20, (alive, len(ends), s.page('heap_ends_missed'))  # its ring of 64 lives
     storm(library)
 
 
