@@ -3,6 +3,9 @@
 
 #include <string.h>
 #include <sys/mman.h>
+#include <xmmintrin.h>
+
+enum { MXCSR_DEFAULT = 0x1f80 /* nothing traps, nearest */ };
 
 /* xorshift: never zero */
 static uint64_t random_next(uint64_t *random)
@@ -43,16 +46,43 @@ static double chance_of(double x)
 	return sum;
 }
 
+/*
+ * The thread's floating-point environment is its program's: it may trap (a program that had FE_INEXACT trap died of SIGFPE here), round elsewhere, or
+ * look at the flags later. No calculation is moved out from between the two: it needs what the first gives back, and the second needs what it gives.
+ */
+static uint32_t calm_begin(uint64_t *left, uint64_t *right)
+{
+	uint32_t before = _mm_getcsr();
+
+	_mm_setcsr(MXCSR_DEFAULT);
+	__asm__ volatile("" : "+r"(*left), "+r"(*right));
+	return before;
+}
+
+static uint64_t calm_end(uint32_t before, uint64_t value)
+{
+	__asm__ volatile("" : "+r"(value));
+	_mm_setcsr(before);
+	return value;
+}
+
 int64_t sampled_gap(struct sampled *sampled, uint64_t interval)
 {
-	double gap = exponential(random_next(&sampled->random)) * (double)interval;
+	uint64_t random = random_next(&sampled->random);
+	uint32_t before = calm_begin(&random, &interval);
+	double gap = exponential(random) * (double)interval;
 
-	return gap < (double)SAMPLED_NEVER ? (int64_t)gap : SAMPLED_NEVER;
+	return (int64_t)calm_end(before, gap < (double)SAMPLED_NEVER ? (uint64_t)gap : SAMPLED_NEVER);
 }
 
 uint64_t sampled_weight(uint64_t size, uint64_t interval)
 {
-	return (uint64_t)((double)size / chance_of((double)size / (double)interval) + 0.5);
+	uint32_t before;
+
+	if (!size)
+		return 0;
+	before = calm_begin(&size, &interval);
+	return calm_end(before, (uint64_t)((double)size / chance_of((double)size / (double)interval) + 0.5));
 }
 
 /* Where ADDRESS stands, or the empty place where it would. */
