@@ -216,7 +216,7 @@ int target_got(struct target *target, const char *const *names, size_t name_coun
 		size_t before = out->slots.count;
 		bool read_only = false;
 
-		if (mapping->offset != 0 || !mapping->readable || mapping->inode == 0 || !image_open(&target->memory, mapping, &image) || image.base == target->loader.base)
+		if (mapping->offset != 0 || !mapping->readable || mapping->inode == 0 || !image_open(&target->memory, &target->maps, mapping, &image) || image.base == target->loader.base)
 			continue;
 		if (image_symbol(&image, names[0], NULL)) {
 			if (definers.count < GOT_DEFINERS_MAX)

@@ -8,6 +8,7 @@
 #define MAX_DYNAMIC 256
 #define MAX_CHAIN 100000 /* steps through one hash chain: a chain that lies must end */
 #define MAX_NAME 64
+#define FIRST_PAGE 4096
 
 bool image_is_elf(const struct memory *memory, uint64_t addr, uint8_t *elf_class, uint16_t *machine)
 {
@@ -167,19 +168,55 @@ static bool read_segments(struct image *image, const Elf64_Phdr *headers, uint32
 	return image->segment_count > 0;
 }
 
-bool image_open(const struct memory *memory, const struct mapping *mapping, struct image *out)
+static bool same_file(const struct mapping *a, const struct mapping *b)
+{
+	return a->inode == b->inode && a->device_major == b->device_major && a->device_minor == b->device_minor;
+}
+
+/* Tools that make room for a longer path (patchelf, LIEF) move them to the file's end. The file may be mapped more than once. 0: they lie nowhere. */
+static uint64_t find_headers(const struct maps *maps, const struct mapping *mapping, uint64_t offset, uint64_t size)
+{
+	if (offset <= FIRST_PAGE)
+		return mapping->start + offset;
+	for (size_t i = 0; maps && i < maps->count; i++) {
+		const struct mapping *other = &maps->list[i];
+
+		if (other->start >= mapping->start && same_file(other, mapping) && offset >= other->offset && offset - other->offset <= other->end - other->start &&
+		    size <= other->end - other->start - (offset - other->offset))
+			return other->start + (offset - other->offset);
+	}
+	return 0;
+}
+
+bool image_is_riddle(const struct memory *memory, const struct maps *maps, const struct mapping *mapping)
+{
+	struct image image;
+	uint16_t machine;
+	uint8_t class;
+
+	if (!image_is_elf(memory, mapping->start, &class, &machine) || class != ELFCLASS64 || machine != EM_X86_64 || image_open(memory, maps, mapping, &image))
+		return false;
+	for (size_t i = 0; i < maps->count; i++)
+		if (maps->list[i].executable && same_file(&maps->list[i], mapping))
+			return true;
+	return false;
+}
+
+bool image_open(const struct memory *memory, const struct maps *maps, const struct mapping *mapping, struct image *out)
 {
 	Elf64_Phdr headers[64];
 	Elf64_Ehdr header;
+	uint64_t at;
 
 	memset(out, 0, sizeof *out);
 	if (memory_read(memory, mapping->start, &header, sizeof header) < 0 || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
 		return false;
 	if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64 || header.e_phentsize != sizeof(Elf64_Phdr))
 		return false;
-	if (header.e_phnum == 0 || header.e_phnum > 64 || header.e_phoff > 4096)
+	if (header.e_phnum == 0 || header.e_phnum > 64)
 		return false;
-	if (memory_read(memory, mapping->start + header.e_phoff, headers, header.e_phnum * sizeof *headers) < 0)
+	at = find_headers(maps, mapping, header.e_phoff, header.e_phnum * sizeof *headers);
+	if (!at || memory_read(memory, at, headers, header.e_phnum * sizeof *headers) < 0)
 		return false;
 	out->memory = *memory;
 	out->base = mapping->start;

@@ -36,8 +36,13 @@ struct image {
 	char build_id[64]; /* hex, "" = none */
 };
 
-/* Looks at the ELF header at MAPPING->start. False when there is none that makes sense. */
-bool image_open(const struct memory *memory, const struct mapping *mapping, struct image *out);
+/*
+ * Looks at the ELF header at MAPPING->start, and at the program headers, which may lie in another of the file's mappings in MAPS (NULL: there are none). False
+ * when there is nothing that makes sense.
+ */
+bool image_open(const struct memory *memory, const struct maps *maps, const struct mapping *mapping, struct image *out);
+/* Code of a file that begins like a library, and that image_open() cannot make anything of. */
+bool image_is_riddle(const struct memory *memory, const struct maps *maps, const struct mapping *mapping);
 /* The ELF header's bytes alone: is this a 32-bit or foreign file? */
 bool image_is_elf(const struct memory *memory, uint64_t addr, uint8_t *elf_class, uint16_t *machine);
 /* Address of a defined dynamic symbol (its default version first), 0 = none. SIZE may be NULL. */

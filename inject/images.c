@@ -101,8 +101,13 @@ static void walk_images(struct target *target, uint64_t loader, uint64_t headers
 	for (size_t i = 0; i < target->maps.count; i++) {
 		const struct mapping *mapping = &target->maps.list[i];
 
-		if (mapping->offset != 0 || !mapping->readable || mapping->inode == 0 || !image_open(&target->memory, mapping, &image))
+		if (mapping->offset != 0 || !mapping->readable || mapping->inode == 0)
 			continue;
+		if (!image_open(&target->memory, &target->maps, mapping, &image)) {
+			if (!target->riddle && image_is_riddle(&target->memory, &target->maps, mapping))
+				target->riddle = mapping->path;
+			continue;
+		}
 		if (image.tls_size) {
 			target->tls_modules++;
 			target->tls_bytes += image.tls_size + (image.tls_align < (1u << 20) ? image.tls_align : 0);
@@ -242,6 +247,9 @@ static int check_tls(struct target *target)
 	target->facts.tid_offset = USUAL_TID_OFFSET;
 	if (tid && memory_read(&target->memory, tid, row, sizeof row) == 0 && row[0] == 32 && row[2] < 4000)
 		target->facts.tid_offset = row[2];
+	if (target->riddle && !target->look_only) /* ours would be too small: the loader writes to it (seen: SIGSEGV in the target) */
+		return target_refuse(target, ERR_LIBC, "thread storage", "start it without that library, or with it as its maker built it",
+		                     "where %s says how much thread storage it has could not be found", target->riddle);
 	if (target->tls_modules > MAX_TLS_MODULES || target->tls_bytes > (64u << 20))
 		return target_refuse(target, ERR_LIBC, "thread storage", NULL, "it has %llu libraries with thread storage, %llu KiB: more than foreseen",
 		                     (unsigned long long)target->tls_modules, (unsigned long long)target->tls_bytes / 1024);
@@ -300,7 +308,7 @@ uint64_t target_dormant(const struct target *target, const char *name, const cha
 		const struct mapping *mapping = &target->maps.list[i];
 
 		if (mapping->offset != 0 || strncmp(mapping->path, path, strlen(path)) != 0 ||
-		    (mapping->path[strlen(path)] != '\0' && mapping->path[strlen(path)] != ' ') || !image_open(&target->memory, mapping, &image))
+		    (mapping->path[strlen(path)] != '\0' && mapping->path[strlen(path)] != ' ') || !image_open(&target->memory, &target->maps, mapping, &image))
 			continue;
 		++*loaded;
 		if (build_id && (image.build_id[0] == '\0' || (strcmp(build_id, image.build_id) == 0) == other))

@@ -40,7 +40,7 @@ int gate_find_python(pid_t pid, struct gate_python *out, bool *old)
 		struct image image;
 		struct gate_python python;
 
-		if (maps.list[i].offset != 0 || maps.list[i].path[0] != '/' || !image_open(&(struct memory){ .pid = pid }, &maps.list[i], &image))
+		if (maps.list[i].offset != 0 || maps.list[i].path[0] != '/' || !image_open(&(struct memory){ .pid = pid }, &maps, &maps.list[i], &image))
 			continue;
 		python.run_main = image_symbol(&image, "Py_RunMain", NULL);
 		python.save_thread = image_symbol(&image, "PyEval_SaveThread", NULL);
@@ -139,7 +139,7 @@ static remote_addr find_room(pid_t pid, size_t size)
 	for (size_t i = 0; i < maps.count && !found; i++) {
 		struct image image;
 
-		if (maps.list[i].offset != 0 || maps.list[i].path[0] != '/' || !image_open(&(struct memory){ .pid = pid }, &maps.list[i], &image))
+		if (maps.list[i].offset != 0 || maps.list[i].path[0] != '/' || !image_open(&(struct memory){ .pid = pid }, &maps, &maps.list[i], &image))
 			continue;
 		for (uint32_t j = 0; j < image.segment_count && !found; j++) {
 			remote_addr room = room_behind(&maps, &image, &image.segments[j], size);

@@ -27,6 +27,7 @@ struct target {
 	struct remote_functions functions;
 	uint64_t single_thread_flag; /* __libc_single_threaded; 0: this libc has none */
 	uint64_t tls_modules, tls_bytes; /* of all images: bounds of what _dl_allocate_tls_init() touches */
+	const char *riddle; /* a library that cannot be understood: its thread storage is not among them; NULL: there is none */
 	bool foreign_allocator;
 	bool no_proc; /* nothing at /proc inside its root */
 };

@@ -36,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (fd < 0 || pwrite(fd, data, size, PLACE) != (ssize_t)size)
 		abort();
 	image_is_elf(&memory, PLACE, &elf_class, &machine);
-	if (image_open(&memory, &mapping, &image)) {
+	if (image_open(&memory, NULL, &mapping, &image)) {
 		if (image.segment_count > IMAGE_MAX_SEGMENTS || image.low > image.high || strlen(image.soname) >= sizeof image.soname || strlen(image.build_id) >= sizeof image.build_id)
 			abort();
 		look_up(&image);

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <dlfcn.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -109,7 +110,7 @@ static bool open_own(const char *function, struct image *out, struct maps *maps)
 
 	cr_assert_eq(maps_read(&procfs_real, getpid(), maps), 0);
 	cr_assert(dladdr((void *)(uintptr_t)addr, &info));
-	return image_open(&(struct memory){ .pid = getpid() }, maps_find(maps, (uint64_t)(uintptr_t)info.dli_fbase), out);
+	return image_open(&(struct memory){ .pid = getpid() }, maps, maps_find(maps, (uint64_t)(uintptr_t)info.dli_fbase), out);
 }
 
 Test(image, finds_the_symbols_that_the_loader_finds)
@@ -142,7 +143,7 @@ Test(got, slots_lie_in_memory_that_may_be_written_and_lead_to_the_function_or_in
 		struct image image;
 		bool read_only = false;
 
-		if (maps.list[i].offset || !maps.list[i].inode || !image_open(&own, &maps.list[i], &image))
+		if (maps.list[i].offset || !maps.list[i].inode || !image_open(&own, &maps, &maps.list[i], &image))
 			continue;
 		cr_assert(got_read(&image, names, 2, &got, &read_only));
 		libraries += got.slots.count || read_only;
@@ -212,7 +213,57 @@ Test(image, is_not_fooled_by_memory_that_is_no_elf_file)
 	struct maps maps = maps_from("1000-2000 r-xp 00000000 00:01 5 /x\n");
 	struct image image;
 
-	cr_assert(!image_open(&(struct memory){ .pid = getpid() }, &maps.list[0], &image));
+	cr_assert(!image_open(&(struct memory){ .pid = getpid() }, &maps, &maps.list[0], &image));
+	maps_done(&maps);
+}
+
+/* A file of four pages, program headers in the last one; WHICH of them are mapped, bit by bit, at their places from *start on. */
+static void map_far_headers(unsigned which, int protection, struct maps *maps, uint64_t *start)
+{
+	int fd = memfd_create("far.so", MFD_CLOEXEC);
+	Elf64_Ehdr header = { .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64 }, .e_machine = EM_X86_64, .e_phoff = 3 * 4096, .e_phentsize = sizeof(Elf64_Phdr), .e_phnum = 2 };
+	Elf64_Phdr headers[2] = { { .p_type = PT_LOAD, .p_memsz = 4 * 4096, .p_filesz = 4 * 4096 }, { .p_type = PT_TLS, .p_memsz = 7777, .p_align = 64 } };
+	char *room = mmap(NULL, 4 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	cr_assert(fd >= 0 && room != MAP_FAILED && ftruncate(fd, 4 * 4096) == 0);
+	cr_assert(pwrite(fd, &header, sizeof header, 0) == sizeof header && pwrite(fd, headers, sizeof headers, 3 * 4096) == sizeof headers);
+	for (unsigned page = 0; page < 4; page++)
+		if (which & 1u << page)
+			cr_assert_neq(mmap(room + page * 4096, 4096, page == 1 ? protection : PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, (off_t)page * 4096), MAP_FAILED);
+	cr_assert_eq(maps_read(&procfs_real, getpid(), maps), 0);
+	*start = (uint64_t)(uintptr_t)room;
+}
+
+Test(image, finds_program_headers_that_a_tool_has_moved_to_the_end_of_the_file)
+{
+	const struct memory own = { .pid = getpid() };
+	const struct mapping *mapping;
+	struct image image;
+	struct maps maps;
+	uint64_t start;
+
+	map_far_headers(0xf, PROT_READ | PROT_EXEC, &maps, &start);
+	mapping = maps_find(&maps, start);
+	cr_assert(image_open(&own, &maps, mapping, &image));
+	cr_assert_eq(image.tls_size, 7777);
+	cr_assert_eq(image.high, start + 4 * 4096);
+	cr_assert_not(image_is_riddle(&own, &maps, mapping));
+	maps_done(&maps);
+}
+
+Test(image, is_a_riddle_where_its_program_headers_are_not_mapped_and_its_code_is)
+{
+	const struct memory own = { .pid = getpid() };
+	struct image image;
+	struct maps maps;
+	uint64_t start;
+
+	map_far_headers(3, PROT_READ | PROT_EXEC, &maps, &start);
+	cr_assert_not(image_open(&own, &maps, maps_find(&maps, start), &image));
+	cr_assert(image_is_riddle(&own, &maps, maps_find(&maps, start)));
+	maps_done(&maps);
+	map_far_headers(3, PROT_READ, &maps, &start);
+	cr_assert_not(image_is_riddle(&own, &maps, maps_find(&maps, start)), "a file that is only read");
 	maps_done(&maps);
 }
 

@@ -36,7 +36,7 @@ static uint64_t find_runtime(pid_t pid)
 	for (size_t i = 0; i < maps.count && !found; i++) {
 		struct image image;
 
-		if (maps.list[i].offset == 0 && maps.list[i].path[0] == '/' && image_open(&(struct memory){ .pid = pid }, &maps.list[i], &image))
+		if (maps.list[i].offset == 0 && maps.list[i].path[0] == '/' && image_open(&(struct memory){ .pid = pid }, &maps, &maps.list[i], &image))
 			found = image_symbol(&image, "_PyRuntime", NULL);
 	}
 	maps_done(&maps);
