@@ -168,7 +168,8 @@ out:
 
 /* ---- all libraries of a target ---- */
 
-struct definers { struct image images[GOT_DEFINERS_MAX]; size_t count; };
+/* Libraries with the first of the functions. partly: others have some of the functions without that one. */
+struct definers { struct image images[GOT_DEFINERS_MAX]; size_t count; bool partly; };
 
 static bool is_left_out(const struct target *target, const struct image *image)
 {
@@ -195,7 +196,15 @@ static void choose_definer(struct target *target, const struct definers *definer
 	}
 	for (size_t n = 0; n < name_count; n++)
 		out->functions[n] = image_symbol(best, names[n], NULL);
-	out->one_definer = definers->count == 1 && definers->images[0].base == target->libc.base;
+	out->one_definer = definers->count == 1 && definers->images[0].base == target->libc.base && !definers->partly;
+}
+
+static bool defines_any(const struct image *image, const char *const *names, size_t name_count)
+{
+	for (size_t n = 0; n < name_count; n++)
+		if (image_symbol(image, names[n], NULL))
+			return true;
+	return false;
 }
 
 static int compare_slots(const void *left, const void *right)
@@ -223,6 +232,7 @@ int target_got(struct target *target, const char *const *names, size_t name_coun
 				definers.images[definers.count++] = image;
 			continue;
 		}
+		definers.partly |= defines_any(&image, names, name_count);
 		if (is_left_out(target, &image))
 			continue;
 		if (!got_read(&image, names, name_count, out, &read_only)) {

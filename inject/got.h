@@ -22,7 +22,7 @@ struct got_slot {
 struct got {
 	LIST(struct got_slot) slots; /* by address */
 	remote_addr functions[GOT_NAMES_MAX]; /* where they are defined: in the library that most slots lead to; 0: that one has no such function */
-	bool one_definer;   /* libc: no other library, nor the program itself, defines the first of them */
+	bool one_definer;   /* libc: no other library, nor the program itself, defines any of them */
 	uint32_t libraries; /* with such slots */
 	uint32_t read_only; /* of these, libraries with none that may be exchanged: read-only (bound at start, RELRO), or read as data, too (GLOB_DAT) */
 	bool cut;           /* there are more slots */
