@@ -151,7 +151,7 @@ struct collector {
 	bool fork_told;     /* the interpreter calls us in forked children */
 	int lanes_fd;       /* while the lanes are being made; 0 = none */
 	struct page *mapped; /* … and from there on until they are armed or given up */
-	bool fork_forbidden; /* atomic */
+	uint32_t fork_turn; /* atomic: the thread that forks, or keeps others from it; 0 = none */
 	bool armed;         /* atomic */
 	bool hooks_on;
 	bool dead;          /* off for good: deadline, stop, or the interpreter ends */

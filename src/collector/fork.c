@@ -13,20 +13,49 @@
 #include <unistd.h>
 
 #include "collector/libc.h"
+#include "collector/page.h"
+
+enum { PAUSE_NS = 20000, FORK_WAITS_NS = 1000000000 };
+
+static bool take_turn(uint32_t own)
+{
+	uint32_t nobody = 0;
+
+	return __atomic_compare_exchange_n(&the.fork_turn, &nobody, own, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
 
 void fork_forbid(void)
 {
-	const struct timespec pause = {0, 20000};
+	const struct timespec pause = {0, PAUSE_NS};
+	uint32_t own = thread_tid_own();
 	int saved = errno;
 
-	while (__atomic_exchange_n(&the.fork_forbidden, true, __ATOMIC_ACQUIRE))
+	while (!take_turn(own))
 		nanosleep(&pause, NULL);
 	errno = saved;
 }
 
 void fork_allow(void)
 {
-	__atomic_store_n(&the.fork_forbidden, false, __ATOMIC_RELEASE);
+	uint32_t own = thread_tid_own();
+
+	__atomic_compare_exchange_n(&the.fork_turn, &own, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+/*
+ * A thread of the program's goes on after a second, whatever we are at: it may hold what we wait for (it forks out of a callback of dl_iterate_phdr). And at
+ * once where it forks already: in a signal handler, in the middle of a fork.
+ */
+static void before_fork(void)
+{
+	const struct timespec pause = {0, PAUSE_NS};
+	uint64_t end = monotonic_ns() + FORK_WAITS_NS;
+	uint32_t own = thread_tid_own();
+	int saved = errno;
+
+	while (!take_turn(own) && __atomic_load_n(&the.fork_turn, __ATOMIC_RELAXED) != own && monotonic_ns() < end)
+		nanosleep(&pause, NULL);
+	errno = saved;
 }
 
 static void in_parent(void)
@@ -39,7 +68,7 @@ static void in_parent(void)
 /* The child has one thread, which may hold the GIL or not: plain stores only. */
 static void in_child(void)
 {
-	fork_allow();
+	__atomic_store_n(&the.fork_turn, 0, __ATOMIC_RELEASE); /* whoever's: that thread stayed with the parent, or has another number here */
 	the.entered = the.waits_for_gil = false; /* the thread that entered stayed with the parent */
 	if (the.lanes_fd)
 		close(the.lanes_fd);
@@ -71,5 +100,5 @@ static void in_child(void)
 
 int fork_watch(void)
 {
-	return pthread_atfork(fork_forbid, in_parent, in_child);
+	return pthread_atfork(before_fork, in_parent, in_child);
 }

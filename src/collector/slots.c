@@ -170,6 +170,7 @@ static int take_out_library(struct dl_phdr_info *library, size_t size, void *con
 void slots_put_in(void)
 {
 	the.heap.slot_count = 0;
+	the.page->heap_refused = the.page->heap_foreign = 0; /* not once more for each turn */
 	fork_forbid();
 	dl_iterate_phdr(put_in_library, NULL);
 	fork_allow();

@@ -159,6 +159,28 @@ def case_native_fork():
     assert held(path) == before
 
 
+def case_native_fork_under_the_loaders_lock():
+    """A thread forks out of a callback of dl_iterate_phdr, whose lock we wait for: it forks after a while, and we go on."""
+    library, path = load()
+    before, forks = held(path), []
+
+    def callback(info, size, data):
+        time.sleep(0.05)
+        pid = os.fork()
+        if not pid:
+            os._exit(0)
+        forks.append(os.waitpid(pid, 0)[1])
+        return 1
+    function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)(callback)
+    thread = threading.Thread(target=lambda: [libc.dl_iterate_phdr(function, None) for _ in range(4)], daemon=True)
+    thread.start()
+    while thread.is_alive():
+        s = watching([path], 4096, subbufs=16).arm()
+        s.disarm()
+        s.map.close()
+    assert forks == [0] * 4 and held(path) == before, forks
+
+
 def case_native_unloaded():
     """The library goes while its slots are ours, and comes again."""
     for _ in range(20):
@@ -229,8 +251,9 @@ def case_native_deadline():
 
 def case_native_alternate():
     library, path = load()
+    load('STORM_NOW')
     before = held(path)
-    s = watching([path], 4096, alternate_ms=20).arm()
+    s = watching([path], 4096, alternate_ms=20, extra=[at | NAMES.index(name) for at, name in slots_of(os.environ['STORM_NOW'])]).arm()
     seen, end = set(), time.monotonic() + 60
     while len(seen) < 2 and time.monotonic() < end:
         seen.add(held(path) == before)
@@ -238,6 +261,7 @@ def case_native_alternate():
         time.sleep(0.001)
     s.disarm()
     assert seen == {True, False} and held(path) == before, seen
+    assert s.page('heap_refused') == 6, 'counted once more for each turn: %d' % s.page('heap_refused')
 
 
 def case_native_threads():
