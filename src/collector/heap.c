@@ -79,9 +79,8 @@ static void stop(void)
 		__atomic_store_n(&the.heap.counters[i].left, SAMPLED_NEVER, __ATOMIC_RELAXED);
 }
 
-static void charge(struct heap_counter *counter, uint64_t began)
+static void charge(uint64_t calls, uint64_t began)
 {
-	uint64_t calls = __atomic_exchange_n(&counter->calls, 0, __ATOMIC_RELAXED);
 	uint64_t passing_ns = calls * the.heap.call_ps / 1000, telling_ns = ticks_to_ns(ticks_now() - began);
 
 	if (telling_ns > TELLING_NS_MAX)
@@ -105,7 +104,7 @@ static void tell_sample(const void *block, size_t size, uint64_t late_bytes, str
 	}
 	the.page->heap_samples++;
 	tell(EVENT_MEMORY_ALLOC, &payload, sizeof payload, now);
-	charge(counter, now);
+	charge(__atomic_exchange_n(&counter->calls, 0, __ATOMIC_RELAXED), now);
 	if (spending_judge(&the.heap.spending, &the.memory.spending, NULL) != SPENT_TOO_MUCH) {
 		the.page->heap_interval_now = the.heap.spending.interval;
 		return;
@@ -154,7 +153,7 @@ static void end_later(uint64_t address)
 /* What may have been sampled is about to be given back. */
 static __attribute__((noinline)) void ended(const void *block)
 {
-	uint64_t address = (uint64_t)(uintptr_t)block, now;
+	uint64_t address = (uint64_t)(uintptr_t)block, began = ticks_now(), now;
 	int saved = errno;
 
 	if (lock_try(TRIES_TO_END)) {
@@ -162,6 +161,7 @@ static __attribute__((noinline)) void ended(const void *block)
 		if (is_on(now)) {
 			tell_pending(now);
 			tell_end(address, now);
+			charge(0, began);
 		}
 		unlock();
 	} else {
