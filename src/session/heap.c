@@ -67,9 +67,11 @@ void heap_rows(struct session *session, uint64_t ticks)
 		[HEAP_TOO_DEAR] = "given up: passing on each call alone costs more than --max-overhead", [HEAP_TAKEN_OUT] = "sampled",
 	};
 	const struct page *page = session->drain ? session->pool.page : NULL;
-	uint32_t state = page && page->heap_state < sizeof states / sizeof *states ? page->heap_state : HEAP_OFF;
+	uint32_t state = page ? __atomic_load_n(&page->heap_state, __ATOMIC_RELAXED) : HEAP_OFF; /* once: the program may write over it between two looks */
 	const struct heap_part *heap = &session->heap;
 
+	if (state >= sizeof states / sizeof *states)
+		state = HEAP_OFF;
 	capture_add(&session->events, ticks, "memory.native", "%s", page ? states[state] : "without hooks it is not sampled");
 	if (!page)
 		return;

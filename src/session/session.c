@@ -357,7 +357,7 @@ static const char *gc_told(const struct session *session)
 {
 	static const char *const states[] = { [GC_OFF] = "not asked for", [GC_TOLD] = "told", [GC_UNKNOWN] = "gc.callbacks is not what it should be",
 		[GC_LEFT] = "told; an entry without effect stays in gc.callbacks, where a collection that ran just then needed its place" };
-	uint32_t state = session->drain ? session->pool.page->gc_state : GC_OFF;
+	uint32_t state = session->drain ? __atomic_load_n(&session->pool.page->gc_state, __ATOMIC_RELAXED) : GC_OFF;
 
 	if (!session->drain)
 		return "without hooks it is not told";
@@ -373,8 +373,10 @@ static void memory_rows(struct session *session, uint64_t ticks)
 		[MEMORY_TOO_DEAR] = "given up: passing on each call alone costs more than --max-overhead",
 	};
 	const struct page *page = session->drain ? session->pool.page : NULL;
-	uint32_t state = page && page->memory_state < sizeof states / sizeof *states ? page->memory_state : MEMORY_OFF;
+	uint32_t state = page ? __atomic_load_n(&page->memory_state, __ATOMIC_RELAXED) : MEMORY_OFF; /* once: the program may write over it between two looks */
 
+	if (state >= sizeof states / sizeof *states)
+		state = MEMORY_OFF;
 	capture_add(&session->events, ticks, "memory", "%s", page ? states[state] : "without hooks it is not sampled");
 	capture_add(&session->events, ticks, "memory.interval", "%llu", (unsigned long long)session->options->memory_interval);
 	capture_add(&session->events, ticks, "memory.raw", "not sampled: the domain raw is used without the GIL, and its functions cannot be exchanged in one piece");
