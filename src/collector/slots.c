@@ -36,6 +36,29 @@ static bool has(const struct dl_phdr_info *library, uint64_t address, uint64_t s
 	return false;
 }
 
+/* All of a library's bytes lie in here, and perhaps others': most addresses are told apart by two comparisons, as the loader's lock is held. */
+struct span { uint64_t low, high; };
+
+static struct span span_of(const struct dl_phdr_info *library)
+{
+	struct span span = {UINT64_MAX, 0};
+
+	for (int i = 0; i < library->dlpi_phnum; i++) {
+		uint64_t start = library->dlpi_addr + library->dlpi_phdr[i].p_vaddr, end = start + library->dlpi_phdr[i].p_memsz;
+
+		if (library->dlpi_phdr[i].p_type != PT_LOAD)
+			continue;
+		span.low = start < span.low ? start : span.low;
+		span.high = end > span.high ? end : span.high;
+	}
+	return span;
+}
+
+static bool is_within(struct span span, uint64_t address)
+{
+	return address >= span.low && address < span.high;
+}
+
 /* The loader protects whole pages, and not the last one if that is only in part RELRO. */
 static bool is_protected(const struct dl_phdr_info *library, uint64_t address)
 {
@@ -89,18 +112,26 @@ static bool symbol_is(const struct dl_phdr_info *library, const struct tables *t
 	       memcmp((const char *)tables->strings + found->st_name, name, size) == 0;
 }
 
+/* Linkers lay slots in the order of their relocations, one after the other; where one did not, all are looked at. */
+static const ElfW(Rela) *slot_find(const struct tables *tables, uint64_t offset)
+{
+	uint64_t count = tables->slot_bytes / sizeof *tables->slots, guess = count ? (offset - tables->slots[0].r_offset) / SLOT_BYTES : 0;
+
+	if (guess < count && tables->slots[guess].r_offset == offset)
+		return &tables->slots[guess];
+	for (uint64_t i = 0; i < count; i++)
+		if (tables->slots[i].r_offset == offset)
+			return &tables->slots[i];
+	return NULL;
+}
+
 /* The library may have come after the attacher looked, to where another was. */
 static bool is_slot(const struct dl_phdr_info *library, const struct tables *tables, uint64_t address, enum heap_function which)
 {
 	static const char *const names[HEAP_FUNCTIONS] = HEAP_FUNCTION_NAMES;
+	const ElfW(Rela) *slot = slot_find(tables, address - library->dlpi_addr);
 
-	for (uint64_t i = 0; i < tables->slot_bytes / sizeof *tables->slots; i++) {
-		const ElfW(Rela) *slot = &tables->slots[i];
-
-		if (library->dlpi_addr + slot->r_offset == address)
-			return ELF64_R_TYPE(slot->r_info) == R_X86_64_JUMP_SLOT && symbol_is(library, tables, ELF64_R_SYM(slot->r_info), names[which]);
-	}
-	return false;
+	return slot && ELF64_R_TYPE(slot->r_info) == R_X86_64_JUMP_SLOT && symbol_is(library, tables, ELF64_R_SYM(slot->r_info), names[which]);
 }
 
 /* The kernel adds 0 to half of it, atomically: it says EFAULT where we would get SIGSEGV. */
@@ -141,12 +172,19 @@ static void put_in(const struct dl_phdr_info *library, uint64_t address, enum he
 
 static int put_in_library(struct dl_phdr_info *library, size_t size, void *context)
 {
-	const struct tables tables = tables_of(library);
+	const struct span span = span_of(library);
+	struct tables tables = {0};
+	bool known = false;
 
 	for (uint32_t i = 0; i < the.settings.heap_slot_count && i < HEAP_SLOTS_MAX; i++) {
 		uint64_t address = the.settings.heap_slots[i] & ~7ull;
 		uint32_t which = the.settings.heap_slots[i] & 7;
 
+		if (!is_within(span, address))
+			continue;
+		if (!known)
+			tables = tables_of(library);
+		known = true;
 		if (which < HEAP_FUNCTIONS && the.settings.heap_functions[which] && has(library, address, SLOT_BYTES, PF_R | PF_W) && is_slot(library, &tables, address, which))
 			put_in(library, address, which);
 	}
@@ -155,10 +193,12 @@ static int put_in_library(struct dl_phdr_info *library, size_t size, void *conte
 
 static int take_out_library(struct dl_phdr_info *library, size_t size, void *context)
 {
+	const struct span span = span_of(library);
+
 	for (uint32_t i = 0; i < the.heap.slot_count; i++) {
 		struct heap_slot *slot = &the.heap.slots[i];
 
-		if (!slot->address || !has(library, slot->address, SLOT_BYTES, PF_R | PF_W) || !may_be_written(slot->address))
+		if (!is_within(span, slot->address) || !has(library, slot->address, SLOT_BYTES, PF_R | PF_W) || !may_be_written(slot->address))
 			continue;
 		if (!exchange(slot->address, heap_function(slot->which), slot->before))
 			the.heap.left++;
