@@ -55,7 +55,7 @@ void gpu_buffer_request(uint8_t **buffer, size_t *size, size_t *records)
 
 void gpu_buffer_complete(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
 {
-	size_t offset = (size_t)(buffer - the.gpu.buffers);
+	size_t offset = (uintptr_t)buffer - (uintptr_t)the.gpu.buffers;
 
 	(void)context, (void)stream, (void)size;
 	if (!buffer || buffer == the.gpu.discard || offset >= (size_t)GPU_BUFFERS * GPU_BUFFER_BYTES || offset % GPU_BUFFER_BYTES)

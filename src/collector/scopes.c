@@ -31,11 +31,12 @@ static void write_event(struct lane *lane, uint64_t now, uint8_t kind, const uin
 	size_t name_room = text_room(&the.python, name, EVENT_STRING_MAX + 1), metadata_room = metadata ? text_room(&the.python, metadata, EVENT_STRING_MAX + 1) : 0;
 	size_t most = sizeof(struct event) + sizeof *id + 2 * sizeof(uint16_t) + name_room + metadata_room + 8, size;
 	struct event *event = lane_reserve(lane, most, now);
-	char *end = (char *)(event + 1);
+	char *end;
 	bool cut = false;
 
 	if (!event)
 		return;
+	end = (char *)(event + 1);
 	if (id) {
 		memcpy(end, id, sizeof *id);
 		end += sizeof *id;

@@ -67,7 +67,8 @@ static int rows_read(const struct procfs *procfs, struct rows *out, struct error
 		row->parent = parent_of(procfs, row->pid);
 	}
 	closedir(folder);
-	qsort(out->items, out->count, sizeof *out->items, compare_rows);
+	if (out->count)
+		qsort(out->items, out->count, sizeof *out->items, compare_rows);
 	return 0;
 }
 

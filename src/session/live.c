@@ -102,7 +102,8 @@ static void threads_read(struct live *live)
 	count = tids ? procfs_threads(live->procfs, pid, tids, room) : 0;
 	if (count > (ssize_t)room)
 		count = (ssize_t)room;
-	qsort(tids, count > 0 ? (size_t)count : 0, sizeof *tids, tid_compare);
+	if (count > 0)
+		qsort(tids, (size_t)count, sizeof *tids, tid_compare);
 	live->threads.count = live->counting.count = 0;
 	for (ssize_t i = 0; i < count; i++)
 		thread_read(live, tids[i], &at, first);

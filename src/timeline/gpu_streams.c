@@ -74,12 +74,14 @@ static void read_queue(const uint64_t *asked, const uint64_t *began, size_t coun
 
 static bool add_queue(const struct timeline_private *p, const struct work *work, size_t count, struct gpu_stream *out)
 {
-	uint64_t *asked = malloc(4 * count * sizeof *asked), *began = asked + count, *lengths = began + count;
+	uint64_t *asked = malloc(4 * count * sizeof *asked), *began, *lengths;
 	size_t known = 0;
 	bool sorted;
 
 	if (!asked)
 		return false;
+	began = asked + count;
+	lengths = began + count;
 	for (size_t i = 0; i < count; i++) {
 		const struct gpu_call *call = gpu_call_of(p, work[i].span);
 
