@@ -116,6 +116,8 @@ static int convert(struct json *json, const char *name, int fd, struct error *er
 	char broken[200];
 	bool whole;
 
+	if (format < 0 && input_out_of_memory(json->input))
+		return fail(err, ERR_MEMORY, "importing %s", name);
 	if (format < 0)
 		return fail(err, ERR_TRACE_FOREIGN, "%s is neither an InferScope trace nor one that can be imported", name);
 	if (gather_open(fd, formats[format].format, &gather, err) < 0)

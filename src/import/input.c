@@ -132,7 +132,7 @@ static size_t read_gzip(void *context, unsigned char *out, size_t size)
 		if (result == Z_STREAM_END) {
 			source->inflating = false;
 		} else if (result != Z_OK && result != Z_BUF_ERROR) {
-			source->failure = "its gzip data are damaged";
+			source->failure = result == Z_MEM_ERROR ? OUT_OF_MEMORY : "its gzip data are damaged";
 			break;
 		}
 	}

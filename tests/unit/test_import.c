@@ -1,5 +1,6 @@
 /* Foreign documents: JSON token by token, Chrome traces and event JSON as traces of ours, whatever is wrong with them. */
 #include <criterion/criterion.h>
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -280,6 +281,42 @@ Test(input, much_is_unpacked_ahead_whole_cut_or_left_alone)
 	input = input_open_memory(packed, size);
 	cr_assert(input_more(input) && input_more(input));
 	input_close(input);
+	free(packed);
+	free(plain);
+}
+
+/* ---- without memory ---- */
+
+/* Stands before zlib's own: inflate() asks for its window at its first use. */
+static bool inflate_without_memory;
+
+int inflate(z_streamp stream, int flush)
+{
+	int (*next)(z_streamp, int);
+
+	if (inflate_without_memory)
+		return Z_MEM_ERROR;
+	*(void **)&next = dlsym(RTLD_NEXT, "inflate");
+	return next(stream, flush);
+}
+
+Test(import, without_memory_to_unpack_is_not_damaged)
+{
+	unsigned char *plain = malloc(PLAIN), *packed;
+	struct trace *trace;
+	struct input *input;
+	struct error err;
+	size_t size;
+
+	inflate_without_memory = true;
+	packed = packed_bytes(plain, &size);
+	input = input_open_memory(packed, size);
+	cr_expect_eq(read_all(input, plain), 0);
+	cr_expect(input_out_of_memory(input));
+	input_close(input);
+	cr_assert_eq(import_open_memory(packed, size, &trace, &err), -1);
+	cr_expect_eq(err.code, ERR_MEMORY, "%s", err.text);
+	cr_expect_not_null(strstr(err.text, "importing"), "%s", err.text);
 	free(packed);
 	free(plain);
 }
