@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define MAX_DYNAMIC 256
-#define MAX_CHAIN 100000 /* steps through one hash chain: a chain that lies must end */
+#define MAX_CHAIN 1024 /* steps through one hash chain, each a read of the process: a chain that lies must end soon */
 #define MAX_NAME 64
 #define FIRST_PAGE 4096
 

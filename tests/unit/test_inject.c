@@ -267,6 +267,49 @@ Test(image, is_a_riddle_where_its_program_headers_are_not_mapped_and_its_code_is
 	maps_done(&maps);
 }
 
+/* An image by hand with both tables of hashes, each one chain through all symbols, in order and without an end. */
+enum { CHAINED = 3000 };
+struct chained {
+	struct { uint32_t count, first, blooms, shift, bucket, chain[CHAINED]; } gnu;
+	struct { uint32_t count, symbols, bucket, chain[CHAINED]; } sysv;
+	Elf64_Sym symbols[CHAINED];
+	char names[16];
+};
+
+static uint64_t find_chained(struct chained *chained, uint32_t place, bool gnu)
+{
+	static const char name[] = "wanted";
+	uint64_t low = (uint64_t)(uintptr_t)chained;
+	struct image image = { .memory = { .pid = getpid() }, .bias = low, .low = low, .high = low + sizeof *chained, .symtab = low + offsetof(struct chained, symbols),
+		.strtab = low + offsetof(struct chained, names), .strtab_size = sizeof chained->names };
+	uint32_t hash = 5381;
+
+	for (const char *c = name; *c; c++)
+		hash = hash * 33 + (unsigned char)*c;
+	memset(chained, 0, sizeof *chained);
+	chained->gnu.count = chained->gnu.bucket = chained->sysv.count = chained->sysv.bucket = 1;
+	for (uint32_t i = 0; i < CHAINED; i++) {
+		chained->gnu.chain[i] = hash & ~1u; /* an odd one would be the last */
+		chained->sysv.chain[i] = i + 1 < CHAINED ? i + 1 : 1;
+	}
+	strcpy(chained->names + 1, name);
+	chained->symbols[place] = (Elf64_Sym){ .st_name = 1, .st_shndx = 1, .st_value = 8 };
+	*(gnu ? &image.gnu_hash : &image.hash) = low + (gnu ? offsetof(struct chained, gnu) : offsetof(struct chained, sysv));
+	return image_symbol(&image, name, NULL);
+}
+
+Test(image, a_chain_that_does_not_end_is_left)
+{
+	struct chained *chained = malloc(sizeof *chained);
+
+	for (int gnu = 0; gnu < 2; gnu++) {
+		cr_expect_eq(find_chained(chained, 1024, gnu), (uint64_t)(uintptr_t)chained + 8, "%d: the last step", gnu);
+		cr_expect_eq(find_chained(chained, 1025, gnu), 0, "%d", gnu);
+		cr_expect_eq(find_chained(chained, 0, gnu), 0, "%d: no symbol of the chain", gnu);
+	}
+	free(chained);
+}
+
 Test(image, reads_no_build_id_out_of_garbage)
 {
 	unsigned char bytes[256];
