@@ -17,20 +17,10 @@ static struct device_build *device_of(struct timeline_private *p, uint32_t id)
 	return device;
 }
 
-static uint32_t text_of(struct timeline_private *p, const struct event_cursor *c, unsigned field)
-{
-	size_t length;
-	const char *text = event_str(c, field, &length);
-	uint32_t id = strings_add(p->strings, text, length);
-
-	p->failed |= id == NONE;
-	return id;
-}
-
 /* Processes that see different cards may give them one number: then it has no name. */
 void gpu_about(struct timeline_private *p, const struct event_cursor *c)
 {
-	struct device_about about = { c->event.ref, text_of(p, c, 4), text_of(p, c, 5), text_of(p, c, 6), event_u32(c, 2), event_u32(c, 3), event_u64(c, 0) }, *slot;
+	struct device_about about = { c->event.ref, facts_string(p, c, 4), facts_string(p, c, 5), facts_string(p, c, 6), event_u32(c, 2), event_u32(c, 3), event_u64(c, 0) }, *slot;
 
 	for (size_t i = 0; i < p->device_abouts.count; i++) {
 		slot = &p->device_abouts.items[i];
@@ -40,7 +30,7 @@ void gpu_about(struct timeline_private *p, const struct event_cursor *c)
 			*slot = (struct device_about){ about.id, NONE, NONE, NONE, 0, 0, 0 };
 		return;
 	}
-	slot = list_add(&p->device_abouts, DEVICES_LIMIT);
+	slot = list_add_or_fail(&p->device_abouts, DEVICES_LIMIT, &p->failed);
 	if (slot)
 		*slot = about;
 }
