@@ -102,7 +102,7 @@ static const char *turns_base(struct report *report, const struct turns *turns)
 	name_add(&text, turns->item, 60, NAME_HEAD);
 	text_printf(&text, " that ended: %s of CPU for each with collection, ", quantity_of(per_item(turns->cpu_on_ns, turns->work_on), "ns", 0).text);
 	text_printf(&text, "%s without", quantity_of(per_item(turns->cpu_off_ns, turns->work_off), "ns", 0).text);
-	note = report_note(report, "%s", text.data ? text.data : "");
+	note = report_note(report, "%s", text_string(&text));
 	report->failed |= text.failed;
 	text_done(&text);
 	return note;
@@ -145,9 +145,17 @@ static void add_threads(struct report *report)
 	}
 	if (unhooked)
 		add(report, QUALITY_NOTE, "threads_unhooked", "Threads left alone", report_note(report, "%s of %s", counted(report, unhooked), counted(report, timeline->thread_count)),
-		    report_note(report, "their calls are not seen: %s%s", names.data ? names.data : "", unhooked > 3 ? " and more" : ""));
+		    report_note(report, "their calls are not seen: %s%s", text_string(&names), unhooked > 3 ? " and more" : ""));
 	report->failed |= names.failed;
 	text_done(&names);
+}
+
+/* Of a trace, which anyone may have written: below zero it says nothing, as where it does not stand. */
+static uint64_t counter_of(const struct timeline *timeline, const char *name)
+{
+	int64_t count = timeline_counter(timeline, name, 0);
+
+	return count > 0 ? (uint64_t)count : 0;
 }
 
 /* Counters that are zero when all is well. */
@@ -157,9 +165,9 @@ static void add_counters(struct report *report)
 	const struct timeline_quality *q = &timeline->quality;
 	const struct { enum quality_state state; const char *key, *label; uint64_t value; const char *meaning; } rows[] = {
 		{ QUALITY_BAD, "damaged_chunks", "Damaged parts of the file", q->damaged_chunks, "what lay in them is missing" },
-		{ QUALITY_BAD, "damaged_subbufs", "Damaged parts of the lanes", (uint64_t)timeline_counter(timeline, "damaged_subbufs", 0), "what the process holds there made no sense: something has written over it" },
-		{ QUALITY_BAD, "lane_overflow", "Events of threads without a lane", (uint64_t)timeline_counter(timeline, "lane_overflow", 0), "calls of some 2,000 threads at a time can be traced: of the others only samples tell" },
-		{ QUALITY_NOTE, "code_overflow", "Events of functions without a place", (uint64_t)timeline_counter(timeline, "code_overflow", 0), "131,072 functions are told apart: those beyond are one, (other functions)" },
+		{ QUALITY_BAD, "damaged_subbufs", "Damaged parts of the lanes", counter_of(timeline, "damaged_subbufs"), "what the process holds there made no sense: something has written over it" },
+		{ QUALITY_BAD, "lane_overflow", "Events of threads without a lane", counter_of(timeline, "lane_overflow"), "calls of some 2,000 threads at a time can be traced: of the others only samples tell" },
+		{ QUALITY_NOTE, "code_overflow", "Events of functions without a place", counter_of(timeline, "code_overflow"), "131,072 functions are told apart: those beyond are one, (other functions)" },
 		{ QUALITY_NOTE, "unmatched", "Unmatched events", q->unmatched, "a return without its call, or a call without its return: their times are cut at the edge of what was seen" },
 		{ QUALITY_NOTE, "outside", "Events outside windows", q->outside, "calls that were seen while hooks were said to be off; left out" },
 		{ QUALITY_NOTE, "other_calls", "Calls in (other)", q->other_calls, "their stacks were too deep or too many to keep apart" },
@@ -212,14 +220,14 @@ static void add_memory(struct report *report)
 	const struct timeline *timeline = report->timeline;
 	const char *told = timeline_capture(timeline, "memory"), *raw = timeline_capture(timeline, "memory.raw"), *asked = timeline_capture(timeline, "memory.interval");
 	double interval = (double)timeline_counter(timeline, "memory_interval_last", 0);
-	int64_t missed = timeline_counter(timeline, "memory_missed", 0) + timeline_counter(timeline, "memory_full", 0);
+	uint64_t missed = counter_of(timeline, "memory_missed") + counter_of(timeline, "memory_full");
 	bool fewer = asked && interval > strtod(asked, NULL);
 
 	if (!told || !raw)
 		return;
 	add(report, strncmp(told, "sampled", 7) == 0 ? QUALITY_NOTE : QUALITY_BAD, "memory", "Allocations", report_note(report, "%.120s", told),
 	    report_note(report, "domain raw %.150s%s%s", raw, fewer ? report_note(report, "; to keep within the overhead budget a sample per %s at last", quantity_of(interval, "bytes", 0).text) : "",
-			missed ? report_note(report, "; %s samples have no stack or no end", counted(report, (uint64_t)missed)) : ""));
+			missed ? report_note(report, "; %s samples have no stack or no end", counted(report, missed)) : ""));
 }
 
 /* Where scopes tell requests: few of them are no load to judge by. */

@@ -643,6 +643,41 @@ Test(report_tree, survives_a_parent_that_comes_later_or_is_nowhere)
 	report_free(report);
 }
 
+/* What the row KEY says, "" where there is none. */
+static void expect_quality(const struct fixture *fixture, const char *key, const char *value)
+{
+	struct report *report = NULL;
+	const char *found = "";
+	struct error err = { 0 };
+
+	cr_assert_eq(report_build(&fixture->timeline, &fixture->analysis, NULL, &fixture->options, &report, &err), 0, "%s", err.text);
+	for (size_t i = 0; i < report->quality_count; i++)
+		if (strcmp(report->quality[i].key, key) == 0)
+			found = report->quality[i].value;
+	cr_expect_str_eq(found, value, "%s", key);
+	report_free(report);
+}
+
+Test(report_quality, tells_of_each_loss_in_the_lanes)
+{
+	static const char *const keys[] = { "damaged_subbufs", "lane_overflow", "code_overflow" };
+	static const struct { int64_t count; const char *told; } rows[] = { { 7, "7" }, { 0, "" }, { -1, "" }, { INT64_MIN, "" } };
+
+	for (size_t key = 0; key < sizeof keys / sizeof *keys; key++) {
+		struct fixture fixture;
+
+		fixture_init(&fixture);
+		expect_quality(&fixture, keys[key], "");
+		for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+			struct counter counter = { .name = keys[key], .last = rows[i].count };
+
+			fixture.timeline.counters = &counter;
+			fixture.timeline.counter_count = 1;
+			expect_quality(&fixture, keys[key], rows[i].told);
+		}
+	}
+}
+
 Test(report_rank, is_by_cpu_time_only_when_the_verdict_is_about_the_cpu)
 {
 	struct fixture fixture;
@@ -752,7 +787,7 @@ Test(report_name, is_never_wider_than_asked)
 			for (unsigned flags = 0; flags < 8; flags++) {
 				struct text out = named(HOSTILE_NAMES[i], columns, flags);
 
-				cr_assert_leq(name_columns(out.data ? out.data : "", out.length), columns);
+				cr_assert_leq(name_columns(text_string(&out), out.length), columns);
 				for (size_t at = 0; at < out.length; at += utf8_length(out.data + at, out.length - at))
 					cr_assert_gt(utf8_length(out.data + at, out.length - at), 0);
 				text_done(&out);
