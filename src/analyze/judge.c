@@ -112,7 +112,7 @@ const char *rule_title(struct rule_state *state)
 		else
 			text_add_string(&out, part->literal);
 	}
-	kept = arena_strndup(&state->p->arena, out.data ? out.data : "", out.length);
+	kept = arena_strndup(&state->p->arena, text_string(&out), out.length);
 	state->p->failed |= !kept || out.failed;
 	text_done(&out);
 	return kept ? kept : "";

@@ -24,7 +24,7 @@ static void row_print(const struct options *options, enum option_id id, bool jso
 	option_environment_name(id, environment, sizeof environment);
 	if (json) {
 		text_add_json(&value, options_text(options, id), strlen(options_text(options, id)));
-		printf("%s{\"name\":\"%s\",\"value\":\"%s\",\"origin\":\"%s\",\"environment\":\"%s\"}", first ? "" : ",", option_rows[id].name, value.data ? value.data : "",
+		printf("%s{\"name\":\"%s\",\"value\":\"%s\",\"origin\":\"%s\",\"environment\":\"%s\"}", first ? "" : ",", option_rows[id].name, text_string(&value),
 		       option_origin_name(origin), environment);
 	} else {
 		value_shown(&value, options, id);

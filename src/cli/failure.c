@@ -52,6 +52,6 @@ void log_print(enum log_level wanted, enum log_level level, const char *format, 
 	va_end(list);
 	text_init(&line);
 	text_add_visible(&line, raw, strlen(raw));
-	fprintf(stderr, "inferscope: %s%s\n", level == LOG_WARN ? "warning: " : "", line.data ? line.data : "");
+	fprintf(stderr, "inferscope: %s%s\n", level == LOG_WARN ? "warning: " : "", text_string(&line));
 	text_done(&line);
 }

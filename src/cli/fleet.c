@@ -78,7 +78,7 @@ static void found_tell(const struct fleet *fleet, const struct found_list *list)
 	for (size_t i = 0; i < list->count && i < TOLD_MOST; i++) {
 		text_init(&shown);
 		text_add_visible(&shown, list->items[i].command, strlen(list->items[i].command));
-		log_print(fleet->measure.level, LOG_INFO, "  %7d %4.0f %% of a CPU  %.100s", (int)list->items[i].pid, list->items[i].cpus * 100, shown.data ? shown.data : "");
+		log_print(fleet->measure.level, LOG_INFO, "  %7d %4.0f %% of a CPU  %.100s", (int)list->items[i].pid, list->items[i].cpus * 100, text_string(&shown));
 		text_done(&shown);
 	}
 	if (list->count > TOLD_MOST)
@@ -338,7 +338,7 @@ static int dry_run(const struct fleet *fleet, const struct outputs *plan, const 
 	for (size_t i = 0; i < list->count; i++) {
 		text_init(&shown);
 		text_add_visible(&shown, list->items[i].command, strlen(list->items[i].command));
-		printf("%d  %.0f %% of a CPU  %s\n", (int)list->items[i].pid, list->items[i].cpus * 100, shown.data ? shown.data : "");
+		printf("%d  %.0f %% of a CPU  %s\n", (int)list->items[i].pid, list->items[i].cpus * 100, text_string(&shown));
 		text_done(&shown);
 	}
 	printf("attaching would measure those of them that run Python; they were not touched\n");

@@ -132,11 +132,11 @@ static void man_option(struct text *out, enum option_id id)
 	text_add_string(out, ".TP\n.B ");
 	text_init(&part);
 	option_names(&part, row);
-	roff(out, part.data ? part.data : "");
+	roff(out, text_string(&part));
 	text_add_string(out, "\n");
 	text_clear(&part);
 	option_meaning(&part, row);
-	roff(out, part.data ? part.data : "");
+	roff(out, text_string(&part));
 	text_add_string(out, ".\n");
 	text_done(&part);
 	if (row->reach == REACH_SETTING) {

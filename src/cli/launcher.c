@@ -49,7 +49,7 @@ static void launcher_tell(const struct launcher *launcher, char *out, size_t siz
 			continue;
 		text_init(&shown);
 		text_add_visible(&shown, found->command, strlen(found->command));
-		used += snprintf(out + used, size - (size_t)used, "%s %d (%.0f %% of a CPU, %.60s)", told++ ? "," : "", (int)found->pid, found->cpus * 100, shown.data ? shown.data : "");
+		used += snprintf(out + used, size - (size_t)used, "%s %d (%.0f %% of a CPU, %.60s)", told++ ? "," : "", (int)found->pid, found->cpus * 100, text_string(&shown));
 		text_done(&shown);
 	}
 	if (used < (int)size)

@@ -23,7 +23,7 @@ static const char *environment(const char *name)
 
 static int text_print(struct text *text)
 {
-	int status = text->failed || fwrite(text->data ? text->data : "", 1, text->length, stdout) != text->length ? error_status(ERR_OUTPUT) : 0;
+	int status = text->failed || fwrite(text_string(text), 1, text->length, stdout) != text->length ? error_status(ERR_OUTPUT) : 0;
 
 	text_done(text);
 	return status;
@@ -79,7 +79,7 @@ static const struct command_row *command_of(char **words, int *taken, struct err
 	}
 	text_init(&shown);
 	text_add_visible(&shown, words[0], strlen(words[0]));
-	fail(err, ERR_USAGE, "there is no command \"%.80s\"", shown.data ? shown.data : "");
+	fail(err, ERR_USAGE, "there is no command \"%.80s\"", text_string(&shown));
 	text_done(&shown);
 	close = command_suggest(words[0]);
 	if (close)

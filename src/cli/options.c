@@ -32,7 +32,7 @@ static int value_refuse(const struct option_row *row, const char *text, const ch
 
 	text_init(&shown);
 	text_add_visible(&shown, text, strlen(text));
-	fail(err, ERR_OPTION_VALUE, "%s: \"%s\" is not a value of %s", where, shown.data ? shown.data : "", row->name);
+	fail(err, ERR_OPTION_VALUE, "%s: \"%s\" is not a value of %s", where, text_string(&shown), row->name);
 	text_done(&shown);
 	switch (row->kind) {
 	case KIND_FLAG:

@@ -14,7 +14,7 @@ static int unknown_option(const struct command_row *command, const char *argumen
 
 	text_init(&shown);
 	text_add_visible(&shown, argument, strcspn(argument, "="));
-	fail(err, ERR_OPTION_UNKNOWN, "%s has no option %s", command->name, shown.data ? shown.data : "");
+	fail(err, ERR_OPTION_UNKNOWN, "%s has no option %s", command->name, text_string(&shown));
 	text_done(&shown);
 	if (close)
 		return fail_hint(err, "did you mean --%s?", close);

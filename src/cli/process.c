@@ -16,7 +16,7 @@ int process_pid(const char *given, int *out, struct error *err)
 	if (!value_pid(given, out)) {
 		text_init(&shown);
 		text_add_visible(&shown, given, strlen(given));
-		fail(err, ERR_PID_SYNTAX, "\"%.80s\" is not the pid of a process", shown.data ? shown.data : "");
+		fail(err, ERR_PID_SYNTAX, "\"%.80s\" is not the pid of a process", text_string(&shown));
 		text_done(&shown);
 		return -1;
 	}
@@ -66,7 +66,7 @@ static void finding_print(const struct finding *finding, bool colour)
 
 	text_init(&text);
 	text_add_visible(&text, finding->text, strlen(finding->text));
-	printf("  %s%-4s%s  %-12s %s\n", paint, mark, colour ? "\x1b[0m" : "", finding->check, text.data ? text.data : "");
+	printf("  %s%-4s%s  %-12s %s\n", paint, mark, colour ? "\x1b[0m" : "", finding->check, text_string(&text));
 	if ((finding->warning || finding->code) && finding->hint[0])
 		printf("        %-12s %s\n", "", finding->hint);
 	text_done(&text);

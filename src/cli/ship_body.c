@@ -25,7 +25,7 @@ static void make_pyroscope(const char *base, const struct ship_profile *profile,
 	text_init(&name);
 	text_printf(&name, "%s{host=%s,pid=%d}", profile->name, profile->host, profile->pid);
 	text_printf(&out->url, "%s/ingest?name=", base);
-	add_escaped(&out->url, name.data ? name.data : "");
+	add_escaped(&out->url, text_string(&name));
 	/* Seconds: the end is rounded up, so that no profile lasts for nothing. */
 	text_printf(&out->url, "&from=%llu&until=%llu&format=pprof&spyName=inferscope", (unsigned long long)(profile->from_unix_ns / 1000000000), (unsigned long long)((profile->until_unix_ns + 999999999) / 1000000000));
 	text_add(&out->body, file->data, file->length);

@@ -30,7 +30,7 @@ static void line_end(struct layout *layout, enum top_style style)
 		page->lines[page->count].at = page->text.length;
 		page->lines[page->count++].style = style;
 		/* Whatever was too long ends at the width. */
-		name_add(&page->text, layout->line.data ? layout->line.data : "", layout->width, NAME_HEAD | layout->name_flags);
+		name_add(&page->text, text_string(&layout->line), layout->width, NAME_HEAD | layout->name_flags);
 		text_add(&page->text, "", 1);
 	}
 	text_clear(&layout->line);

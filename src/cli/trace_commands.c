@@ -77,7 +77,7 @@ int assemble_command(struct invocation *invocation, struct error *err)
 	if (text_read(invocation->arguments[0], &text, err) < 0 || sink_open_path(output, options_flag(&invocation->options, OPT_FORCE), &sink, err) < 0)
 		goto out;
 	/* A fixed time: the same text gives the same file. */
-	if (trace_writer_open(sink, CODEC_DELTA_ZSTD, 0, &writer, err) < 0 || trace_assemble(text.data ? text.data : "", writer, err) < 0)
+	if (trace_writer_open(sink, CODEC_DELTA_ZSTD, 0, &writer, err) < 0 || trace_assemble(text_string(&text), writer, err) < 0)
 		goto out;
 	trace_writer_close(writer);
 	writer = NULL;

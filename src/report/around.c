@@ -91,7 +91,7 @@ static void add_nodes(struct report *report)
 	for (size_t i = 0; i < report->timeline->capture_count; i++)
 		if (strncmp(report->timeline->captures[i].key, "numa.device.", strlen("numa.device.")) == 0)
 			text_printf(&text, "; device %.60s", report->timeline->captures[i].value);
-	add(report, "NUMA", report_note(report, "%s", text.data ? text.data : ""));
+	add(report, "NUMA", report_note(report, "%s", text_string(&text)));
 	report->failed |= text.failed;
 	text_done(&text);
 }

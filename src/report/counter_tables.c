@@ -152,7 +152,7 @@ static void html_part(struct text *out, const struct counter_part *part, const c
 		if (counter_column_shown(part->table, &COUNTER_COLUMNS_OF[i]))
 			text_printf(&heads, "<th scope=\"col\" class=\"n\">%s</th>", COUNTER_COLUMNS_OF[i].title);
 	text_printf(out, "<section id=\"%s\"><h2>%s</h2>", id, part->title);
-	html_begin_table(out, part->title, heads.data ? heads.data : "");
+	html_begin_table(out, part->title, text_string(&heads));
 	for (size_t row = 0; row < shown(part->table, HTML_ROWS); row++)
 		html_row(out, part->table, &part->table->rows[row]);
 	text_add_string(out, "</tbody></table></div></section>\n");

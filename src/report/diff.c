@@ -139,7 +139,7 @@ static int write_words(const struct diff_view *view, bool markdown, struct sink 
 	add_findings(&out, "Findings that appeared", view->diff->appeared, view->diff->appeared_count, markdown);
 	add_findings(&out, "Findings that vanished", view->diff->vanished, view->diff->vanished_count, markdown);
 	failed = out.failed;
-	sink_write(sink, out.data ? out.data : "", out.length);
+	sink_write(sink, text_string(&out), out.length);
 	text_done(&out);
 	return failed ? fail(err, ERR_MEMORY, "writing the differences") : 0;
 }

@@ -144,7 +144,7 @@ int diff_write_html(const struct diff_view *view, struct sink *sink, struct erro
 	add_findings(&out, "Findings that appeared", view->diff->appeared, view->diff->appeared_count);
 	add_findings(&out, "Findings that vanished", view->diff->vanished, view->diff->vanished_count);
 	text_add_string(&out, "</main>\n<footer>Made by InferScope " PACKAGE_VERSION ". One file, no network.</footer>\n");
-	sink_write(sink, out.data ? out.data : "", out.length);
+	sink_write(sink, text_string(&out), out.length);
 	failed = out.failed;
 	text_done(&out);
 	if (failed)

@@ -99,7 +99,7 @@ int html_write_diff_tree(const struct diff_view *view, struct sink *sink, struct
 			result = -1;
 		add_model(&model, view->diff, tree, left_out);
 		sink_puts(sink, "</script>\n<script type=\"application/json\" id=\"model\">");
-		sink_write(sink, model.data ? model.data : "", model.length);
+		sink_write(sink, text_string(&model), model.length);
 		sink_puts(sink, "</script>\n");
 	} else {
 		result = -1;

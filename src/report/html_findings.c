@@ -39,7 +39,7 @@ static void add_source(struct text *out, const struct source *source)
 		text_clear(&line);
 		name_add(&line, source->lines[i], SOURCE_COLUMNS, NAME_HEAD);
 		text_printf(out, "<span><b>%zu</b>", source->first + i);
-		text_add_html(out, line.data ? line.data : "", line.length);
+		text_add_html(out, text_string(&line), line.length);
 		text_add_string(out, "\n</span>");
 	}
 	text_add_string(out, "</pre>");

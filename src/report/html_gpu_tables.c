@@ -60,7 +60,7 @@ static void add_table(struct text *out, const struct gpu_table *table, enum gpu_
 	}
 	if (kind != GPU_TABLE_KERNELS)
 		text_printf(out, "<h3 class=\"sub whole\">%s</h3>", words->title);
-	html_begin_table(out, words->title, heads.data ? heads.data : "");
+	html_begin_table(out, words->title, text_string(&heads));
 	text_end(&heads, out);
 	for (size_t i = 0; i < shown; i++)
 		add_row(out, &table->rows[i], table->rows[0].pct, kind == GPU_TABLE_MEMORY);
@@ -120,7 +120,7 @@ static void add_streams(struct text *out, const struct timeline *timeline)
 	add_head(&heads, "Queue p50", "n");
 	add_head(&heads, "Queue max", "n");
 	text_add_string(out, "<h3 class=\"sub whole\">Streams</h3>");
-	html_begin_table(out, "Streams", heads.data ? heads.data : "");
+	html_begin_table(out, "Streams", text_string(&heads));
 	text_end(&heads, out);
 	for (size_t i = 0; i < gpu->stream_count && i < STREAMS_SHOWN; i++)
 		add_stream(out, &gpu->streams[i], timeline->duration_ns);

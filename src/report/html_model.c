@@ -18,7 +18,7 @@ void html_add_json(struct text *out, const char *string, size_t columns, unsigne
 	text_init(&shown);
 	text_init(&json);
 	name_add(&shown, string ? string : "", columns, flags);
-	text_add_json(&json, shown.data ? shown.data : "", shown.length);
+	text_add_json(&json, text_string(&shown), shown.length);
 	text_add(out, "\"", 1);
 	for (size_t at = 0, from = 0; at <= json.length && json.data; at++)
 		if (at == json.length || json.data[at] == '<' || json.data[at] == '>') {

@@ -176,7 +176,7 @@ static uint32_t add_label(struct slices *slices, const char *name)
 		return 0;
 	text_init(&label);
 	name_add(&label, name, LABEL_COLUMNS, 0);
-	id = strings_add(slices->labels, label.data ? label.data : "", label.length);
+	id = strings_add(slices->labels, text_string(&label), label.length);
 	slices->failed |= label.failed || id == NO_NAME;
 	text_done(&label);
 	return id == NO_NAME ? 0 : id;

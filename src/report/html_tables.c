@@ -146,10 +146,10 @@ void html_add_gil(struct text *out, const struct report *report)
 
 		gil_thread(row->waiter, &name);
 		text_add_string(out, "<tr><td>");
-		html_add_name(out, name.data ? name.data : "", 60);
+		html_add_name(out, text_string(&name), 60);
 		gil_thread(row->holder, &name);
 		text_add_string(out, "</td><td>");
-		html_add_name(out, name.data ? name.data : "", 60);
+		html_add_name(out, text_string(&name), 60);
 		text_add_string(out, "</td>");
 		html_add_number(out, (double)row->wait_ns, quantity_ns(row->wait_ns, QUANTITY_ABOUT), true);
 		html_add_number(out, row->pct, quantity_pct(row->pct, QUANTITY_ABOUT), false);

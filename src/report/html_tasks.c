@@ -19,7 +19,7 @@ static void add_task(struct text *out, const struct task_summary *task, struct t
 	text_add_string(out, "<td class=\"fn\">");
 	if (task->wait_count) {
 		task_chain(&task->waits[0], chain);
-		html_add_name(out, chain->data ? chain->data : "", CHAIN_SHOWN);
+		html_add_name(out, text_string(chain), CHAIN_SHOWN);
 		text_printf(out, " <small>%s</small>", quantity_ns(task->waits[0].time_ns, QUANTITY_ABOUT).text);
 	}
 	text_add_string(out, "</td></tr>\n");

@@ -62,7 +62,7 @@ static void add_flame(struct text *out, const struct tree_row *rows, size_t coun
 			text_init(&place);
 			location_string(row->function->file, row->function->line, &place);
 			text_add_string(out, " &#10;");
-			html_add(out, place.data ? place.data : "", 120, NAME_PATH);
+			html_add(out, text_string(&place), 120, NAME_PATH);
 			text_end(&place, out);
 		}
 		text_printf(out, " &#10;%s, %s\">", quantity_ns(row->total_ns, 0).text, quantity_pct(row->pct, 0).text);

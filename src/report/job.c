@@ -257,7 +257,7 @@ static int write_words(const struct job *job, bool markdown, struct sink *sink, 
 			text_printf(&out, " (%s)\n", job->ranks[i].findings[j].rule);
 		}
 	failed = out.failed;
-	sink_write(sink, out.data ? out.data : "", out.length);
+	sink_write(sink, text_string(&out), out.length);
 	text_done(&out);
 	return failed ? fail(err, ERR_MEMORY, "writing the report of a job") : 0;
 }
@@ -281,7 +281,7 @@ int job_summary(const struct job *job, size_t most, struct sink *sink, struct er
 	add_head(&out, job, false);
 	add_rows(&out, job, false, most);
 	failed = out.failed;
-	sink_write(sink, out.data ? out.data : "", out.length);
+	sink_write(sink, text_string(&out), out.length);
 	text_done(&out);
 	return failed ? fail(err, ERR_MEMORY, "writing the report of a job") : 0;
 }

@@ -124,7 +124,7 @@ static void describe_process(struct report *report)
 		name_add(&line, command, 1000, NAME_HEAD);
 	else
 		text_printf(&line, "inferscope attach %u --duration %llums", report->pid, (unsigned long long)(timeline->duration_ns / 1000000));
-	report->reproduce = report_note(report, "%s", line.data ? line.data : "");
+	report->reproduce = report_note(report, "%s", text_string(&line));
 	report->failed |= line.failed;
 	text_done(&line);
 }

@@ -121,7 +121,7 @@ static void add_quality(struct terminal *t, const struct report *report)
 	if (quality->lost_events)
 		text_printf(&line, ", %s LOST", quantity_short(quality->lost_events, 0).text);
 	terminal_left(t, SGR_DIM, "Data", 8);
-	terminal_wrap(t, 0, line.data ? line.data : "", 8, 2);
+	terminal_wrap(t, 0, text_string(&line), 8, 2);
 	text_end(&line, &t->text);
 	if (report->measured) {
 		terminal_left(t, SGR_DIM, "Cost", 8);
@@ -136,7 +136,7 @@ static void add_quality(struct terminal *t, const struct report *report)
 		text_init(&line);
 		text_printf(&line, "%s %s: %s", row->label, row->value, row->meaning);
 		terminal_left(t, SGR_RED, "BAD", 8);
-		terminal_wrap(t, 0, line.data ? line.data : "", 8, 1);
+		terminal_wrap(t, 0, text_string(&line), 8, 1);
 		text_end(&line, &t->text);
 		break;
 	}
@@ -159,7 +159,7 @@ static void add_files(struct terminal *t, const struct report *report)
 
 		text_init(&name);
 		name_add(&name, files[at], room, t->name | NAME_PATH);
-		columns = name_columns(name.data ? name.data : "", name.length) + !last;
+		columns = name_columns(text_string(&name), name.length) + !last;
 		if (used > 8 && used + 1 + columns > t->width) {
 			if (line == SUMMARY_FILE_LINES) {
 				text_end(&name, &t->text);
@@ -173,7 +173,7 @@ static void add_files(struct terminal *t, const struct report *report)
 			text_add_string(&t->text, " ");
 			used++;
 		}
-		text_add_string(&t->text, name.data ? name.data : "");
+		text_add_string(&t->text, text_string(&name));
 		text_add_string(&t->text, last ? "" : ",");
 		used += columns;
 		text_end(&name, &t->text);

@@ -35,7 +35,7 @@ static void add_task(struct terminal *t, const struct task_summary *task, struct
 		task_chain(&task->waits[i], chain);
 		terminal_right(t, 0, quantity_ns(task->waits[i].time_ns, about).text, 34);
 		text_add_string(&t->text, "  in ");
-		terminal_name(t, SGR_DIM, chain->data ? chain->data : "", t->width - 40, 0, false);
+		terminal_name(t, SGR_DIM, text_string(chain), t->width - 40, 0, false);
 		terminal_newline(t);
 	}
 }
@@ -80,7 +80,7 @@ void md_add_tasks(struct text *out, const struct report *report)
 		text_printf(out, " | %s | %s ", quantity_ns(task->cpu_ns, QUANTITY_ABOUT).text, quantity_ns(task->waited_ns, QUANTITY_ABOUT).text);
 		if (task->wait_count) {
 			task_chain(&task->waits[0], &chain);
-			md_add_code(out, chain.data ? chain.data : "", 2 * MD_NAME, 0);
+			md_add_code(out, text_string(&chain), 2 * MD_NAME, 0);
 		}
 		text_add_string(out, " |\n");
 	}

@@ -69,7 +69,7 @@ void terminal_name(struct terminal *terminal, int sgr, const char *bytes, size_t
 
 	text_init(&name);
 	name_add(&name, bytes, columns, terminal->name | name_flags);
-	terminal_left(terminal, sgr, name.data ? name.data : "", pad ? columns : 0);
+	terminal_left(terminal, sgr, text_string(&name), pad ? columns : 0);
 	text_end(&name, &terminal->text);
 }
 
@@ -110,7 +110,7 @@ size_t terminal_wrap(struct terminal *terminal, int sgr, const char *bytes, size
 
 			text_init(&rest);
 			name_add(&rest, shown.data + at, room, terminal->name | NAME_HEAD);
-			terminal_paint(terminal, sgr, rest.data ? rest.data : "");
+			terminal_paint(terminal, sgr, text_string(&rest));
 			text_end(&rest, &terminal->text);
 			at = shown.length;
 		} else {

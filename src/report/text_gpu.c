@@ -29,7 +29,7 @@ static void add_devices(struct terminal *t, const struct timeline *timeline)
 			if (device->idle_ns[cause])
 				text_printf(&line, ", idle: %s %s", GPU_IDLE_LABELS[cause], quantity_pct(100 * (double)device->idle_ns[cause] / whole, 0).text);
 		text_add_string(&t->text, "  ");
-		terminal_wrap(t, 0, line.data ? line.data : "", 2, 3);
+		terminal_wrap(t, 0, text_string(&line), 2, 3);
 		text_end(&line, &t->text);
 	}
 }

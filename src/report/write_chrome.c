@@ -46,7 +46,7 @@ static void end_line(struct chrome *all)
 static void add_quoted(struct text *line, const struct text *string)
 {
 	text_add(line, "\"", 1);
-	text_add_json(line, string->data ? string->data : "", string->length);
+	text_add_json(line, text_string(string), string->length);
 	text_add(line, "\"", 1);
 }
 
@@ -173,7 +173,7 @@ static const char *label_of(struct chrome *all, uint32_t function)
 		text_add_string(&label, ": ");
 	}
 	export_name(all->timeline, function, &all->other);
-	text_add_json(&label, all->other.data ? all->other.data : "", all->other.length);
+	text_add_json(&label, text_string(&all->other), all->other.length);
 	all->failed |= label.failed;
 	all->labels[function] = label.failed ? NULL : label.data;
 	return label.failed ? "" : label.data;
@@ -288,7 +288,7 @@ static void put_slice(struct chrome *all, const struct interval *interval)
 	tid = row_tid(all, row, fresh);
 	begin_event(all, 'X', interval->kind);
 	export_string(export_label(interval), &all->name);
-	text_add_json(&all->line, all->name.data ? all->name.data : "", all->name.length);
+	text_add_json(&all->line, text_string(&all->name), all->name.length);
 	text_add(&all->line, "\"", 1);
 	add_place(all, row_pid(all, row), tid, interval->start_ns);
 	add_us(&all->line, ",\"dur\":", interval->end_ns - interval->start_ns);
@@ -304,7 +304,7 @@ static void put_instant(struct chrome *all, const struct interval *interval)
 
 	begin_event(all, 'i', interval->kind);
 	export_string(export_label(interval), &all->name);
-	text_add_json(&all->line, all->name.data ? all->name.data : "", all->name.length);
+	text_add_json(&all->line, text_string(&all->name), all->name.length);
 	text_add_string(&all->line, thread ? "\",\"s\":\"t\"" : "\",\"s\":\"p\"");
 	add_place(all, all->pid, thread ? all->timeline->threads[interval->thread].tid : all->pid, interval->start_ns);
 	add_arguments(all, interval);

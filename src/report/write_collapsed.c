@@ -18,7 +18,7 @@ static void add_function(struct text *line, const struct timeline *timeline, uin
 {
 	text_add(line, ";", 1);
 	export_name(timeline, function, scratch);
-	add_frame(line, scratch->data ? scratch->data : "");
+	add_frame(line, text_string(scratch));
 	export_file(timeline, function, scratch);
 	if (!scratch->length)
 		return;
@@ -50,7 +50,7 @@ static int write_lines(const struct report *report, struct sink *sink, uint32_t 
 	text_init(&scratch);
 	export_process(report, &scratch);
 	text_add_string(&head, "InferScope wall ns: ");
-	add_frame(&head, scratch.data ? scratch.data : "");
+	add_frame(&head, text_string(&scratch));
 	for (uint32_t i = 1; i < timeline->node_count && !sink_failed(sink) && !line.failed; i++) {
 		const struct tree_node *node = &timeline->nodes[i];
 
@@ -60,7 +60,7 @@ static int write_lines(const struct report *report, struct sink *sink, uint32_t 
 		text_add(&line, head.data, head.length);
 		text_add(&line, ";", 1);
 		export_thread(timeline, node->thread, &scratch);
-		add_frame(&line, scratch.data ? scratch.data : "");
+		add_frame(&line, text_string(&scratch));
 		add_stack(&line, timeline, i, path, &scratch);
 		text_printf(&line, " %llu\n", (unsigned long long)node->estimated_self_ns);
 		sink_write(sink, line.data, line.length);

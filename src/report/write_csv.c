@@ -120,9 +120,9 @@ static void write_function(struct csv *all, uint32_t index)
 	export_cell(&all->line, precision_name(function->precision));
 	text_printf(&all->line, ",%.2f,", 100 * function->coverage);
 	export_name(all->timeline, index, &all->text);
-	export_cell(&all->line, all->text.data ? all->text.data : "");
+	export_cell(&all->line, text_string(&all->text));
 	export_file(all->timeline, index, &all->text);
-	export_cell(&all->line, all->text.data ? all->text.data : "");
+	export_cell(&all->line, text_string(&all->text));
 	text_add(&all->line, ",", 1);
 	if (function->line)
 		text_printf(&all->line, "%u", function->line);
@@ -159,7 +159,7 @@ static void write_other(struct csv *all, struct other *other)
 	if (other->bytes)
 		text_printf(&all->line, "%llu", (unsigned long long)other->bytes);
 	export_string(strings_get(all->names, other->name) + 1, &all->text);
-	export_cell(&all->line, all->text.data ? all->text.data : "");
+	export_cell(&all->line, text_string(&all->text));
 	text_add_string(&all->line, ",,");
 	line_out(all);
 }

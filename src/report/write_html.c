@@ -308,7 +308,7 @@ int write_html(const struct report *report, struct sink *sink, struct error *err
 	text_init(&out);
 	add_body(&out, report, &tables);
 	gpu_tables_free(&tables);
-	sink_write(sink, out.data ? out.data : "", out.length);
+	sink_write(sink, text_string(&out), out.length);
 	room = room > STATIC_BYTES + out.length ? room - STATIC_BYTES - out.length : 0;
 	result = write_data(report, sink, &out, room, err);
 	if (!result && out.failed)

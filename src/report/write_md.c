@@ -32,7 +32,7 @@ void md_add_code(struct text *out, const char *bytes, size_t columns, unsigned f
 	name_add(&name, bytes, columns, flags);
 	if (!name.length)
 		text_add_string(&name, "(no name)");
-	fence = longest_backticks(name.data ? name.data : "", name.length) + 1;
+	fence = longest_backticks(text_string(&name), name.length) + 1;
 	for (size_t i = 0; i < fence; i++)
 		text_add(out, "`", 1);
 	/* One space on both sides is not part of the span, but keeps backticks and spaces of the name apart from the fence. */
@@ -254,10 +254,10 @@ static void add_gil(struct text *out, const struct report *report)
 
 		text_add_string(out, "| ");
 		gil_thread(row->waiter, &name);
-		md_add_code(out, name.data ? name.data : "", 40, 0);
+		md_add_code(out, text_string(&name), 40, 0);
 		text_add_string(out, " | ");
 		gil_thread(row->holder, &name);
-		md_add_code(out, name.data ? name.data : "", 40, 0);
+		md_add_code(out, text_string(&name), 40, 0);
 		text_printf(out, " | %s | %s |\n", quantity_ns(row->wait_ns, QUANTITY_ABOUT).text, quantity_pct(row->pct, QUANTITY_ABOUT).text);
 	}
 	text_end(&name, out);

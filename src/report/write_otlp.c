@@ -53,7 +53,7 @@ static void add_row(struct otlp *all, enum dictionary_field table)
 
 static void add_string(struct otlp *all)
 {
-	proto_add_bytes(&all->dictionary, TABLE_STRING, all->name.data ? all->name.data : "", all->name.length);
+	proto_add_bytes(&all->dictionary, TABLE_STRING, text_string(&all->name), all->name.length);
 }
 
 /* ---- the dictionary ---- */

@@ -77,7 +77,7 @@ static void intern_function(struct perfetto *all, uint32_t function)
 	intern(all, INTERNED_NAME, (uint64_t)function + 2, text_string(&all->name));
 	text_clear(&all->message);
 	proto_add_number(&all->message, 1, (uint64_t)function + 1);
-	proto_add_string(&all->message, 3, all->name.data ? all->name.data : "");
+	proto_add_string(&all->message, 3, text_string(&all->name));
 	export_file(all->timeline, function, &all->name);
 	proto_add_bytes(&all->message, 2, all->name.data, all->name.length);
 	if (all->timeline->functions[function].line)
@@ -136,7 +136,7 @@ static void put_process(struct perfetto *all)
 	export_process(all->report, &all->name);
 	text_clear(&all->message);
 	proto_add_number(&all->message, 1, export_pid(all->report));
-	proto_add_string(&all->message, 6, all->name.data ? all->name.data : "");
+	proto_add_string(&all->message, 6, text_string(&all->name));
 	proto_add_message(&all->inner, TRACK_PROCESS, &all->message);
 	end_track(all);
 }
@@ -155,7 +155,7 @@ static uint64_t thread_track(struct perfetto *all, uint32_t thread)
 	text_clear(&all->message);
 	proto_add_number(&all->message, 1, export_pid(all->report));
 	proto_add_number(&all->message, 2, all->timeline->threads[thread].tid);
-	proto_add_string(&all->message, 5, all->name.data ? all->name.data : "");
+	proto_add_string(&all->message, 5, text_string(&all->name));
 	proto_add_message(&all->inner, TRACK_THREAD, &all->message);
 	end_track(all);
 	return *track;
@@ -303,7 +303,7 @@ static void put_other(struct perfetto *all, const struct interval *interval, uns
 		proto_add_number(&all->inner, ON_NAME_IID, iid);
 	} else {
 		export_string(name, &all->name);
-		proto_add_string(&all->inner, ON_NAME, all->name.data ? all->name.data : "");
+		proto_add_string(&all->inner, ON_NAME, text_string(&all->name));
 	}
 	if (*interval->metadata) {
 		export_string(interval->metadata, &all->name);

@@ -137,7 +137,7 @@ static void put_function(struct pprof *all, uint32_t function)
 static void put_string(struct pprof *all, const struct text *string)
 {
 	text_clear(&all->message);
-	text_add(&all->message, string->data ? string->data : "", string->length);
+	text_add(&all->message, text_string(string), string->length);
 	put_message(all, PROFILE_STRING);
 }
 

@@ -105,7 +105,7 @@ static void add_row(struct table *table, const struct row *row)
 	text_clear(&table->line);
 	text_printf(&table->line, "%llu,%llu,%llu,%llu,,,%u,%u,%s", (unsigned long long)row->samples, (unsigned long long)row->calls, (unsigned long long)row->self_ns, (unsigned long long)row->cpu_ns,
 	            row->threads, path.count, path.cut ? "yes" : "no");
-	export_cell(&table->line, table->stack.data ? table->stack.data : "");
+	export_cell(&table->line, text_string(&table->stack));
 	text_add_string(&table->line, "\n");
 	sink_write(table->sink, table->line.data, table->line.length);
 }

@@ -101,7 +101,7 @@ static void add_finding(struct terminal *t, const struct report *report, size_t 
 		if (finding->throughput_pct >= 1)
 			text_printf(&line, "; throughput at most +%.0f %%", finding->throughput_pct);
 		text_add_string(&t->text, "          ");
-		terminal_wrap(t, 0, line.data ? line.data : "", 10, 2);
+		terminal_wrap(t, 0, text_string(&line), 10, 2);
 		text_end(&line, &t->text);
 	}
 	for (size_t i = 0; i < finding->evidence_count && i < 5; i++) {
@@ -172,7 +172,7 @@ static void add_function(struct terminal *t, const struct function_row *row, boo
 
 		terminal_name(t, 0, name, name_room, 0, place.length > 0);
 		text_add_string(&t->text, place.length ? " " : "");
-		terminal_name(t, SGR_DIM, place.data ? place.data : "", room - name_room - 1, NAME_PATH, false);
+		terminal_name(t, SGR_DIM, text_string(&place), room - name_room - 1, NAME_PATH, false);
 		terminal_newline(t);
 	} else {
 		terminal_name(t, 0, name, room, 0, false);
@@ -249,10 +249,10 @@ static void add_gil(struct terminal *t, const struct report *report)
 		terminal_right(t, 0, quantity_pct(row->pct, QUANTITY_ABOUT).text, 9);
 		text_add_string(&t->text, "  ");
 		gil_thread(row->waiter, &name);
-		terminal_name(t, 0, name.data ? name.data : "", columns, 0, true);
+		terminal_name(t, 0, text_string(&name), columns, 0, true);
 		text_add_string(&t->text, "  ");
 		gil_thread(row->holder, &name);
-		terminal_name(t, 0, name.data ? name.data : "", columns, 0, false);
+		terminal_name(t, 0, text_string(&name), columns, 0, false);
 		terminal_newline(t);
 	}
 	text_end(&name, &t->text);

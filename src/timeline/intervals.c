@@ -133,7 +133,7 @@ static const char *string_in(struct text *room, const struct event_cursor *c, un
 
 	text_clear(room);
 	text_add(room, bytes, length);
-	return room->data ? room->data : "";
+	return text_string(room);
 }
 
 /* What stands in one event: instants, system calls, allocations, the device's work. */
@@ -165,7 +165,7 @@ static void give_single(struct intervals *all, const struct lane_intervals *lane
 		interval.start_ns -= event_u64(c, 0) < at_ns ? event_u64(c, 0) : at_ns;
 		text_clear(&all->name);
 		text_printf(&all->name, "collection of garbage, generation %u", c->event.ref);
-		interval.name = all->name.data ? all->name.data : "";
+		interval.name = text_string(&all->name);
 		break;
 	case EVENT_GPU_API:
 		interval.end_ns += event_u64(c, 0);

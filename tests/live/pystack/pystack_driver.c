@@ -126,7 +126,7 @@ int main(int argc, char **argv)
 	qsort(costs, (size_t)rounds, sizeof *costs, compare);
 	told.print = true;
 	pyreader_stacks(told.reader, tell, &told);
-	fputs(told.text.data ? told.text.data : "", stdout);
+	fputs(text_string(&told.text), stdout);
 	printf("{\"rounds\":%ld,\"failed\":%ld,\"stacks\":%llu,\"frames\":%llu,\"torn\":%llu,\"median_us\":%.1f,\"p99_us\":%.1f}\n", rounds, failed,
 	       (unsigned long long)told.stacks, (unsigned long long)told.frames, (unsigned long long)pyreader_torn(told.reader),
 	       (double)costs[rounds / 2] / 1000, (double)costs[rounds * 99 / 100] / 1000);
