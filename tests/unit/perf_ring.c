@@ -31,12 +31,9 @@ static void put_header(struct made *made, uint32_t type, uint16_t size)
 	put(made, &header, sizeof header);
 }
 
-static void put_sample(struct made *made, uint32_t tid, uint64_t abi, uint64_t valid)
+/* VALID bytes of the stack's are the kernel's. */
+static void put_registers_and_stack(struct made *made, uint64_t abi, uint64_t valid)
 {
-	put_header(made, PERF_RECORD_SAMPLE, SAMPLE);
-	put(made, (uint32_t[]){ 1, tid }, 8);
-	put_word(made, 1000 + tid);
-	put_word(made, 2000 + tid);
 	put_word(made, abi);
 	for (uint64_t i = 0; i < 17; i++)
 		put_word(made, 100 + i);
@@ -44,6 +41,15 @@ static void put_sample(struct made *made, uint32_t tid, uint64_t abi, uint64_t v
 	for (uint64_t i = 0; i < STACK / 8; i++)
 		put_word(made, i);
 	put_word(made, valid);
+}
+
+static void put_sample(struct made *made, uint32_t tid, uint64_t abi, uint64_t valid)
+{
+	put_header(made, PERF_RECORD_SAMPLE, SAMPLE);
+	put(made, (uint32_t[]){ 1, tid }, 8);
+	put_word(made, 1000 + tid);
+	put_word(made, 2000 + tid);
+	put_registers_and_stack(made, abi, valid);
 }
 
 struct seen {
@@ -99,13 +105,7 @@ static void put_counted(struct made *made, uint64_t count, uint64_t stated)
 	put_word(made, stated);
 	for (uint64_t i = 0; i < count; i++)
 		put_word(made, 50 + i);
-	put_word(made, PERF_SAMPLE_REGS_ABI_64);
-	for (uint64_t i = 0; i < 17; i++)
-		put_word(made, 100 + i);
-	put_word(made, STACK);
-	for (uint64_t i = 0; i < STACK / 8; i++)
-		put_word(made, i);
-	put_word(made, 40);
+	put_registers_and_stack(made, PERF_SAMPLE_REGS_ABI_64, 40);
 }
 
 static void parse_counted(const struct made *made, struct seen *seen, struct perf_counts *counts)

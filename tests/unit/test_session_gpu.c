@@ -125,13 +125,6 @@ static uint32_t tid_plus_1000(void *context, uint32_t tid)
 	return tid + 1000;
 }
 
-static struct gpu_relay *relay_new(struct seen *seen)
-{
-	const struct gpu_relay_sink sink = { chunk_note, lane_next, tid_plus_1000, seen };
-
-	return gpu_relay_new(&sink);
-}
-
 static void give(struct gpu_relay *relay, struct event_builder *events, bool names)
 {
 	struct chunk chunk = { .lane_kind = names ? LANE_META : LANE_GPU, .clock = clock_map_monotonic(), .events = events->bytes, .size = events->size };
@@ -153,24 +146,42 @@ static void kernel(struct event_builder *events, uint64_t at_ns, uint32_t stream
 	event_add(events, EPOCH + at_ns, EVENT_GPU_KERNEL, name, 0, (uint64_t)1000, 5u, 0u, stream, 1u, 1u, 1u, 1u, 1u, 1u, "");
 }
 
+/* NOTE gets the chunks. Its clock is known from the first second to the second one. */
+static struct gpu_relay *begin_with(void (*note)(void *, const struct chunk *, uint64_t), struct seen *seen, struct event_builder *names, struct event_builder *work)
+{
+	const struct gpu_relay_sink sink = { note, lane_next, tid_plus_1000, seen };
+
+	event_builder_init(names);
+	event_builder_init(work);
+	clock_told(names, SECOND);
+	clock_told(names, 2 * SECOND);
+	return gpu_relay_new(&sink);
+}
+
+static struct gpu_relay *begin(struct seen *seen, struct event_builder *names, struct event_builder *work)
+{
+	return begin_with(chunk_note, seen, names, work);
+}
+
+static void run(struct gpu_relay *relay, struct event_builder *names, struct event_builder *work)
+{
+	give(relay, names, true);
+	give(relay, work, false);
+	gpu_relay_run(relay, false);
+}
+
 Test(gpu_relay, sorts_streams_apart_and_by_time_with_names)
 {
 	struct seen seen = { 0 };
-	struct gpu_relay *relay = relay_new(&seen);
 	struct event_builder names, work;
+	struct gpu_relay *relay = begin(&seen, &names, &work);
 
-	event_builder_init(&names);
-	event_builder_init(&work);
 	event_add(&names, 0, EVENT_GPU_NAME, 1, 0, "_Z4gemmPf");
 	event_add(&names, 0, EVENT_GPU_NAME, 2, 0, "triton");
-	clock_told(&names, SECOND);
-	clock_told(&names, 2 * SECOND);
 	kernel(&work, SECOND + 500, 7, 1);
 	kernel(&work, SECOND + 300, 9, 2);
 	kernel(&work, SECOND + 100, 7, 2);
-	give(relay, &names, true);
-	give(relay, &work, false);
-	gpu_relay_run(relay, false);
+	run(relay, &names, &work);
 	cr_assert_eq(seen.lanes, 2);
 	cr_assert_eq(seen.count, 3);
 	cr_assert(seen.streams[0] == 7 && seen.streams[1] == 7 && seen.streams[2] == 9);
@@ -183,20 +194,14 @@ Test(gpu_relay, sorts_streams_apart_and_by_time_with_names)
 Test(gpu_relay, believes_the_first_name_and_takes_no_memory_for_more)
 {
 	struct seen seen = { 0 };
-	struct gpu_relay *relay = relay_new(&seen);
 	struct event_builder names, work;
+	struct gpu_relay *relay = begin(&seen, &names, &work);
 
-	event_builder_init(&names);
-	event_builder_init(&work);
-	clock_told(&names, SECOND);
-	clock_told(&names, 2 * SECOND);
 	event_add(&names, 0, EVENT_GPU_NAME, 1, 0, "first");
 	event_add(&names, 0, EVENT_GPU_NAME, 1, 0, "second");
 	kernel(&work, SECOND + 100, 7, 1);
 	event_add(&work, EPOCH + SECOND + 200, EVENT_COUNTER, 0, 0, "none of a device's", (int64_t)1);
-	give(relay, &names, true);
-	give(relay, &work, false);
-	gpu_relay_run(relay, false);
+	run(relay, &names, &work);
 	cr_assert_str_eq(seen.names[0], "first");
 	cr_assert_eq(seen.events, 1, "what is no work of a device is not handed on, nor counted");
 	gpu_relay_free(relay);
@@ -205,17 +210,11 @@ Test(gpu_relay, believes_the_first_name_and_takes_no_memory_for_more)
 Test(gpu_relay, keeps_what_no_comparison_of_clocks_reaches)
 {
 	struct seen seen = { 0 };
-	struct gpu_relay *relay = relay_new(&seen);
 	struct event_builder names, work;
+	struct gpu_relay *relay = begin(&seen, &names, &work);
 
-	event_builder_init(&names);
-	event_builder_init(&work);
-	clock_told(&names, SECOND);
-	clock_told(&names, 2 * SECOND);
 	kernel(&work, 2 * SECOND + 5, 7, 3);
-	give(relay, &names, true);
-	give(relay, &work, false);
-	gpu_relay_run(relay, false);
+	run(relay, &names, &work);
 	cr_assert_eq(seen.count, 0);
 	gpu_relay_run(relay, true);
 	cr_assert_eq(seen.count, 1);
@@ -226,17 +225,11 @@ Test(gpu_relay, keeps_what_no_comparison_of_clocks_reaches)
 Test(gpu_relay, numbers_threads_as_the_attacher_does)
 {
 	struct seen seen = { 0 };
-	struct gpu_relay *relay = relay_new(&seen);
 	struct event_builder names, work;
+	struct gpu_relay *relay = begin(&seen, &names, &work);
 
-	event_builder_init(&names);
-	event_builder_init(&work);
-	clock_told(&names, SECOND);
-	clock_told(&names, 2 * SECOND);
 	event_add(&work, EPOCH + SECOND, EVENT_GPU_API, 1, 0, (uint64_t)10, 5u, 42u, "");
-	give(relay, &names, true);
-	give(relay, &work, false);
-	gpu_relay_run(relay, false);
+	run(relay, &names, &work);
 	cr_assert_eq(seen.tid, 1042);
 	gpu_relay_free(relay);
 }
@@ -260,21 +253,14 @@ static void range_note(void *context, const struct chunk *chunk, uint64_t events
 Test(gpu_relay, makes_scopes_of_ranges_in_lanes_of_their_threads)
 {
 	struct seen seen = { 0 };
-	const struct gpu_relay_sink sink = { range_note, lane_next, tid_plus_1000, &seen };
-	struct gpu_relay *relay = gpu_relay_new(&sink);
 	struct event_builder names, work;
+	struct gpu_relay *relay = begin_with(range_note, &seen, &names, &work);
 
-	event_builder_init(&names);
-	event_builder_init(&work);
 	event_add(&names, 0, EVENT_GPU_NAME, 1, 0, "forward");
-	clock_told(&names, SECOND);
-	clock_told(&names, 2 * SECOND);
 	event_add(&work, EPOCH + SECOND + 30, EVENT_GPU_RANGE, 0, 0, 42u, 8u, (uint32_t)CUPTI_RANGE_END);
 	event_add(&work, EPOCH + SECOND + 20, EVENT_GPU_RANGE, 1, 0, 42u, 9u, (uint32_t)CUPTI_RANGE_MARK);
 	event_add(&work, EPOCH + SECOND + 10, EVENT_GPU_RANGE, 1, 0, 42u, 8u, (uint32_t)CUPTI_RANGE_START);
-	give(relay, &names, true);
-	give(relay, &work, false);
-	gpu_relay_run(relay, false);
+	run(relay, &names, &work);
 	cr_assert_eq(seen.tid, 1042);
 	cr_assert_eq(seen.count, 3);
 	cr_assert(seen.streams[0] == EVENT_SCOPE_ENTER && seen.streams[1] == EVENT_INSTANT && seen.streams[2] == EVENT_SCOPE_EXIT);
@@ -287,7 +273,8 @@ Test(gpu_relay, makes_scopes_of_ranges_in_lanes_of_their_threads)
 Test(gpu_relay, counts_what_it_cannot_date)
 {
 	struct seen seen = { 0 };
-	struct gpu_relay *relay = relay_new(&seen);
+	const struct gpu_relay_sink sink = { chunk_note, lane_next, tid_plus_1000, &seen };
+	struct gpu_relay *relay = gpu_relay_new(&sink);
 	struct event_builder work;
 
 	event_builder_init(&work);
