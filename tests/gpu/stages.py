@@ -88,19 +88,8 @@ def ask(target, command, seconds=60):
 def ready(setup, attach, target):
     """Until the GPU part is on: its thread is there, and had a moment to enable everything."""
     harness.settle(target.pid, attach, 30)
-    harness.wait_for(lambda: "inferscope-gpu" in threads_of(target.pid), 30, "no GPU thread in the target")
+    harness.wait_for(lambda: "inferscope-gpu" in harness.thread_names(target.pid), 30, "no GPU thread in the target")
     time.sleep(2 if not setup.dry else 1)
-
-
-def threads_of(pid):
-    names = []
-    for tid in os.listdir("/proc/%d/task" % pid):
-        try:
-            with open("/proc/%d/task/%s/comm" % (pid, tid)) as f:
-                names.append(f.read().strip())
-        except OSError:
-            pass
-    return names
 
 
 def stop(attach):
@@ -323,7 +312,7 @@ def faults(setup):
         ready(setup, attach, target)
         attach.stop(signal.SIGKILL)
         attach.child.communicate()
-        harness.wait_for(lambda: "inferscope-gpu" not in threads_of(target.pid), 12, "12 s after the attacher's death our thread is still there")
+        harness.wait_for(lambda: "inferscope-gpu" not in harness.thread_names(target.pid), 12, "12 s after the attacher's death our thread is still there")
         ask(target, "run 20")
     with setup.start("eager") as target:
         attach = setup.attach(target)

@@ -308,6 +308,18 @@ def footprint(pid):
     return maps, len(os.listdir("/proc/%d/fd" % pid)), len(os.listdir("/proc/%d/task" % pid))
 
 
+def thread_names(pid):
+    """Of all its threads; those that end meanwhile are left out."""
+    names = []
+    for tid in os.listdir("/proc/%d/task" % pid):
+        try:
+            with open("/proc/%d/task/%s/comm" % (pid, tid)) as f:
+                names.append(f.read().strip())
+        except OSError:
+            pass
+    return names
+
+
 def status_text(status):
     return "none" if status is None else "signal %d" % -status if status < 0 else str(status)
 

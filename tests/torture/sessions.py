@@ -10,7 +10,7 @@ import sys
 import time
 
 import harness
-from harness import Skip, Target, footprint, require, state_of
+from harness import Skip, Target, footprint, require, state_of, thread_names
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TARGET = os.path.join(HERE, "target.py")
@@ -72,17 +72,6 @@ def differences(path, now, then):
         if now[at:at + 4096] != then[at:at + 4096]:
             found += ["%s+%#x: %02x instead of %02x" % (os.path.basename(path), at + i, a, b) for i, (a, b) in enumerate(zip(now[at:at + 4096], then[at:at + 4096])) if a != b and b]
     return found
-
-
-def thread_names(pid):
-    names = []
-    for tid in os.listdir("/proc/%d/task" % pid):
-        try:
-            with open("/proc/%d/task/%s/comm" % (pid, tid)) as f:
-                names.append(f.read().strip())
-        except OSError:
-            pass
-    return names
 
 
 def without_guest(pid):

@@ -13,7 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.dirname(HERE), os.path.join(os.path.dirname(os.path.dirname(HERE)), "fakecuda")]
 import fakecuda
 import harness
-from harness import Target, World, require
+from harness import Target, World, require, thread_names
 
 QUICK = bool(os.environ.get("QUICK"))
 FAKECUDA = os.path.dirname(os.path.abspath(fakecuda.__file__))
@@ -220,17 +220,6 @@ def check_calls_balance(rows, library_left=True):
     require(("ActivityRegisterTimestampCallback", "0") not in done, "it registered a clock of its own")
     threads = {row[2] for row in calls}
     require(len(threads) == 1, "CUPTI was called from %d threads" % len(threads))
-
-
-def thread_names(pid):
-    out = []
-    for tid in os.listdir("/proc/%d/task" % pid):
-        try:
-            with open("/proc/%d/task/%s/comm" % (pid, tid)) as f:
-                out.append(f.read().strip())
-        except OSError:
-            pass
-    return out
 
 
 def kinds_on(rows):

@@ -9,8 +9,8 @@ import tempfile
 import time
 
 import harness
-from harness import Fail, Skip, Target, World, require
-from scene import BINARY, BUILT, CLIENT, HERE, KERNEL, QUICK, RUNTIME, THREAD, WHEELS, Scene, check_calls_balance, check_kernels, fakecuda, kinds_on, names, thread_names
+from harness import Fail, Skip, Target, World, require, thread_names
+from scene import BINARY, BUILT, CLIENT, HERE, KERNEL, QUICK, RUNTIME, THREAD, WHEELS, Scene, check_calls_balance, check_kernels, fakecuda, kinds_on, names
 
 
 REFUSALS = ((15, "NOT_INITIALIZED.*15"), (14, "NOT_COMPATIBLE.*14"), (35, "PRIVILEGES.*35"), (999, "UNKNOWN.*999"), (39, "holds CUPTI"))

@@ -9,8 +9,8 @@ import tempfile
 import time
 
 import harness
-from harness import Fail, Skip, require
-from scene import BINARY, CLIENT, GRAPH_TRACE, KERNEL, MARKER, MEMORY, QUICK, THREAD, VERSIONS, Scene, check_calls_balance, check_joined, check_kernels, clock_error, kinds_on, names, thread_names
+from harness import Fail, Skip, require, thread_names
+from scene import BINARY, CLIENT, GRAPH_TRACE, KERNEL, MARKER, MEMORY, QUICK, THREAD, VERSIONS, Scene, check_calls_balance, check_joined, check_kernels, clock_error, kinds_on, names
 
 
 def exact(python):
