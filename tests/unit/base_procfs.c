@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/procfs.h"
@@ -12,31 +11,10 @@
 
 static char root[FOLDER_BYTES];
 
-static void write_file(const char *name, const char *content)
-{
-	char path[256];
-	FILE *file;
-
-	snprintf(path, sizeof path, "%s/%s", root, name);
-	file = fopen(path, "w");
-	cr_assert_not_null(file);
-	fputs(content, file);
-	fclose(file);
-}
-
-static void make_folder(const char *name)
-{
-	char path[256];
-
-	snprintf(path, sizeof path, "%s/%s", root, name);
-	mkdir(path, 0700);
-}
-
 static void arrange(void)
 {
 	folder_make(root);
-	make_folder("77");
-	make_folder("77/task");
+	folder_way(root, "77/task/");
 }
 
 static void clean(void)
@@ -94,7 +72,7 @@ Test(procfs, a_name_may_look_like_the_rest_of_stat)
 {
 	struct proc_times times;
 
-	write_file("77/stat", "77 (evil) R 1 1 (x) S 1 2 3 4 5 4194560 100 0 7 0 250 50 0 0 20 0 9 0 12345 0 3 0\n");
+	folder_write(root, "77/stat", "77 (evil) R 1 1 (x) S 1 2 3 4 5 4194560 100 0 7 0 250 50 0 0 20 0 9 0 12345 0 3 0\n");
 	cr_assert_eq(procfs_times(played(), 77, 0, &times), 0);
 	cr_assert_eq(times.state, 'S');
 	cr_assert_eq(times.user_ns, 2500000000u);
@@ -111,15 +89,15 @@ Test(procfs, torn_files_are_refused)
 	struct proc_times times;
 	uint64_t run, wait;
 
-	write_file("77/stat", "77 (python3");
+	folder_write(root, "77/stat", "77 (python3");
 	cr_assert_eq(procfs_times(played(), 77, 0, &times), -1);
 	cr_assert_eq(errno, EBADMSG);
-	write_file("77/stat", "77 (python3) S 1 2 3\n");
+	folder_write(root, "77/stat", "77 (python3) S 1 2 3\n");
 	cr_assert_eq(procfs_times(played(), 77, 0, &times), -1);
-	write_file("77/status", "Name:\tx\n");
+	folder_write(root, "77/status", "Name:\tx\n");
 	cr_assert_eq(procfs_status(played(), 77, 0, &status), -1);
 	cr_assert_eq(errno, EBADMSG);
-	write_file("77/schedstat", "12\n");
+	folder_write(root, "77/schedstat", "12\n");
 	cr_assert_eq(procfs_schedstat(played(), 77, 0, &run, &wait), -1);
 }
 
@@ -127,7 +105,7 @@ Test(procfs, reads_every_field_of_status)
 {
 	struct proc_status status;
 
-	write_file("77/status",
+	folder_write(root, "77/status",
 		   "Name:\tpy thon\\n)\nState:\tt (tracing stop)\nTgid:\t77\nPPid:\t5\nTracerPid:\t42\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\n"
 		   "NSpid:\t77\t8\t1\nVmSize:\t  1024 kB\nThreads:\t3\nSigPnd:\t0000000000000001\nShdPnd:\t0000000000000002\n"
 		   "SigBlk:\t0000000000000004\nSigCgt:\tffffffffffffffff\nCapPrm:\t0000000000080000\nCapEff:\t0000000000000000\n"
@@ -159,7 +137,7 @@ Test(procfs, a_very_long_list_of_groups_hides_nothing)
 	for (i = 0; i < 30000; i++)
 		at += (size_t)sprintf(content + at, "%d ", 100000 + i);
 	strcpy(content + at, "\nThreads:\t5\n");
-	write_file("77/status", content);
+	folder_write(root, "77/status", content);
 	cr_assert_eq(procfs_status(played(), 77, 0, &status), 0);
 	cr_assert_eq(status.threads, 5u);
 	cr_assert_eq(status.seccomp, -1);
@@ -169,10 +147,10 @@ Test(procfs, counts_all_threads_and_stores_what_fits)
 {
 	pid_t tids[2] = { 0 };
 
-	make_folder("77/task/77");
-	make_folder("77/task/78");
-	make_folder("77/task/79");
-	make_folder("77/task/not_a_thread");
+	folder_way(root, "77/task/77/");
+	folder_way(root, "77/task/78/");
+	folder_way(root, "77/task/79/");
+	folder_way(root, "77/task/not_a_thread/");
 	cr_assert_eq(procfs_threads(played(), 77, tids, 2), 3);
 	cr_assert(tids[0] >= 77 && tids[1] >= 77);
 }
@@ -181,7 +159,7 @@ Test(procfs, read_is_bounded_and_terminated)
 {
 	char buffer[5];
 
-	write_file("77/comm", "python3.11\n");
+	folder_write(root, "77/comm", "python3.11\n");
 	cr_assert_eq(procfs_read(played(), 77, "comm", buffer, sizeof buffer), 4);
 	cr_assert_str_eq(buffer, "pyth");
 	cr_assert_eq(procfs_read(played(), 77, "comm", buffer, 0), -1);

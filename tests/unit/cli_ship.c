@@ -16,11 +16,8 @@ static struct options options;
 
 static void arrange(void)
 {
-	char round[96];
-
 	folder_make(folder);
-	snprintf(round, sizeof round, "%s/round", folder);
-	cr_assert_eq(mkdir(round, 0700), 0);
+	folder_way(folder, "round/");
 	cr_assert_eq(options_init(&options, NULL), 0);
 }
 

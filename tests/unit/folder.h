@@ -3,8 +3,11 @@
 #define INFERSCOPE_TEST_FOLDER_H
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 enum { FOLDER_BYTES = 64 };
 
@@ -14,19 +17,33 @@ static inline void folder_make(char folder[FOLDER_BYTES])
 	cr_assert_not_null(mkdtemp(folder));
 }
 
+/* Makes the folders in it on the way to PATH, which ends with a '/' where the last one is a folder, too. */
+static inline void folder_way(const char *folder, const char *path)
+{
+	char way[512];
+
+	snprintf(way, sizeof way, "%s/%s", folder, path);
+	for (char *slash = way + strlen(folder) + 1; (slash = strchr(slash, '/')); *slash++ = '/') {
+		*slash = '\0';
+		cr_assert(mkdir(way, 0700) == 0 || errno == EEXIST, "%s", way);
+	}
+}
+
 /* Makes FILE, and the folders on the way to it. */
-static inline void folder_write(const char *folder, const char *file, const char *text)
+static inline void folder_write_bytes(const char *folder, const char *file, const void *bytes, size_t size)
 {
 	char path[512];
 	FILE *out;
 
-	snprintf(path, sizeof path, "mkdir -p $(dirname %s/%s)", folder, file);
-	cr_assert_eq(system(path), 0);
+	folder_way(folder, file);
 	snprintf(path, sizeof path, "%s/%s", folder, file);
 	out = fopen(path, "w");
-	cr_assert_not_null(out, "%s", path);
-	fputs(text, out);
-	fclose(out);
+	cr_assert(out && fwrite(bytes, 1, size, out) == size && fclose(out) == 0, "%s", path);
+}
+
+static inline void folder_write(const char *folder, const char *file, const char *text)
+{
+	folder_write_bytes(folder, file, text, strlen(text));
 }
 
 /* With all that is in it. */

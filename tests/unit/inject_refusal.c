@@ -1,26 +1,11 @@
 /* Refusals, from a folder that plays /proc. */
 #include <criterion/criterion.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "inject/inject.h"
-
-static void put(const char *folder, const char *name, const void *bytes, size_t size)
-{
-	char path[512], *slash;
-	FILE *file;
-
-	snprintf(path, sizeof path, "%s/%s", folder, name);
-	for (slash = path + strlen(folder) + 1; (slash = strchr(slash, '/')); *slash++ = '/') {
-		*slash = '\0';
-		mkdir(path, 0755);
-	}
-	file = fopen(path, "w");
-	cr_assert(file && fwrite(bytes, 1, size, file) == size && fclose(file) == 0);
-}
+#include "tests/unit/folder.h"
 
 static void put_status(const char *folder, int pid, char state, int tracer, unsigned caps, int flags)
 {
@@ -30,10 +15,10 @@ static void put_status(const char *folder, int pid, char state, int tracer, unsi
 	         "Threads:\t1\nNSpid:\t%d\nVmSize:\t1000 kB\nSigBlk:\t0\nCapPrm:\t0\nCapEff:\t%x\nSeccomp:\t0\n", state, pid, pid, tracer, getuid(), getuid(), getuid(), getuid(),
 	         getgid(), getgid(), getgid(), getgid(), pid, caps);
 	snprintf(name, sizeof name, "%d/status", pid);
-	put(folder, name, text, strlen(text));
+	folder_write(folder, name, text);
 	snprintf(text, sizeof text, "%d (python) %c 1 1 1 0 -1 %d 0 0 0 0 0 0 0 0 20 0 1 0 100 1000000 100 0\n", pid, state, flags);
 	snprintf(name, sizeof name, "%d/stat", pid);
-	put(folder, name, text, strlen(text));
+	folder_write(folder, name, text);
 }
 
 static enum error_code refusal(const char *folder, pid_t pid, char *text, size_t size)
@@ -52,20 +37,11 @@ static enum error_code refusal(const char *folder, pid_t pid, char *text, size_t
 
 static const char *play_proc(void)
 {
-	static char folder[64];
+	static char folder[FOLDER_BYTES];
 
-	snprintf(folder, sizeof folder, "/tmp/inferscope-proc-XXXXXX");
-	cr_assert(mkdtemp(folder));
+	folder_make(folder);
 	put_status(folder, getpid(), 'R', 0, 0x80000, 0); /* ours: CAP_SYS_PTRACE */
 	return folder;
-}
-
-static void remove_proc(const char *folder)
-{
-	char command[128];
-
-	snprintf(command, sizeof command, "rm -r %s", folder);
-	cr_assert_eq(system(command), 0);
 }
 
 Test(refusal, names_the_state)
@@ -77,7 +53,7 @@ Test(refusal, names_the_state)
 	put_status(folder, 72, 'T', 0, 0, 0);
 	put_status(folder, 73, 'S', 71, 0, 0);
 	put_status(folder, 74, 'S', 0, 0, 0x00200000);
-	put(folder, "71/comm", "gdb\n", 4);
+	folder_write(folder, "71/comm", "gdb\n");
 	cr_assert_eq(refusal(folder, 70, text, sizeof text), ERR_NO_PROCESS);
 	cr_assert_eq(refusal(folder, 71, text, sizeof text), ERR_ZOMBIE);
 	cr_assert_eq(refusal(folder, 72, text, sizeof text), ERR_STOPPED);
@@ -85,7 +61,7 @@ Test(refusal, names_the_state)
 	cr_assert_str_eq(text, "cannot attach to 73: already traced by 71 (gdb)");
 	cr_assert_eq(refusal(folder, 74, text, sizeof text), ERR_KERNEL_THREAD);
 	cr_assert_eq(refusal(folder, getpid(), text, sizeof text), ERR_OWN_PROCESS);
-	remove_proc(folder);
+	folder_remove(folder);
 }
 
 Test(refusal, names_yama_and_its_value)
@@ -94,15 +70,15 @@ Test(refusal, names_yama_and_its_value)
 	char text[1024];
 
 	put_status(folder, 71, 'S', 0, 0, 0);
-	put(folder, "sys/kernel/yama/ptrace_scope", "3\n", 2);
+	folder_write(folder, "sys/kernel/yama/ptrace_scope", "3\n");
 	cr_assert_eq(refusal(folder, 71, text, sizeof text), ERR_YAMA);
 	put_status(folder, getpid(), 'R', 0, 0, 0); /* no capability */
-	put(folder, "sys/kernel/yama/ptrace_scope", "1\n", 2);
+	folder_write(folder, "sys/kernel/yama/ptrace_scope", "1\n");
 	cr_assert_eq(refusal(folder, 71, text, sizeof text), ERR_YAMA);
 	cr_assert(strstr(text, "ptrace_scope is 1"), "%s", text);
-	put(folder, "sys/kernel/yama/ptrace_scope", "2\n", 2);
+	folder_write(folder, "sys/kernel/yama/ptrace_scope", "2\n");
 	cr_assert_eq(refusal(folder, 71, text, sizeof text), ERR_YAMA);
-	remove_proc(folder);
+	folder_remove(folder);
 }
 
 Test(refusal, warns_of_what_surrounds_it)
@@ -115,13 +91,13 @@ Test(refusal, warns_of_what_surrounds_it)
 	struct error err = { 0 };
 
 	snprintf(proc, sizeof proc, "%s/proc", folder);
-	put(folder, "proc/self/timens_offsets", "monotonic 0 0\nboottime 0 0\n", 28);
+	folder_write(folder, "proc/self/timens_offsets", "monotonic 0 0\nboottime 0 0\n");
 	put_status(proc, getpid(), 'R', 0, 0x80000, 0);
 	put_status(proc, 71, 'S', 0, 0, 0);
-	put(proc, "71/timens_offsets", "monotonic 86400 500000000\nboottime 0 0\n", 40);
-	put(proc, "71/cgroup", "0::/box\n", 8);
-	put(folder, "sys/fs/cgroup/box/memory.max", "104857600\n", 10);
-	put(folder, "sys/fs/cgroup/box/memory.current", "103809024\n", 10);
+	folder_write(proc, "71/timens_offsets", "monotonic 86400 500000000\nboottime 0 0\n");
+	folder_write(proc, "71/cgroup", "0::/box\n");
+	folder_write(folder, "sys/fs/cgroup/box/memory.max", "104857600\n");
+	folder_write(folder, "sys/fs/cgroup/box/memory.current", "103809024\n");
 	cr_assert_eq(target_open(71, &options, &target, &err), -1); /* there is no interpreter */
 	for (size_t i = 0; i < target_finding_count(target); i++)
 		snprintf(said + strlen(said), sizeof said - strlen(said), "%s\n", target_finding(target, i)->text);
@@ -129,11 +105,11 @@ Test(refusal, warns_of_what_surrounds_it)
 	cr_assert(strstr(said, "1 MiB left of 100"), "%s", said);
 	cr_assert_eq(target_facts(target)->clock_ahead_ns, 86400500000000);
 	target_close(target);
-	put(proc, "sys/vm/memfd_noexec", "2\n", 2);
+	folder_write(proc, "sys/vm/memfd_noexec", "2\n");
 	cr_assert_eq(target_open(71, &options, &target, &err), -1);
 	cr_assert_eq(err.code, ERR_INJECT);
 	target_close(target);
-	remove_proc(folder);
+	folder_remove(folder);
 }
 
 Test(refusal, names_a_program_of_another_architecture)
@@ -143,14 +119,14 @@ Test(refusal, names_a_program_of_another_architecture)
 	char text[1024];
 
 	put_status(folder, 71, 'S', 0, 0, 0);
-	put(folder, "71/exe", elf, sizeof elf);
+	folder_write_bytes(folder, "71/exe", elf, sizeof elf);
 	cr_assert_eq(refusal(folder, 71, text, sizeof text), ERR_ARCHITECTURE);
 	cr_assert(strstr(text, "32-bit"), "%s", text);
 	elf[4] = 2;
 	elf[18] = 183; /* AArch64 */
-	put(folder, "71/exe", elf, sizeof elf);
+	folder_write_bytes(folder, "71/exe", elf, sizeof elf);
 	cr_assert_eq(refusal(folder, 71, text, sizeof text), ERR_ARCHITECTURE);
-	remove_proc(folder);
+	folder_remove(folder);
 }
 
 Test(refusal, names_a_process_without_an_interpreter)
@@ -159,8 +135,8 @@ Test(refusal, names_a_process_without_an_interpreter)
 	char text[1024];
 
 	put_status(folder, 71, 'S', 0, 0, 0);
-	put(folder, "71/maps", "", 0);
-	put(folder, "71/auxv", "", 0);
+	folder_write(folder, "71/maps", "");
+	folder_write(folder, "71/auxv", "");
 	cr_assert_eq(refusal(folder, 71, text, sizeof text), ERR_NOT_PYTHON);
-	remove_proc(folder);
+	folder_remove(folder);
 }

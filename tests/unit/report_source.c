@@ -9,6 +9,7 @@
 
 #include "report/model.h"
 #include "report_fixture.h"
+#include "tests/unit/folder.h"
 
 enum { NOW_S = 1700000000 };
 #define STARTED_NS ((uint64_t)NOW_S * 1000000000)
@@ -38,7 +39,7 @@ static const char APP[] =
 	"    h = 7\n"
 	"    i = 8\n";
 
-static char root[64];
+static char root[FOLDER_BYTES];
 static struct arena arena;
 
 /* Below a folder that plays "/". */
@@ -46,39 +47,23 @@ static void put_file(const char *name, const char *content, time_t changed)
 {
 	const struct timespec times[2] = { { changed, 0 }, { changed, 0 } };
 	char path[128];
-	FILE *file;
 
+	folder_write(root, name, content);
 	snprintf(path, sizeof path, "%s/%s", root, name);
-	file = fopen(path, "w");
-	cr_assert_not_null(file);
-	fputs(content, file);
-	fclose(file);
 	cr_assert_eq(utimensat(AT_FDCWD, path, times, 0), 0);
-}
-
-static void put_folder(const char *name)
-{
-	char path[128];
-
-	snprintf(path, sizeof path, "%s/%s", root, name);
-	cr_assert_eq(mkdir(path, 0700), 0);
 }
 
 static void begin(void)
 {
-	strcpy(root, "/tmp/inferscope-source-XXXXXX");
-	cr_assert_not_null(mkdtemp(root));
+	folder_make(root);
 	arena_init(&arena);
 	put_file("app.py", APP, NOW_S - 10);
 }
 
 static void end(void)
 {
-	char command[128];
-
 	arena_done(&arena);
-	snprintf(command, sizeof command, "rm -r %s", root);
-	cr_assert_eq(system(command), 0);
+	folder_remove(root);
 }
 
 static const struct source *read_at(const char *file, uint32_t line, const char *function)
@@ -194,9 +179,6 @@ Test(source, stands_in_every_format_as_text_and_only_when_asked_for)
 	};
 	struct fixture fixture;
 
-	put_folder("srv");
-	put_folder("srv/app");
-	put_folder("srv/app/plugins");
 	put_file("srv/app/plugins/__init__.py", "\n\n\n\n\n\n\n\ndef load_plugin(`a`, b=\"|\"): # </pre><script> 9 % \n", NOW_S);
 	fixture_init(&fixture);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -15,23 +15,17 @@ static struct found_list found;
 
 static void put(int pid, const char *name, const char *bytes, size_t length)
 {
-	char path[256];
-	FILE *file;
+	char path[64];
 
-	snprintf(path, sizeof path, "%s/%d/%s", root, pid, name);
-	file = fopen(path, "w");
-	cr_assert_not_null(file);
-	cr_assert_eq(fwrite(bytes, 1, length, file), length);
-	fclose(file);
+	snprintf(path, sizeof path, "%d/%s", pid, name);
+	folder_write_bytes(root, path, bytes, length);
 }
 
 /* COMMAND's words are its arguments. */
 static void process(int pid, int parent, unsigned flags, char state, const char *command, const char *cgroup)
 {
-	char path[256], text[512];
+	char text[512];
 
-	snprintf(path, sizeof path, "%s/%d", root, pid);
-	mkdir(path, 0700);
 	snprintf(text, sizeof text, "%d (odd) name) %c %d 1 1 0 -1 %u 1 0 0 0 50 50 0 0 20 0 1 0 %d 1000 10 0\n", pid, state, parent, flags, 9000 + pid);
 	put(pid, "stat", text, strlen(text));
 	snprintf(text, sizeof text, "%s", command);

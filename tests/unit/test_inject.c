@@ -26,6 +26,7 @@
 #include "inject/seccomp.h"
 #include "inject/steps.h"
 #include "inject/threads.h"
+#include "tests/unit/folder.h"
 
 /* ---- maps ---- */
 
@@ -537,11 +538,11 @@ Test(memfd, opens_the_one_that_was_made)
 /* We may be root where the target is not: what it can only read must not be opened for writing, and a pipe must not keep us waiting. */
 Test(memfd, opens_nothing_else_that_stands_there)
 {
-	char folder[] = "/tmp/inferscope-memfd-XXXXXX", file[64], pipe[64];
+	char folder[FOLDER_BYTES], file[FOLDER_BYTES + 8], pipe[FOLDER_BYTES + 8];
 	struct error err;
 	int others[5];
 
-	cr_assert(mkdtemp(folder));
+	folder_make(folder);
 	snprintf(file, sizeof file, "%s/file", folder);
 	snprintf(pipe, sizeof pipe, "%s/pipe", folder);
 	cr_assert_eq(mkfifo(pipe, 0600), 0);
@@ -562,6 +563,5 @@ Test(memfd, opens_nothing_else_that_stands_there)
 	cr_assert_eq(memfd_try(others[4], O_WRONLY, &err), -1, "no descriptor at all");
 	for (int i = 0; i < 4; i++)
 		close(others[i]);
-	unlink(pipe);
-	rmdir(folder);
+	folder_remove(folder);
 }

@@ -11,30 +11,24 @@
 #include <unistd.h>
 
 #include "profiler/profiler.h"
+#include "tests/unit/folder.h"
 
 /* The trap stands before it says that it has begun. */
 #define BEGIN_WITH(trap) "trap '" trap "' INT\nprintf x >&3; exec 3>&-\nwhile :; do sleep 0.02; done\n"
 #define MEASURE BEGIN_WITH("cat \"${0%/*}/profile\"; echo the summary >&2; exit 0")
 #define PROFILE "{\"schema\":\"inferscope.profile/1\",\"elapsed_ns\":5000,\"samples\":7,\"stacks_count\":2,\n\"stacks\":[]}\n"
 
-static char folder[64];
+static char folder[FOLDER_BYTES];
 
 /* The stand-in is this shell script. */
 static void program(const char *script)
 {
-	char path[128];
-	FILE *file;
+	char path[128], text[4096];
 
-	snprintf(path, sizeof path, "%s/profile", folder);
-	file = fopen(path, "w");
-	cr_assert(file);
-	fputs(PROFILE, file);
-	fclose(file);
+	cr_assert_lt(snprintf(text, sizeof text, "#!/bin/sh\n%s", script), (int)sizeof text);
+	folder_write(folder, "profile", PROFILE);
+	folder_write(folder, "program", text);
 	snprintf(path, sizeof path, "%s/program", folder);
-	file = fopen(path, "w");
-	cr_assert(file);
-	fprintf(file, "#!/bin/sh\n%s", script);
-	fclose(file);
 	cr_assert_eq(chmod(path, 0700), 0);
 	setenv("INFERSCOPE_PROGRAM", path, 1);
 }
@@ -69,16 +63,12 @@ static int descriptors(void)
 
 static void begin(void)
 {
-	snprintf(folder, sizeof folder, "/tmp/inferscope-profiler-XXXXXX");
-	cr_assert(mkdtemp(folder));
+	folder_make(folder);
 }
 
 static void end(void)
 {
-	char command[128];
-
-	snprintf(command, sizeof command, "rm -rf '%s'", folder);
-	cr_assert_eq(system(command), 0);
+	folder_remove(folder);
 }
 
 TestSuite(profiler, .init = begin, .fini = end, .timeout = 60);

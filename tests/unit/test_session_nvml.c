@@ -1,12 +1,10 @@
 /* NVML: where it is not there, and what is told of devices that a process has open. The library of the test stands in for the driver's. */
 #include <criterion/criterion.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "session/nvml.h"
+#include "tests/unit/folder.h"
 
 Test(nvml, says_why_there_is_none)
 {
@@ -28,17 +26,14 @@ static void device_link(const char *root, const char *descriptor, const char *de
 
 Test(nvml, tells_of_devices_that_the_process_has_open)
 {
-	char root[] = "/tmp/inferscope-nvml.XXXXXX", path[256], command[300], why[128] = "";
+	char root[FOLDER_BYTES], why[128] = "";
 	struct procfs procfs = { root };
 	struct nvml_use use[NVML_DEVICES_MAX];
 	struct nvml *nvml = nvml_open(FAKE_NVML, why, sizeof why);
 
 	cr_assert_not_null(nvml, "%s", why);
-	cr_assert_not_null(mkdtemp(root));
-	snprintf(path, sizeof path, "%s/42", root);
-	mkdir(path, 0700);
-	snprintf(path, sizeof path, "%s/42/fd", root);
-	mkdir(path, 0700);
+	folder_make(root);
+	folder_way(root, "42/fd/");
 	cr_assert_eq(nvml_read(nvml, &procfs, 42, use), 0, "it uses none");
 	device_link(root, "3", "/dev/nvidia1");
 	device_link(root, "4", "/dev/nvidiactl");
@@ -47,6 +42,5 @@ Test(nvml, tells_of_devices_that_the_process_has_open)
 	cr_assert_eq(use[0].minor, 1);
 	cr_assert_eq(use[0].busy_pct, 61);
 	nvml_close(nvml);
-	snprintf(command, sizeof command, "rm -r %s", root);
-	cr_assert_eq(system(command), 0);
+	folder_remove(root);
 }

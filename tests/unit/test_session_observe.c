@@ -19,33 +19,19 @@ static char folder[FOLDER_BYTES];
 __attribute__((format(printf, 2, 3)))
 static void file_put(const char *name, const char *format, ...)
 {
-	char path[256];
+	char text[4096];
 	va_list list;
-	FILE *file;
 
-	snprintf(path, sizeof path, "%s/%s", folder, name);
-	file = fopen(path, "w");
-	cr_assert_not_null(file, "%s", path);
 	va_start(list, format);
-	vfprintf(file, format, list);
+	cr_assert_lt(vsnprintf(text, sizeof text, format, list), (int)sizeof text);
 	va_end(list);
-	fclose(file);
-}
-
-static void folder_put(const char *name)
-{
-	char path[256];
-
-	snprintf(path, sizeof path, "%s/%s", folder, name);
-	cr_assert_eq(mkdir(path, 0700), 0);
+	folder_write(folder, name, text);
 }
 
 static void thread_put(int tid, int inner, const char *name, char state, const char *call)
 {
 	char path[128];
 
-	snprintf(path, sizeof path, "7/task/%d", tid);
-	folder_put(path);
 	snprintf(path, sizeof path, "7/task/%d/status", tid);
 	file_put(path, "Name:\t%s\nState:\t%c (x)\nUid:\t0\t0\t0\t0\nNSpid:\t%d\t%d\nvoluntary_ctxt_switches:\t11\nnonvoluntary_ctxt_switches:\t22\n", name, state, tid, inner);
 	snprintf(path, sizeof path, "7/task/%d/comm", tid);
@@ -61,8 +47,7 @@ static void thread_put(int tid, int inner, const char *name, char state, const c
 static void setup(void)
 {
 	folder_make(folder);
-	folder_put("7");
-	folder_put("7/task");
+	folder_way(folder, "7/task/");
 	file_put("7/stat", "7 (py thon)) S 1 7 7 0 -1 0 10 0 20 0 30 40 0 0 20 0 2 0 555 1000 10 0 0 0 0\n");
 }
 

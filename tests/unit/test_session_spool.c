@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "session/pool.h"
 #include "session/spool.h"
+#include "tests/unit/folder.h"
 
 static void add(struct spool *spool, uint32_t lane, uint32_t kind, uint64_t sequence, uint32_t ref, uint64_t events)
 {
@@ -125,10 +126,10 @@ Test(spool, is_not_filled_by_a_program_that_tells_names_without_end)
 
 Test(spool, leaves_no_file_behind)
 {
-	char folder[] = "/tmp/inferscope-spool-XXXXXX";
+	char folder[FOLDER_BYTES];
 	struct spool *spool;
 
-	cr_assert_not_null(mkdtemp(folder));
+	folder_make(folder);
 	cr_assert_eq(spool_open(folder, 1000000, 1, &spool, NULL), 0);
 	add(spool, 1, LANE_THREAD, 1, 1, 10);
 	cr_assert_eq(rmdir(folder), 0, "the folder is empty while it records");

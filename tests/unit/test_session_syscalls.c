@@ -141,13 +141,8 @@ static char folder[FOLDER_BYTES];
 
 static void setup(void)
 {
-	char path[128];
-
 	folder_make(folder);
-	snprintf(path, sizeof path, "%s/7", folder);
-	mkdir(path, 0700);
-	snprintf(path, sizeof path, "%s/7/fd", folder);
-	mkdir(path, 0700);
+	folder_way(folder, "7/fd/");
 }
 
 static void teardown(void)

@@ -13,12 +13,13 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "tests/unit/folder.h"
 #include "unwind/elf_file.h"
 #include "unwind/modules.h"
 
 enum { PID = 77 };
 
-static char world[64], proc_root[80], maps_text[4096];
+static char world[FOLDER_BYTES], proc_root[80], maps_text[4096];
 static struct procfs played;
 
 static char *path_of(const char *name)
@@ -42,22 +43,19 @@ static void write_bytes(const char *path, const void *bytes, size_t size, off_t 
 
 static void arrange(void)
 {
-	strcpy(world, "/tmp/inferscope-modules.XXXXXX");
-	cr_assert_not_null(mkdtemp(world));
+	folder_make(world);
 	snprintf(proc_root, sizeof proc_root, "%s/proc", world);
 	played.root = proc_root;
-	for (const char *const *name = (const char *const[]){ "proc", "proc/77", "proc/77/map_files", "files", "view", "view/lib", NULL }; *name; name++)
-		cr_assert_eq(mkdir(path_of(*name), 0700), 0);
+	folder_way(world, "proc/77/map_files/");
+	folder_way(world, "files/");
+	folder_way(world, "view/lib/");
 	cr_assert_eq(symlink("/", path_of("proc/77/root")), 0);
 	maps_text[0] = '\0';
 }
 
 static void clean(void)
 {
-	char command[128];
-
-	snprintf(command, sizeof command, "rm -rf %s", world);
-	cr_assert_eq(system(command), 0);
+	folder_remove(world);
 }
 
 TestSuite(modules, .init = arrange, .fini = clean);

@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/unit/folder.h"
+
 /* `here` marks a place in `inner`, inlined into `outer`; its line is that of the call. `hidden` and `lone` are functions of two places each. */
 static const char source[] =
 	"#include <stdio.h>\n"                                                                          /* 1 */
@@ -35,21 +37,14 @@ static const char source[] =
 
 enum { INNER_LINE = 4, CALL_LINE = 8, COMMAND_MAX = 4096 };
 
-static char folder[64];
+static char folder[FOLDER_BYTES];
 static struct debug_places places;
 static struct strings *names;
 
 static void setup(void)
 {
-	FILE *file;
-	char path[128];
-
-	strcpy(folder, "/tmp/inferscope-symfile-XXXXXX");
-	cr_assert_not_null(mkdtemp(folder));
-	snprintf(path, sizeof path, "%s/lib.c", folder);
-	file = fopen(path, "w");
-	fputs(source, file);
-	fclose(file);
+	folder_make(folder);
+	folder_write(folder, "lib.c", source);
 	names = strings_new();
 	places = (struct debug_places){ .process_root = -1, .own_root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), .folder = "/nonexistent" };
 }
@@ -65,10 +60,7 @@ static void run(const char *command)
 
 static void teardown(void)
 {
-	char line[128];
-
-	snprintf(line, sizeof line, "rm -rf %s", folder);
-	cr_expect_eq(system(line), 0);
+	folder_remove(folder);
 	close(places.own_root);
 	strings_free(names);
 }
@@ -270,10 +262,7 @@ static void pack_symbols(void)
 	size = fread(plain, 1, 1 << 20, file);
 	fclose(file);
 	cr_assert_eq(lzma_easy_buffer_encode(1, LZMA_CHECK_CRC32, NULL, plain, size, packed, &packed_size, 1 << 20), LZMA_OK);
-	strcat(path, ".xz");
-	file = fopen(path, "w");
-	fwrite(packed, 1, packed_size, file);
-	fclose(file);
+	folder_write_bytes(folder, "mini.xz", packed, packed_size);
 	free(plain);
 	free(packed);
 	run("strip lib.so && objcopy --add-section .gnu_debugdata=mini.xz lib.so");
