@@ -126,7 +126,7 @@ static size_t wanted_ring(const struct perf_settings *settings, size_t sample)
 {
 	size_t wanted = (settings->rate_hz * READ_MS / 1000 + 1) * sample, least = SAMPLES_MIN * sample, size = PAGE;
 
-	while (size < wanted && (size < RING_MAX || size < least))
+	while (size < least || (size < wanted && size < RING_MAX))
 		size *= 2;
 	return size;
 }

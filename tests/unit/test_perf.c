@@ -361,6 +361,17 @@ Test(perf, watches_150_threads)
 	end_child(pid);
 }
 
+/* Two must fit, though only one comes between two reads. */
+Test(perf, has_a_ring_at_few_samples_per_second)
+{
+	pid_t pid = spin_child();
+	struct perf *perf = open_or_skip(pid, 10, 8192);
+
+	cr_assert_eq(perf_add(perf, pid), 0);
+	perf_close(perf);
+	end_child(pid);
+}
+
 Test(perf, knows_what_a_sample_costs)
 {
 	pid_t pid = spin_child();
