@@ -15,6 +15,7 @@
 #include "cli/ship.h"
 #include "cli/signals.h"
 
+#define SECOND_NS 1000000000ull
 #define SHIP_MARGIN_NS 500000000ull /* sending ends so long before the next round … */
 #define SHIP_LEAST_NS 1000000000ull /* … but it has so long after each, also where rounds take all the time there is */
 #define ROUND_NAME "inferscope-" /* and the moment: 20260131T120000Z, so that names sort by time */
@@ -167,12 +168,12 @@ static void round_close(const struct options *options)
 	rmdir(options_text(options, OPT_TRACE));
 }
 
-static void sleep_until(uint64_t unix_ns, const volatile int *stop)
+/* At most a second, so that a wall clock that is set meanwhile is noticed: sleeping until a moment of it would last as long as it was set back. */
+static void sleep_for(uint64_t ns)
 {
-	const struct timespec until = { (time_t)(unix_ns / 1000000000), (long)(unix_ns % 1000000000) };
+	const struct timespec part = { ns >= SECOND_NS, ns >= SECOND_NS ? 0 : (long)ns };
 
-	while (!*stop && clock_realtime_ns() < unix_ns)
-		clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &until, NULL); /* a signal ends it early */
+	nanosleep(&part, NULL); /* a signal ends it early */
 }
 
 /* Services take profiles: the rounds have them beside what was asked for. */
@@ -222,19 +223,19 @@ static void round_send(struct ship *ship, uint64_t patience_ns, const volatile i
 	shipped_tell(ship, level);
 }
 
-/* Until the next round; meanwhile what is due is sent. */
-static void round_wait(struct ship *ship, uint64_t next_unix_ns, const volatile int *stop, enum log_level level)
+/* Until the next round, which is never further away than one was when this one began; meanwhile what is due is sent. */
+static void round_wait(struct ship *ship, uint64_t next_unix_ns, uint64_t every_ns, const volatile int *stop, enum log_level level)
 {
 	uint64_t unix_ns;
 
 	round_send(ship, SHIP_LEAST_NS, stop, level);
-	while (!*stop && (unix_ns = clock_realtime_ns()) < next_unix_ns) {
+	while (!*stop && (unix_ns = clock_realtime_ns()) < next_unix_ns && next_unix_ns - unix_ns <= every_ns) {
 		uint64_t left_ns = next_unix_ns - unix_ns, now_ns = clock_monotonic_ns(), due_ns = ship ? ship_due_ns(ship) : UINT64_MAX;
 
 		if (left_ns <= SHIP_MARGIN_NS || due_ns >= now_ns + left_ns)
-			sleep_until(next_unix_ns, stop);
+			sleep_for(left_ns);
 		else if (due_ns > now_ns)
-			sleep_until(unix_ns + (due_ns - now_ns), stop);
+			sleep_for(due_ns - now_ns);
 		else
 			round_send(ship, left_ns - SHIP_MARGIN_NS, stop, level);
 	}
@@ -265,7 +266,7 @@ static int rounds_run(struct invocation *invocation, struct ship *ship, struct e
 		round_close(options);
 		if (rounds_prune(options_text(options, OPT_KEEP), most_bytes, err) < 0)
 			return -1;
-		round_wait(ship, next_ns, stop, level);
+		round_wait(ship, next_ns, every_ns, stop, level);
 	}
 	return 0;
 }
