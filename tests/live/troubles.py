@@ -11,6 +11,7 @@ from harness import PROGRAMS, Attach, Skip, Target, World, require, state_of, ta
 
 PLANTED = os.path.join(PROGRAMS, "planted.py")
 SCRIBBLER = os.path.join(PROGRAMS, "scribbler.py")
+MANYFOLD = os.path.join(PROGRAMS, "manyfold.py")
 KEEPER = os.path.join(PROGRAMS, "gil_keeper.py")
 QUICK = ["3.9.18", "3.12.1"]
 
@@ -19,7 +20,7 @@ def tests(world):
     for python in world.pythons:
         if world.quick and python.name not in QUICK:
             continue
-        for name, test in (("gil", gil), ("killed_early", killed_early), ("two_at_once", two_at_once), ("other_build", other_build), ("scribble", scribble)):
+        for name, test in (("gil", gil), ("killed_early", killed_early), ("two_at_once", two_at_once), ("other_build", other_build), ("scribble", scribble), ("many_functions", many_functions)):
             yield "troubles/%s/%s" % (python.name, name), lambda w, p=python, t=test: t(w, p)
 
 
@@ -96,6 +97,19 @@ def scribble(world, python):
         status, last = target.finish(30)
         require(status == 0 and last.startswith("OK"), "the target ended with %s, %s, stderr: %s" % (status, last, target.errors()))
         return last
+
+
+def many_functions(world, python):
+    """100 000 distinct functions: the target's calls stay right, and what is told are functions of it, in a report of no great size."""
+    with Target(python, MANYFOLD, "100000") as target:
+        attach = world.attach(target.pid, "-d", "2s", "--max-overhead", "none").expect(0, 90)
+        status, last = target.finish()
+        require(status == 0 and last.startswith("OK") and not target.errors(), "the target ended with %s, %s, stderr: %s" % (status, last, target.errors()))
+    told = [f for f in world.report()["functions"] if (f.get("file") or "").startswith("/manyfold/")]
+    require(told and all(f["name"].startswith("function_") for f in told), "%d functions of the program: %s" % (len(told), told[:3]))
+    size = os.path.getsize(world.path("r.json"))
+    require(size < 128 << 20, "the report has %d bytes" % size)
+    return "%d functions told, %.1f MB, %.1f s; %s" % (len(told), size / 1e6, attach.seconds, last)
 
 
 def another_build(world):
