@@ -65,6 +65,13 @@ static inline bool may_record_leave(uint64_t now, uint64_t window)
 	return hook_may_record(now) && __builtin_expect(window == the.window, 1);
 }
 
+/* A frame has ended in a thread that came back to it from another greenlet. */
+static __attribute__((noinline)) void say_anew(struct lane *lane, uint64_t now)
+{
+	the.window++;
+	seed_lane(lane, python_top_frame(&the.python, the.python.PyThreadState_Get()), now);
+}
+
 /* A frame that began in an earlier window, and is now a seed, returns. */
 static __attribute__((noinline)) void seed_leaves(char *frame, uint8_t kind, uint8_t flags)
 {
@@ -72,11 +79,17 @@ static __attribute__((noinline)) void seed_leaves(char *frame, uint8_t kind, uin
 	uint64_t now = ticks_now(), window = the.window;
 	struct seed *top;
 
-	if (!the.armed || !the.hooks_on || the.hooks != &hooks_evaluator || !lane_is_mine(lane) || lane->window != window || lane->above || !lane->seed_count)
+	if (!the.armed || !the.hooks_on || the.hooks != &hooks_evaluator || !lane_is_mine(lane))
 		return;
-	top = &lane->seeds[lane->seed_count - 1];
-	if (top->frame != frame || !may_record_leave(now, window))
+	top = lane->window == window && !lane->above && lane->seed_count ? &lane->seeds[lane->seed_count - 1] : NULL;
+	if ((!top || top->frame != frame) && !the.greenlets)
 		return;
+	if (!may_record_leave(now, window))
+		return;
+	if (!top || top->frame != frame) {
+		say_anew(lane, now); /* what the lane knows is the stack of the greenlet before: what goes on here without a call would be its time */
+		return;
+	}
 	lane->seed_count--;
 	if (top->ref)
 		lane_pop(lane, now, top->ref, kind, flags);
@@ -98,13 +111,6 @@ static inline uint8_t generator_begins(const char *frame)
 static inline bool switched_before(const struct lane *lane, void *tstate, char *frame)
 {
 	return lane_is_mine(lane) && lane->window == the.window && lane->above && greenlets_left(lane, caller_of(tstate, frame));
-}
-
-/* A frame has ended in a thread that came back to it from another greenlet. */
-static __attribute__((noinline)) void say_anew(struct lane *lane, uint64_t now)
-{
-	the.window++;
-	seed_lane(lane, python_top_frame(&the.python, the.python.PyThreadState_Get()), now);
 }
 
 static inline PyObject *run_default(void *tstate, char *frame, int throws)

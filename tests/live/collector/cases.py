@@ -1016,6 +1016,64 @@ def case_greenlets_late():
     assert s.count('enter', 'right_step') >= 199, s.count('enter', 'right_step')
 
 
+def case_greenlets_time():
+    """A greenlet that comes back from a switch and then calls nothing: its time is its own, and not that of where the one before it switched."""
+    sys.path.insert(0, os.environ.get('GREENLETS', ''))
+    try:
+        from greenlet import greenlet
+    except ImportError:
+        print('greenlet is not installed here')
+        sys.exit(77)
+    main = greenlet.getcurrent()
+
+    def pause():
+        main.switch()
+
+    def left():
+        while True:
+            for i in range(20000):
+                pass
+            pause()
+
+    def right():
+        while True:
+            for i in range(5000):
+                pass
+            pause()
+
+    for backend in (AUTO, SETPROFILE) if MINOR <= 11 else (AUTO,):
+        players, spent = (greenlet(left), greenlet(right)), [0, 0]
+        s = Session(backend=backend, subbufs=1024).arm()
+        for _ in range(300):
+            for i in range(2):
+                begin = time.perf_counter_ns()
+                players[i].switch()
+                spent[i] += time.perf_counter_ns() - begin
+        s.disarm().read()
+        seen = innermost_ticks(s)
+        share = [seen.get(name, 0) / max(1, sum(seen.get(other, 0) for other in ('left', 'right', 'pause'))) for name in ('left', 'right', 'pause')]
+        assert s.lost() == 0 and abs(share[0] - spent[0] / sum(spent)) < 0.05 and share[2] < 0.05, (backend, share, spent)
+
+
+def innermost_ticks(session):
+    """Function to the time in which it was the innermost one, as a reader of the lanes knows it."""
+    seen = {}
+    for events in session.threads.values():
+        stack, before = [], 0
+        for ticks, kind, ref, _, payload in events:
+            if stack:
+                seen[stack[-1]] = seen.get(stack[-1], 0) + ticks - before
+            before = ticks
+            name = session.names[ref][0] if ref in session.names else ''
+            if kind == 'stack_begin':
+                stack = [''] * struct.unpack_from('<I', payload)[0]
+            elif kind in ('enter', 'resume', 'seed'):
+                stack.append(name)
+            elif kind in ('leave', 'yield') and stack:
+                stack.pop()
+    return seen
+
+
 def callers(session):
     """(caller, called) of each call, as a reader of the lanes knows them."""
     for events in session.threads.values():
