@@ -48,6 +48,8 @@ static void finish_function(struct timeline_private *p, struct function_build *f
 		out->precision = PRECISION_ESTIMATED;
 	else if (function->sampled)
 		out->precision = PRECISION_SAMPLED;
+	else if (timeline_counter(&p->timeline, "lane_overflow", 0) > 0)
+		out->precision = PRECISION_ESTIMATED; /* threads without a lane may have called it, too */
 	else
 		out->precision = name->counted || name->times_shared ? PRECISION_COUNTED : PRECISION_EXACT;
 	out->seen_calls += name->counted;

@@ -74,8 +74,8 @@ struct process_build {
 };
 
 /* A stretch in which one lane's calls could be seen. WEIGHT is how much time a ns in it stands for; in planned windows that is 1, and its part from STANDS_FROM
- * to STANDS_TO stands for GAP besides. */
-struct segment { uint64_t start_ns, end_ns; double weight; uint64_t stands_from_ns, stands_to_ns; double gap_ns; };
+ * to STANDS_TO stands for GAP besides; CUT: losses took some of that part. */
+struct segment { uint64_t start_ns, end_ns; double weight; uint64_t stands_from_ns, stands_to_ns; double gap_ns; bool cut; };
 
 struct lane {
 	uint32_t number, process, thread, kind;

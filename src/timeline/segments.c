@@ -121,7 +121,7 @@ static void add_segment(struct timeline_private *p, struct lane *lane, uint64_t 
 
 	if (end_ns <= start_ns || !(segment = list_add_or_fail(&lane->segments, 2 * WINDOWS_LIMIT, &p->failed)))
 		return;
-	*segment = (struct segment){ start_ns, end_ns, 1, 0, 0, 0 };
+	*segment = (struct segment){ .start_ns = start_ns, .end_ns = end_ns, .weight = 1 };
 }
 
 /* The first segment of a planned window. */
@@ -136,6 +136,7 @@ static void add_planned(struct timeline_private *p, struct lane *lane, uint64_t 
 	segment = &lane->segments.items[before];
 	segment->stands_from_ns = max64(start_ns, window->stands_from_ns);
 	segment->stands_to_ns = min64(end_ns, window->stands_to_ns);
+	segment->cut = start_ns > window->stands_from_ns || end_ns < window->stands_to_ns;
 }
 
 static int compare_lanes(const void *left, const void *right)
@@ -217,11 +218,30 @@ static uint64_t stands_until(const struct segment *segment)
 	return is_planned(segment + 1) ? segment->end_ns : segment->end_ns + (segment[1].start_ns - segment->end_ns) / 2;
 }
 
+/* How often all that happened is as much as what was seen, by the number of events that were lost; 0: none was. */
+static double loss_factor(const struct lane *lane)
+{
+	return lane->lost && lane->events ? (double)(lane->events + lane->lost) / (double)lane->events : 0;
+}
+
+static bool any_planned(const struct lane *lane)
+{
+	for (size_t i = 0; i < lane->segments.count; i++)
+		if (is_planned(&lane->segments.items[i]))
+			return true;
+	return false;
+}
+
+/*
+ * Each segment stands for the time up to halfway to the next, a planned one for the time before it, too. But where events were lost a segment ends and begins
+ * with a call, however long nothing happened before and after: there it stands for no more than the number of lost events says.
+ */
 static void weigh_segments(struct lane *lane, struct thread_build *thread)
 {
 	struct segment *segments = lane->segments.items;
 	size_t count = lane->segments.count;
 	uint64_t covered = 0, from = lane->begin_ns;
+	double factor = any_planned(lane) ? loss_factor(lane) : 0;
 
 	for (size_t i = 0; i < count; i++)
 		covered += segments[i].end_ns - segments[i].start_ns;
@@ -229,12 +249,16 @@ static void weigh_segments(struct lane *lane, struct thread_build *thread)
 	if ((double)covered >= FULL_COVERAGE * (double)(lane->end_ns - lane->begin_ns))
 		return;
 	for (size_t i = 0; i < count; i++) {
-		uint64_t to = i + 1 < count ? stands_until(&segments[i]) : lane->end_ns, length = segments[i].end_ns - segments[i].start_ns;
+		struct segment *segment = &segments[i];
+		uint64_t to = i + 1 < count ? stands_until(segment) : lane->end_ns, length = segment->end_ns - segment->start_ns;
+		double around = (double)(to - from - length), off = is_planned(segment) && !segment->cut ? (double)(segment->start_ns - from) : 0;
 
-		if (is_planned(&segments[i]))
-			segments[i].gap_ns = (double)(to - from - length);
+		if (factor && around - off > (factor - 1) * (double)length)
+			around = off + (factor - 1) * (double)length;
+		if (is_planned(segment))
+			segment->gap_ns = around;
 		else
-			segments[i].weight = (double)(to - from) / (double)length;
+			segment->weight = 1 + around / (double)length;
 		from = to;
 	}
 }

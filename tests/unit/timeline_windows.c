@@ -201,3 +201,24 @@ Test(timeline_windows, scale_counts_of_a_function_that_was_counted_in_windows)
 	cr_assert_eq(work->seen_calls, 30);
 	cr_assert_eq(work->calls, 40, "%lu", (unsigned long)work->calls);
 }
+
+/* A thread that calls something now and then: each loss tears pieces of a few microseconds out of a second in which little happened. */
+Test(timeline_windows, let_pieces_between_losses_stand_for_what_was_lost_and_no_more)
+{
+	struct timeline *t = timeline_from_text(META NAMES "0 window_on reason=1\n0 window_plan duration_ns=1000000000\n1000000000 window_off reason=1\n" THREAD(3, 7)
+		"0 enter ref=2\n10000 leave ref=2\n"
+		"chunk process=0 lane=3 tid=7 kind=thread sequence=3 lost=4 depth=0 refs=" CLOCK "500000000 enter ref=2\n500010000 leave ref=2\n"
+		"chunk process=0 lane=3 tid=7 kind=thread sequence=5 lost=8 depth=0 refs=" CLOCK "999990000 enter ref=2\n1000000000 leave ref=2\n");
+
+	cr_assert_eq(function_named(t, "work")->seen_calls, 3);
+	cr_assert_eq(function_named(t, "work")->precision, PRECISION_ESTIMATED);
+	cr_assert_float_eq((double)function_named(t, "work")->calls, 7, 1);
+	cr_assert_leq(function_named(t, "work")->self_ns, 80000);
+}
+
+Test(timeline_windows, call_nothing_exact_where_threads_had_no_lane)
+{
+	struct timeline *t = timeline_from_text(META NAMES ON(0) OFF(3000) SESSION "3000 counter name=\"lane_overflow\" value=2\n" THREAD(3, 7) "0 enter ref=1\n3000 leave ref=1\n");
+
+	cr_assert_eq(function_named(t, "main")->precision, PRECISION_ESTIMATED);
+}
