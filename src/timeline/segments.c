@@ -105,7 +105,7 @@ static void find_life(struct timeline_private *p, struct thread_build *thread)
 		first = 0;
 	if (thread->start_ns > p->timeline.start_ns)
 		first = min64(first, relative(p, thread->start_ns));
-	else if (thread->start_ns || thread->seeded || (read && first <= NEAR_EDGE_NS))
+	else if (thread->start_ns || (thread->seeded && !p->point_count) || (read && first <= NEAR_EDGE_NS))
 		first = 0;
 	/* In a trace with readings, a thread without any came and went between two of them. */
 	if (read ? duration - last <= NEAR_EDGE_NS : !p->point_count)

@@ -191,3 +191,17 @@ Test(timeline_threads, give_no_cpu_time_to_c_functions_that_wait)
 		cr_expect(function_named(t[i], waits[i])->waiter);
 	}
 }
+
+/* Servers that give each request a thread have hundreds of these: one sample of a wait in such a thread must not stand for all the time before it. */
+Test(timeline_threads, that_come_and_go_between_two_readings_live_from_their_first_call_on)
+{
+	struct timeline *t = timeline_from_text(META NAMES ON(0) OFF(1000000000) SESSION
+		"0 thread_time ref=7 cpu_ns=0 run_wait_ns=0 state=82\n1000000000 thread_time ref=7 cpu_ns=500000000 run_wait_ns=0 state=83 wait=\"\"\n"
+		THREAD(3, 7) "0 enter ref=1\n"
+		THREAD(4, 8) "500000000 stack_begin omitted=0\n500000000 enter ref=2\n501000000 leave ref=2\n");
+	const struct thread *thread = &t->threads[1];
+
+	cr_assert_eq(thread->tid, 8);
+	cr_assert_eq(thread->first_ns, 500000000, "%lu", (unsigned long)thread->first_ns);
+	cr_assert_eq(thread->wall_ns, 1000000);
+}
