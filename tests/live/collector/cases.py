@@ -408,8 +408,12 @@ def case_names():
 def case_deadline():
     """Nobody pushes the deadline ahead: hooks take themselves off, with and without a switch thread."""
     for thread in (0, 1):
-        s = Session(may_start_thread=thread, max_overhead_ppm=900000).arm()
-        tree(8)
+        for _ in range(5):
+            s = Session(may_start_thread=thread, max_overhead_ppm=900000).arm()
+            tree(8)
+            if not s.page('brake_count'):
+                break
+            s.disarm()  # on a busy machine an event may seem to cost so much that even this budget is used up
         s.set('deadline_ticks', time.monotonic_ns() + 50000000)
         time.sleep(0.1)
         tree(8)
