@@ -168,11 +168,6 @@ static bool read_segments(struct image *image, const Elf64_Phdr *headers, uint32
 	return image->segment_count > 0;
 }
 
-static bool same_file(const struct mapping *a, const struct mapping *b)
-{
-	return a->inode == b->inode && a->device_major == b->device_major && a->device_minor == b->device_minor;
-}
-
 /* Tools that make room for a longer path (patchelf, LIEF) move them to the file's end. The file may be mapped more than once. 0: they lie nowhere. */
 static uint64_t find_headers(const struct maps *maps, const struct mapping *mapping, uint64_t offset, uint64_t size)
 {
@@ -181,7 +176,7 @@ static uint64_t find_headers(const struct maps *maps, const struct mapping *mapp
 	for (size_t i = 0; maps && i < maps->count; i++) {
 		const struct mapping *other = &maps->list[i];
 
-		if (other->start >= mapping->start && same_file(other, mapping) && offset >= other->offset && offset - other->offset <= other->end - other->start &&
+		if (other->start >= mapping->start && mapping_same_file(other, mapping) && offset >= other->offset && offset - other->offset <= other->end - other->start &&
 		    size <= other->end - other->start - (offset - other->offset))
 			return other->start + (offset - other->offset);
 	}
@@ -197,7 +192,7 @@ bool image_is_riddle(const struct memory *memory, const struct maps *maps, const
 	if (!image_is_elf(memory, mapping->start, &class, &machine) || class != ELFCLASS64 || machine != EM_X86_64 || image_open(memory, maps, mapping, &image))
 		return false;
 	for (size_t i = 0; i < maps->count; i++)
-		if (maps->list[i].executable && same_file(&maps->list[i], mapping))
+		if (maps->list[i].executable && mapping_same_file(&maps->list[i], mapping))
 			return true;
 	return false;
 }

@@ -152,11 +152,6 @@ static int by_file(const void *a, const void *b)
 	return (x->start > y->start) - (x->start < y->start);
 }
 
-static bool of_one_file(const struct mapping *x, const struct mapping *y)
-{
-	return x->inode == y->inode && x->device_major == y->device_major && x->device_minor == y->device_minor;
-}
-
 static int add_files(struct module_list *list, const struct modules *modules, const struct maps *maps)
 {
 	const struct mapping **sorted = calloc(maps->count + 1, sizeof *sorted);
@@ -169,7 +164,7 @@ static int add_files(struct module_list *list, const struct modules *modules, co
 	if (count)
 		qsort(sorted, count, sizeof *sorted, by_file);
 	for (size_t i = 1; i <= count && result == 0; i++) {
-		if (i < count && of_one_file(sorted[i], sorted[from]))
+		if (i < count && mapping_same_file(sorted[i], sorted[from]))
 			continue;
 		result = add_group(list, modules, &(struct group){ sorted + from, i - from, false });
 		from = i;

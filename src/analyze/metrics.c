@@ -303,23 +303,9 @@ double metric_python_gc_rate(const struct analysis_private *p, const char **why)
 	return saw_collections(p) ? per_second(p, (double)operations_sum(p->timeline, is_collection).count, why) : metric_unknown(why, "collections of garbage were not told");
 }
 
-/* The one that most CPU time goes to; NULL: none. */
-static const struct function *hottest_function(const struct timeline *timeline)
-{
-	const struct function *hottest = NULL;
-
-	for (size_t i = 0; i < timeline->function_count; i++) {
-		const struct function *function = &timeline->functions[i];
-
-		if (!function->waiter && function->cpu_work_ns > (hottest ? hottest->cpu_work_ns : 0))
-			hottest = function;
-	}
-	return hottest;
-}
-
 double metric_python_hottest(const struct analysis_private *p, const char **why)
 {
-	const struct function *hottest = hottest_function(p->timeline);
+	const struct function *hottest = function_hottest(p->timeline);
 	const double *share = p->load.share_ns;
 	double computing = share[THREAD_PYTHON] + share[THREAD_NATIVE] + share[THREAD_GIL_WAIT] + share[THREAD_RUNNABLE];
 
@@ -330,7 +316,7 @@ double metric_python_hottest(const struct analysis_private *p, const char **why)
 
 double metric_python_hottest_native(const struct analysis_private *p, const char **why)
 {
-	const struct function *hottest = hottest_function(p->timeline);
+	const struct function *hottest = function_hottest(p->timeline);
 
 	if (!p->load.read)
 		return metric_unknown(why, "the threads' CPU clocks were not read");

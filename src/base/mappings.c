@@ -148,6 +148,11 @@ static size_t first_above(const struct maps *maps, uint64_t addr)
 	return search_first(maps->count, i, maps->list[i].end <= addr);
 }
 
+bool mapping_same_file(const struct mapping *a, const struct mapping *b)
+{
+	return a->inode == b->inode && a->device_major == b->device_major && a->device_minor == b->device_minor;
+}
+
 const struct mapping *maps_find(const struct maps *maps, uint64_t addr)
 {
 	size_t index = first_above(maps, addr);

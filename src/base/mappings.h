@@ -30,6 +30,8 @@ int maps_read(const struct procfs *procfs, pid_t pid, struct maps *out);
 int maps_parse(const char *text, size_t length, struct maps *out);
 void maps_done(struct maps *maps);
 
+/* Of one and the same file. */
+bool mapping_same_file(const struct mapping *a, const struct mapping *b);
 const struct mapping *maps_find(const struct maps *maps, uint64_t addr);
 /* A gap of SIZE bytes with room on both sides, chosen by SEED, away from the heap and the stack; 0 = none. */
 uint64_t maps_gap(const struct maps *maps, uint64_t size, uint64_t seed);

@@ -893,14 +893,20 @@ def case_evaluator_covered():
     assert s.page('backend_used') == EVALUATOR and s.count('enter', 'tree') == expected_tree(9)
 
 
-def case_greenlets():
-    """Greenlets exchange a thread's stack without a call or a return: all calls are seen, each below its caller, by every backend; results are right."""
+def greenlet_class():
+    """Where it is not installed the case is skipped."""
     sys.path.insert(0, os.environ.get('GREENLETS', ''))
     try:
         from greenlet import greenlet
     except ImportError:
         print('greenlet is not installed here')
         sys.exit(77)
+    return greenlet
+
+
+def case_greenlets():
+    """Greenlets exchange a thread's stack without a call or a return: all calls are seen, each below its caller, by every backend; results are right."""
+    greenlet = greenlet_class()
 
     def leaf(n):
         return n
@@ -1022,12 +1028,7 @@ def case_greenlets_late():
 
 def case_greenlets_time():
     """A greenlet that comes back from a switch and then calls nothing: its time is its own, and not that of where the one before it switched."""
-    sys.path.insert(0, os.environ.get('GREENLETS', ''))
-    try:
-        from greenlet import greenlet
-    except ImportError:
-        print('greenlet is not installed here')
-        sys.exit(77)
+    greenlet = greenlet_class()
     main = greenlet.getcurrent()
 
     def pause():
