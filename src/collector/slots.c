@@ -10,6 +10,7 @@
 #include <linux/futex.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "collector/libc.h"
@@ -170,50 +171,92 @@ static void put_in(const struct dl_phdr_info *library, uint64_t address, enum he
 		the.page->heap_foreign++;
 }
 
-static int put_in_library(struct dl_phdr_info *library, size_t size, void *context)
+/*
+ * Slots are dealt with in pieces, in the order of their addresses, so that the loader's lock is held and forks wait for a fraction of a millisecond at a time,
+ * however many there are (3 600 at once took 8 to 12 ms). A library may come or go between two pieces: each looks at those that are there.
+ */
+enum { PIECE = 64, BETWEEN_PIECES_NS = 50000 /* in which who waits for either gets it: fork.c looks every 20 us */ };
+
+struct piece {
+	uint32_t from, to;
+	struct span span; /* of its addresses */
+	void (*each)(const struct dl_phdr_info *library, struct tables *tables, uint32_t slot);
+	uint64_t (*address_of)(uint32_t slot);
+};
+
+static int piece_in_library(struct dl_phdr_info *library, size_t size, void *context)
 {
+	struct piece *piece = context;
 	const struct span span = span_of(library);
 	struct tables tables = {0};
-	bool known = false;
 
-	for (uint32_t i = 0; i < the.settings.heap_slot_count && i < HEAP_SLOTS_MAX; i++) {
-		uint64_t address = the.settings.heap_slots[i] & ~7ull;
-		uint32_t which = the.settings.heap_slots[i] & 7;
-
-		if (!is_within(span, address))
-			continue;
-		if (!known)
-			tables = tables_of(library);
-		known = true;
-		if (which < HEAP_FUNCTIONS && the.settings.heap_functions[which] && has(library, address, SLOT_BYTES, PF_R | PF_W) && is_slot(library, &tables, address, which))
-			put_in(library, address, which);
-	}
+	if (piece->span.low >= span.high || piece->span.high < span.low)
+		return 0;
+	for (uint32_t i = piece->from; i < piece->to; i++)
+		if (is_within(span, piece->address_of(i)))
+			piece->each(library, &tables, i);
 	return 0;
 }
 
-static int take_out_library(struct dl_phdr_info *library, size_t size, void *context)
+static void in_pieces(uint32_t count, struct piece piece)
 {
-	const struct span span = span_of(library);
+	const struct timespec pause = {0, BETWEEN_PIECES_NS};
 
-	for (uint32_t i = 0; i < the.heap.slot_count; i++) {
-		struct heap_slot *slot = &the.heap.slots[i];
+	for (uint32_t from = 0; from < count; from = piece.to) {
+		if (from)
+			nanosleep(&pause, NULL);
+		piece.from = from;
+		piece.to = count - from < PIECE ? count : from + PIECE;
+		piece.span = (struct span){UINT64_MAX, 0};
+		for (uint32_t i = piece.from; i < piece.to; i++) {
+			uint64_t address = piece.address_of(i);
 
-		if (!is_within(span, slot->address) || !has(library, slot->address, SLOT_BYTES, PF_R | PF_W) || !may_be_written(slot->address))
-			continue;
-		if (!exchange(slot->address, heap_function(slot->which), slot->before))
-			the.heap.left++;
-		slot->address = 0;
+			piece.span.low = address < piece.span.low ? address : piece.span.low;
+			piece.span.high = address > piece.span.high ? address : piece.span.high;
+		}
+		fork_forbid();
+		dl_iterate_phdr(piece_in_library, &piece);
+		fork_allow();
 	}
-	return 0;
+}
+
+static uint64_t wanted_address(uint32_t slot)
+{
+	return the.settings.heap_slots[slot] & ~7ull;
+}
+
+static void put_in_slot(const struct dl_phdr_info *library, struct tables *tables, uint32_t slot)
+{
+	uint64_t address = wanted_address(slot);
+	uint32_t which = the.settings.heap_slots[slot] & 7;
+
+	if (!tables->slots)
+		*tables = tables_of(library);
+	if (which < HEAP_FUNCTIONS && the.settings.heap_functions[which] && has(library, address, SLOT_BYTES, PF_R | PF_W) && is_slot(library, tables, address, which))
+		put_in(library, address, which);
+}
+
+static uint64_t taken_address(uint32_t slot)
+{
+	return the.heap.slots[slot].address;
+}
+
+static void take_out_slot(const struct dl_phdr_info *library, struct tables *unused, uint32_t index)
+{
+	struct heap_slot *slot = &the.heap.slots[index];
+
+	if (!has(library, slot->address, SLOT_BYTES, PF_R | PF_W) || !may_be_written(slot->address))
+		return;
+	if (!exchange(slot->address, heap_function(slot->which), slot->before))
+		the.heap.left++;
+	slot->address = 0;
 }
 
 void slots_put_in(void)
 {
 	the.heap.slot_count = 0;
 	the.page->heap_refused = the.page->heap_foreign = 0; /* not once more for each turn */
-	fork_forbid();
-	dl_iterate_phdr(put_in_library, NULL);
-	fork_allow();
+	in_pieces(the.settings.heap_slot_count < HEAP_SLOTS_MAX ? the.settings.heap_slot_count : HEAP_SLOTS_MAX, (struct piece){.each = put_in_slot, .address_of = wanted_address});
 }
 
 /* What is in no library any more went with its library. */
@@ -222,9 +265,7 @@ void slots_take_out(void)
 	if (!the.heap.slot_count)
 		return;
 	the.heap.left = 0;
-	fork_forbid();
-	dl_iterate_phdr(take_out_library, NULL);
-	fork_allow();
+	in_pieces(the.heap.slot_count, (struct piece){.each = take_out_slot, .address_of = taken_address});
 	the.heap.slot_count = 0;
 }
 

@@ -181,6 +181,45 @@ def case_native_fork_under_the_loaders_lock():
     assert forks == [0] * 4 and held(path) == before, forks
 
 
+def case_native_pieces():
+    """The loader's lock is let go between two pieces of many slots, in and out: who has it sees some exchanged and some not yet."""
+    _, path = load()
+    copies = [os.path.join(os.path.dirname(path), 'piece%d-%d.so' % (os.getpid(), i)) for i in range(40)]
+    for copy in copies:
+        shutil.copy(path, copy)
+        load_path(copy)
+    slots = sorted(at | NAMES.index(name) for copy in copies for at, name in slots_of(copy))
+    for copy in copies:
+        os.unlink(copy)
+    stop, seen, ends = [], [0], []
+
+    def callback(info, size, data):
+        now = [ctypes.c_uint64.from_address(at).value == value for at, value in ends]
+        seen[0] += len(set(now)) == 2
+        return 1
+    function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)(callback)
+    ends += [(at & ~7, ctypes.c_uint64.from_address(at & ~7).value) for at in (slots[0], slots[-1])]
+    before = [ctypes.c_uint64.from_address(at & ~7).value for at in slots]
+
+    def look():
+        while not stop:
+            libc.dl_iterate_phdr(function, None)
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    for _ in range(100):
+        s = Session(memory_interval=65536, heap_slot_count=len(slots), heap_unbound=1, words=dict(heap_slots=slots, heap_functions=functions), subbufs=16).arm()
+        assert s.page('heap_slots_used') == len(slots), s.page('heap_slots_used')
+        into = seen[0]
+        s.disarm()
+        assert [ctypes.c_uint64.from_address(at & ~7).value for at in slots] == before
+        s.map.close()
+        if into and seen[0] > into:
+            break
+    stop.append(1)
+    thread.join()
+    assert into and seen[0] > into, (into, seen[0])
+
+
 def case_native_unloaded():
     """The library goes while its slots are ours, and comes again."""
     for _ in range(20):
