@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/procfs.h"
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/failure.h"
 #include "cli/present.h"
@@ -88,7 +89,12 @@ int doctor_command(struct invocation *invocation, struct error *err)
 	if (json)
 		findings_json(pid, target, result < 0 ? err : NULL);
 	else if (target) {
-		printf("process %d (%s): %s\n", (int)pid, target_facts(target)->command, result < 0 ? "cannot be measured" : "can be measured");
+		struct text name;
+
+		text_init(&name);
+		text_add_visible(&name, target_facts(target)->command, strlen(target_facts(target)->command));
+		printf("process %d (%s): %s\n", (int)pid, text_string(&name), result < 0 ? "cannot be measured" : "can be measured");
+		text_done(&name);
 		findings_print(target, colour_wanted(options, STDOUT_FILENO));
 	}
 	target_close(target);

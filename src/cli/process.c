@@ -67,8 +67,10 @@ static void finding_print(const struct finding *finding, bool colour)
 	text_init(&text);
 	text_add_visible(&text, finding->text, strlen(finding->text));
 	printf("  %s%-4s%s  %-12s %s\n", paint, mark, colour ? "\x1b[0m" : "", finding->check, text_string(&text));
-	if ((finding->warning || finding->code) && finding->hint[0])
-		printf("        %-12s %s\n", "", finding->hint);
+	text_clear(&text);
+	text_add_visible(&text, finding->hint, strlen(finding->hint));
+	if ((finding->warning || finding->code) && text.length)
+		printf("        %-12s %s\n", "", text_string(&text));
 	text_done(&text);
 }
 
