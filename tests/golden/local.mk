@@ -15,6 +15,9 @@ dist_noinst_SCRIPTS += tests/golden/nsys.test
 TESTS += tests/golden/merge.test
 dist_noinst_SCRIPTS += tests/golden/merge.test
 TESTS += tests/golden/gpu_tables.test
+TESTS += tests/golden/hostile.test
+dist_noinst_SCRIPTS += tests/golden/hostile.test
+EXTRA_DIST += tests/golden/hostile/waits.trace
 dist_noinst_SCRIPTS += tests/golden/gpu_tables.test
 if ATTACHES
 TESTS += tests/golden/nsys_run.test
