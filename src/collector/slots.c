@@ -245,9 +245,9 @@ static void take_out_slot(const struct dl_phdr_info *library, struct tables *unu
 {
 	struct heap_slot *slot = &the.heap.slots[index];
 
-	if (!has(library, slot->address, SLOT_BYTES, PF_R | PF_W) || !may_be_written(slot->address))
+	if (!has(library, slot->address, SLOT_BYTES, PF_R | PF_W))
 		return;
-	if (!exchange(slot->address, heap_function(slot->which), slot->before))
+	if (!may_be_written(slot->address) || !exchange(slot->address, heap_function(slot->which), slot->before))
 		the.heap.left++;
 	slot->address = 0;
 }

@@ -117,6 +117,32 @@ def case_native_protected():
     assert held(path) == before and other.raw == bytes(64)
 
 
+def case_native_unwritable():
+    """A page that is protected by hand, and not by the loader, before we come or while we are in: nothing is written, we do not die of it, and it is counted."""
+    library, path = load()
+    before, places = held(path), [at for at, _ in slots_of(path)]
+    first, last = min(places) & ~4095, max(places) | 4095
+
+    def protect(how):
+        assert libc.mprotect(ctypes.c_void_p(first), ctypes.c_size_t(last + 1 - first), how) == 0
+    protect(1)
+    s = watching([path]).arm()
+    assert held(path) == before and s.page('heap_slots_used') == 0 and s.page('heap_refused') == 6, (s.page('heap_slots_used'), s.page('heap_refused'))
+    s.disarm()
+    protect(3)
+    storm(library)
+    s = watching([path]).arm()
+    assert s.page('heap_slots_used') == 6
+    protect(1)
+    s.disarm()
+    assert s.page('heap_left') == 6 and all(held(path)[name] != before[name] for name in before), s.page('heap_left')
+    protect(3)
+    storm(library)
+    s = watching([path]).arm()  # they are known as our own no more: left to pass on
+    s.disarm()
+    storm(library)
+
+
 def case_native_foreign():
     """Another tool changes a slot while we are in: it keeps it."""
     library, path = load()
