@@ -269,7 +269,7 @@ int dump_process_command(struct invocation *invocation, struct error *err)
 	if (printing.text.failed)
 		fail(err, ERR_MEMORY, "looking at process %d", (int)pid);
 	else
-		result = fwrite(printing.text.data, 1, printing.text.length, stdout) == printing.text.length ? 0 : error_status(ERR_OUTPUT);
+		result = stdout_put(printing.text.data, printing.text.length, err);
 out:
 	target_close(target);
 	text_done(&printing.text);

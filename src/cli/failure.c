@@ -1,6 +1,7 @@
 /* Failures and log lines on stderr. */
 #include "cli/failure.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,6 +38,21 @@ int failure_print(const struct error *err, bool json)
 			fprintf(stderr, "  %s\n", hint);
 	}
 	return error_status(err->code);
+}
+
+static int stdout_failed(struct error *err)
+{
+	return errno == EPIPE ? 0 : fail(err, ERR_OUTPUT, "cannot write stdout: %s", strerror(errno));
+}
+
+int stdout_put(const char *bytes, size_t length, struct error *err)
+{
+	return fwrite(bytes, 1, length, stdout) == length ? 0 : stdout_failed(err);
+}
+
+int stdout_flush(struct error *err)
+{
+	return fflush(stdout) == 0 ? 0 : stdout_failed(err);
 }
 
 void log_print(enum log_level wanted, enum log_level level, const char *format, ...)

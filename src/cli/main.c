@@ -1,5 +1,4 @@
 /* inferscope: words of the user to a command, a command's result to an exit status. */
-#include <errno.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,12 +20,12 @@ static const char *environment(const char *name)
 	return getenv(name);
 }
 
-static int text_print(struct text *text)
+static int text_print(struct text *text, struct error *err)
 {
-	int status = text->failed || fwrite(text_string(text), 1, text->length, stdout) != text->length ? error_status(ERR_OUTPUT) : 0;
+	int result = text->failed ? fail(err, ERR_MEMORY, "printing") : stdout_put(text_string(text), text->length, err);
 
 	text_done(text);
-	return status;
+	return result;
 }
 
 /* --version, --help, and what the build asks for to make the man page and completions. */
@@ -52,7 +51,7 @@ static int word_of_our_own(char **arguments, bool *done, struct error *err)
 		*done = false;
 		return 0;
 	}
-	return text_print(&text);
+	return text_print(&text, err);
 }
 
 /* The command that WORDS begin with; *TAKEN how many words its name has. */
@@ -112,7 +111,7 @@ static int command_execute(struct invocation *invocation, char **arguments, stru
 	if (options_flag(&invocation->options, OPT_HELP)) {
 		text_init(&text);
 		help_command(&text, invocation->command);
-		return text_print(&text);
+		return text_print(&text, err);
 	}
 	if (settings_environment(&invocation->options, environment, err) < 0 || settings_find(&invocation->options, getenv("HOME"), err) < 0)
 		return -1;
@@ -164,8 +163,8 @@ out:
 		if (invocation.command && invocation.command->bit == RUN)
 			status = OUR_FAILURE; /* nobody shall take it for the program's */
 	}
-	if (fflush(stdout) != 0 && errno != EPIPE && status == 0)
-		status = error_status(ERR_OUTPUT);
+	if (stdout_flush(&err) < 0 && status == 0)
+		status = failure_print(&err, json);
 	options_done(&invocation.options);
 	return status;
 }

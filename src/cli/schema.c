@@ -1,8 +1,8 @@
 /* schema: the published form of what InferScope writes and of its rules files, as it was when this binary was built. */
-#include <stdio.h>
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/failure.h"
 
 extern const char schema_diff[], schema_dump[], schema_error[], schema_events[], schema_job[], schema_report[], schema_rules[], schema_top[];
 
@@ -23,7 +23,7 @@ int schema_command(struct invocation *invocation, struct error *err)
 
 	for (size_t i = 0; i < sizeof schemas / sizeof *schemas; i++)
 		if (strcmp(schemas[i].name, name) == 0)
-			return fputs(schemas[i].text, stdout) < 0 ? error_status(ERR_OUTPUT) : 0;
+			return stdout_put(schemas[i].text, strlen(schemas[i].text), err);
 	fail(err, ERR_USAGE, "there is no schema \"%.40s\"", name);
 	return fail_hint(err, "one of report, trace, rules, error, diff, job, dump, top");
 }

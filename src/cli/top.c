@@ -106,7 +106,7 @@ static int plain_run(struct top *top, struct error *err)
 		wait = result == 0 && top->once && !whole && ++turns < TURNS_UNTIL_SAMPLES && !over(top);
 		whole |= result == 0 && top->turn->samples;
 		if (result == 0 && !wait && !plain_print(top))
-			return errno == EPIPE ? 0 : fail(err, ERR_OUTPUT, "stdout: %s", strerror(errno));
+			return errno == EPIPE ? 0 : fail(err, ERR_OUTPUT, "cannot write stdout: %s", strerror(errno));
 	} while (result == 0 && (!top->once || wait) && !over(top));
 	return result;
 }
