@@ -1,8 +1,11 @@
-"""A machine in trouble: calls of the attacher's fail, one after another: allocations, mappings, threads, reads, writes. It must end with a documented status and one or
-two lines, or with the whole report; never by a signal, never with half a file; and the process that it measures must not notice. Part of tests/fault/run."""
+"""A machine in trouble: calls of the attacher's fail, one after another: allocations, mappings, threads, reads, writes; opening, naming and syncing files; reading
+the process's memory, starting children, other system calls. It must end with a documented status and one or two lines, or with the whole report; never by a signal, never with half a file; and the
+process that it measures must not notice, nor a program that it starts. INFERSCOPE_ROUNDS=100000: every call of each kind (hours). Part of tests/fault/run."""
 import json
 import os
+import random
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,14 +19,16 @@ FAILING = os.path.join(BUILD, "tests/fault/failing.so")
 # How many calls of a kind fail, each in a run of its own.
 ROUNDS = int(os.environ.get("INFERSCOPE_ROUNDS", "6" if QUICK else "200"))
 DOCUMENTED = {0, 2, 3, 4, 5, 6, 7, 8, 9, 10}
-IN_SHORT = ["allocation", "disk full"]
+IN_SHORT = ["allocation", "disk full", "open", "remote memory"]
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "import")
 FORMATS = ["text", "md", "html", "json", "events", "perfetto", "chrome", "speedscope", "collapsed", "pprof", "otlp", "profile", "stacks", "csv"]
-ENOMEM, EAGAIN, EIO, ENOSPC, EDQUOT = 12, 11, 5, 28, 122
+ENOMEM, EAGAIN, EIO, EMFILE, ENOSPC, EROFS, EDQUOT = 12, 11, 5, 24, 28, 30, 122
 # kind of call, what it says, whether it goes on failing
 TROUBLES = {
     "allocation": ("memory", ENOMEM, False), "no memory any more": ("memory", ENOMEM, True), "mapping": ("map", ENOMEM, False), "thread": ("thread", EAGAIN, False),
     "write": ("write", EIO, False), "disk full": ("write", ENOSPC, True), "quota": ("write", EDQUOT, True), "read": ("read", EIO, False),
+    "open": ("open", EMFILE, False), "no descriptors any more": ("open", EMFILE, True), "sync, size or name": ("place", EIO, False), "read-only": ("place", EROFS, True),
+    "remote memory": ("remote", EIO, False), "child": ("process", EAGAIN, False), "system call": ("kernel", EMFILE, False),
 }
 
 
@@ -85,7 +90,7 @@ def analyze(trouble):
             status, said, _ = inferscope(folder, ["attach", target.pid, "-d", "0.3s", "--trace", "T.iscope", "-o", "report.json"])
             require(status == 0, said)
         status, said, calls = inferscope(folder, words, kind)
-        require(status == 0 and (calls or kind == "map"), "nothing fails, %d calls: %d %s" % (calls, status, said))
+        require(status == 0 and (calls or kind in ("map", "remote", "process", "kernel")), "nothing fails, %d calls: %d %s" % (calls, status, said))
         with open(os.path.join(folder, "report.json")) as f:
             right = f.read()
         os.unlink(os.path.join(folder, "report.json"))
@@ -179,6 +184,93 @@ def memory_tests():
         run_test("host: memory, comparing", memory, ["diff", *imported, "-f", "json"])
 
 
+def looked_at(trouble):
+    """Stacks are printed while calls of ours fail."""
+    kind, error, on = TROUBLES[trouble]
+    with tempfile.TemporaryDirectory(prefix="inferscope-host-") as folder, python_target(sys.executable, "busy") as target:
+        words = ["dump", target.pid, "-n", "-l"]
+        status, said, calls = inferscope(folder, words, kind)
+        require(status == 0, "nothing fails, %d calls: %d %s" % (calls, status, said))
+        ends = {}
+        for at in spread(calls):
+            status, said, _ = inferscope(folder, words, kind, at, error, on)
+            require(status in DOCUMENTED, "%s %d fails: status %d %s" % (trouble, at, status, said.strip()[-200:]))
+            require(status == 0 or "inferscope: " in said, "%s %d fails: status %d, and not a word of it" % (trouble, at, status))
+            ends[status] = ends.get(status, 0) + 1
+        time.sleep(0.5)
+        return "%d calls; ended with %s; %s" % (calls, ", ".join("%d (%d times)" % pair for pair in sorted(ends.items())), target.end(stop=True, timeout=120))
+
+
+def launched(trouble):
+    """A program is started while calls of ours fail: it runs whole, with its own status, or not at all."""
+    kind, error, on = TROUBLES[trouble]
+    code = "import os, sys, time\nos.environ.pop('LD_PRELOAD', 0)\nend = time.time() + 0.1\nwhile time.time() < end: sum(range(100))\nos.write(1, b'whole')\nos._exit(7)"
+    counted = "count"
+    with tempfile.TemporaryDirectory(prefix="inferscope-host-") as folder:
+        def run(at):
+            env = {key: value for key, value in os.environ.items() if not key.startswith("INFERSCOPE")}
+            env.update(LD_PRELOAD=FAILING, FAILING_KIND=kind, FAILING_AT=str(at), FAILING_ERROR=str(error), FAILING_ON=str(int(on)), FAILING_COUNT=os.path.join(folder, counted), FAILING_OF=os.path.basename(BINARY))
+            for name in os.listdir(folder):
+                os.unlink(os.path.join(folder, name))
+            done = subprocess.run([BINARY, "run", "--python", sys.executable, "--trace", "none", "-o", "report.json", "-c", code], cwd=folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+            calls = max((int(line) for line in open(os.path.join(folder, counted))), default=0) if os.path.exists(os.path.join(folder, counted)) else 0
+            return done.returncode, done.stdout, done.stderr.decode(errors="replace"), calls
+        status, out, said, calls = run(0)
+        require(status == 7 and out == b"whole", "nothing fails: %d %r %s" % (status, out, said))
+        ends = {}
+        for at in spread(calls):
+            status, out, said, _ = run(at)
+            place = "%s %d fails: status %d, %r" % (trouble, at, status, out)
+            require((status == 7 and out == b"whole") or (status in (125, 126, 127) and out in (b"", b"whole")), "%s %s" % (place, said[-200:]))
+            left = set(os.listdir(folder)) - {counted}
+            require(left <= {"report.json"}, "%s: files were left: %s" % (place, left))
+            require("report.json" in left or "inferscope: " in said, "%s: no report, and not a word of it" % place)
+            if "report.json" in left:
+                with open(os.path.join(folder, "report.json")) as f:
+                    require(is_json(f.read()), "%s: half a report" % place)
+            ends[status] = ends.get(status, 0) + 1
+        return "%d calls; ended with %s" % (calls, ", ".join("%d (%d times)" % pair for pair in sorted(ends.items())))
+
+
+def signals():
+    """Asked to stop by a signal at any moment, once or twice, while its output goes to a pipe that nobody reads any more: a whole report or none, and the process works on."""
+    dice, ends = random.Random(ROUNDS), {}
+    with tempfile.TemporaryDirectory(prefix="inferscope-host-") as folder, python_target(sys.executable, "busy") as target:
+        for i in range(ROUNDS):
+            child = subprocess.Popen([BINARY, "attach", str(target.pid), "-d", "0.3s", "--trace", "T.iscope", "-o", "report.json"], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                     stderr=subprocess.PIPE)
+            for pipe in (child.stdout, child.stderr) if i % 3 else (child.stdout,):
+                pipe.close()
+            for _ in range(dice.choice((1, 1, 2))):
+                time.sleep(dice.random() * 0.6)
+                number = dice.choice((signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE))
+                child.send_signal(number)
+            try:
+                status = child.wait(timeout=60)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                raise Fail("%s after its start: not done after 60 s" % number)
+            if not child.stderr.closed:
+                child.stderr.close()
+            require(status in DOCUMENTED | {130} or -status in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE), "%s: status %d" % (number, status))
+            left = os.listdir(folder)
+            require(not set(left) - {"report.json", "T.iscope"}, "%s: files were left: %s" % (number, left))
+            if "report.json" in left:
+                with open(os.path.join(folder, "report.json")) as f:
+                    require(is_json(f.read()), "%s: half a report" % number)
+            require("report.json" in left or status, "%s: status 0, and there is no report" % number)
+            if "T.iscope" in left:
+                read, said, _ = inferscope(folder, ["analyze", "T.iscope", "-o", "report.json", "--force"])
+                require(read == 0, "%s: its trace: %d %s" % (number, read, said))
+            for name in set(os.listdir(folder)):
+                os.unlink(os.path.join(folder, name))
+            ends[status] = ends.get(status, 0) + 1
+        status, said, _ = inferscope(folder, ["attach", target.pid, "-d", "0.2s", "--trace", "none", "-o", "report.json"])
+        require(status == 0, "the next attach: %d %s" % (status, said))
+        time.sleep(0.5)
+        return "ended with %s; %s" % (", ".join("%d (%d times)" % pair for pair in sorted(ends.items())), target.end(stop=True, timeout=120))
+
+
 def slow_disk():
     """Each write takes 20 ms: the process is measured, left in time, and the report says what was lost."""
     with tempfile.TemporaryDirectory(prefix="inferscope-host-") as folder, python_target(sys.executable, "busy") as target:
@@ -192,6 +284,9 @@ def run():
         run_test("host: analyze, %s" % trouble, analyze, trouble)
         if trouble in IN_SHORT or not QUICK:
             run_test("host: attach, %s" % trouble, attach, trouble)
+            run_test("host: dump, %s" % trouble, looked_at, trouble)
+            run_test("host: run, %s" % trouble, launched, trouble)
     if not QUICK:
         memory_tests()
         run_test("host: attach, slow disk", slow_disk)
+    run_test("host: attach, signals", signals)
