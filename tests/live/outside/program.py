@@ -7,7 +7,10 @@ touch       PAGES of fresh memory, once, then waits HOPS times for a tenth of a 
 hops        two threads pass a byte to and fro for ever
 pool        maps the file of its second argument, as a library is, and works in 8 native threads for ever
 refill      gives memory back and takes it again, for ever
-many        the same, beside 400 threads that wait"""
+many        the same, beside 400 threads that wait
+fsync, lookups, reads, churn   handle requests for ever, each of which has this trouble
+loop        asyncio's loop, whose callbacks read from a socket that is not ready"""
+import asyncio
 import hashlib
 import mmap
 import os
@@ -152,11 +155,59 @@ def many():
     spin()
 
 
+def request_fsync(file):
+    os.write(file, b"x" * 4096)
+    os.fsync(file)
+
+
+def request_lookups(file):
+    for port in range(80, 83):
+        socket.getaddrinfo("localhost", port)
+
+
+def request_reads(file):
+    with open("/dev/zero", "rb", buffering=0) as zeros:
+        for _ in range(3000):
+            zeros.read(1)
+
+
+def request_churn(file):
+    for _ in range(200):
+        bytearray(100000)
+
+
+def requests():
+    request = globals()["request_" + sys.argv[1]]
+    with tempfile.TemporaryFile(dir="/var/tmp") as file:
+        while True:
+            request(file.fileno())
+            sum(range(20000))
+
+
+def loop():
+    here, there = socket.socketpair()
+
+    def feed():
+        while True:
+            time.sleep(0.05)
+            there.send(b"x")
+
+    async def handle():
+        while True:
+            here.recv(1)
+            await asyncio.sleep(0.01)
+
+    async def both():
+        await asyncio.gather(handle(), handle())
+    threading.Thread(target=feed, daemon=True).start()
+    asyncio.run(both())
+
+
 def main():
     print("READY %d" % os.getpid(), flush=True)
     if "now" not in sys.argv:
         sys.stdin.readline()
-    {"batch": batch, "answers": answers, "spin": spin, "many": many, "pool": pool, "touch": touch, "hops": hops, "refill": refill}[sys.argv[1]]()
+    {"batch": batch, "answers": answers, "spin": spin, "many": many, "pool": pool, "touch": touch, "hops": hops, "refill": refill, "loop": loop}.get(sys.argv[1], requests)()
     sys.stdin.readline()
 
 
