@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "timeline/memory.h"
+
 #define PCT_OF_NS 1e7 /* ns in a second, as per cent */
 #define MIB 1048576.0
 
@@ -49,6 +51,21 @@ static void put_counter(const struct timeline *timeline, const char *name, const
 	}
 }
 
+/* By samples; what is live is not told where ends may be missing. */
+static void put_memory(const struct memory_facts *memory, const struct counter_sink *sink)
+{
+	if (!memory->all.samples || !memory->part_count)
+		return;
+	sink->begin(sink->context, "allocated, MiB per second");
+	for (uint32_t i = 0; i < memory->part_count; i++)
+		sink->point(sink->context, i * memory->part_ns, (double)memory->parts[i].bytes / ((double)memory->part_ns / 1e9) / MIB);
+	if (memory->ends_missing)
+		return;
+	sink->begin(sink->context, "allocated since the beginning and not released, MiB");
+	for (uint32_t i = 0; i < memory->part_count; i++)
+		sink->point(sink->context, (i + 1) * memory->part_ns, (double)memory->parts[i].live_bytes / MIB);
+}
+
 void export_counters(const struct timeline *timeline, const struct counter_sink *sink)
 {
 	for (size_t i = 0; i < timeline->process_count; i++) {
@@ -59,6 +76,7 @@ void export_counters(const struct timeline *timeline, const struct counter_sink 
 	}
 	for (size_t row = 0; row < sizeof rows / sizeof *rows; row++)
 		put_counter(timeline, rows[row].counter, rows[row].name, rows[row].rate, rows[row].unit, sink);
+	put_memory(timeline_memory(timeline), sink);
 	for (int which = 0; which < THREAD_COUNTERS; which++) {
 		const struct thread_counter_row *row = thread_counter_row((enum thread_counter)which);
 

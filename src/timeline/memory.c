@@ -278,6 +278,43 @@ static void find_stacks(struct timeline_private *p, struct memory_build *all)
 	}
 }
 
+static uint32_t part_at(const struct memory_facts *facts, uint64_t start_ns, uint64_t at_ns)
+{
+	uint64_t part = at_ns > start_ns ? (at_ns - start_ns) / facts->part_ns : 0;
+
+	return part < facts->part_count ? (uint32_t)part : facts->part_count - 1;
+}
+
+/* What was released is taken off where it was; whose end is not told is live in no part. */
+static void find_parts(struct timeline_private *p, struct memory_build *all)
+{
+	struct memory_facts *out = &all->out;
+	uint64_t start_ns = p->timeline.start_ns, count = p->timeline.duration_ns / MEMORY_PART_NS, live = 0;
+	struct memory_part *parts;
+
+	out->part_count = count > MEMORY_PARTS ? MEMORY_PARTS : count ? (uint32_t)count : 1;
+	out->part_ns = (p->timeline.duration_ns + out->part_count - 1) / out->part_count + !p->timeline.duration_ns;
+	parts = timeline_keep(p, out->part_count, sizeof *parts);
+	if (!parts) {
+		out->part_count = 0;
+		return;
+	}
+	for (size_t i = 0; i < all->samples.count; i++) {
+		const struct memory_sample *sample = &all->samples.items[i];
+		uint32_t part = part_at(out, start_ns, sample->at_ns);
+
+		parts[part].bytes += sample->weight;
+		if (!sample->told)
+			continue;
+		parts[part].live_bytes += sample->weight;
+		if (sample->end_ns)
+			parts[part_at(out, start_ns, sample->end_ns)].live_bytes -= sample->weight; /* may go below zero until all is added up */
+	}
+	for (uint32_t i = 0; i < out->part_count; i++)
+		parts[i].live_bytes = live += parts[i].live_bytes;
+	out->parts = parts;
+}
+
 static int compare_sites(const void *left, const void *right)
 {
 	const struct memory_site *a = left, *b = right;
@@ -317,6 +354,7 @@ void memory_build(struct timeline_private *p)
 			site->heaviest = (uint32_t)i;
 	}
 	find_lifetimes(p, all);
+	find_parts(p, all);
 	sites = timeline_keep(p, all->sites.count, sizeof *sites);
 	if (p->failed)
 		return;

@@ -29,10 +29,18 @@ struct memory_site {
 };
 #define MEMORY_BRIEF_NS 1000000000ull
 
+/* What happened in an equal part of the window; live: at its end, of what was allocated in the window. */
+struct memory_part { uint64_t bytes, live_bytes; };
+enum { MEMORY_PARTS = 250 };
+#define MEMORY_PART_NS 100000000ull /* at least */
+
 struct memory_facts {
 	struct memory_site all;         /* sums; no frames */
 	size_t site_count;
 	const struct memory_site *sites; /* most bytes first */
+	uint32_t part_count;
+	uint64_t part_ns;
+	const struct memory_part *parts; /* one after the other */
 	uint64_t left_out;              /* samples beyond what is kept: they are in `all` alone */
 	bool ends_missing;              /* events were lost, or the end of the window was not seen: what is called live may be released */
 };

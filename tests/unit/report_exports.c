@@ -205,6 +205,23 @@ Test(exports, show_numbers_over_time)
 	text_done(&out);
 }
 
+/* 100 MiB in the first of 10 s, half of which are released in the third second. */
+#define ALLOCATED META NAMES ON(0) OFF(10000000000) THREAD(3, 7) "1 enter ref=1\n" \
+	"500000000 memory_alloc address=16 bytes=100 weight_bytes=52428800 domain=1\n600000000 memory_alloc address=32 bytes=100 weight_bytes=52428800 domain=1\n" \
+	"2500000000 memory_free address=32\n10000000000 leave ref=1\n"
+
+Test(exports, show_allocations_over_time)
+{
+	struct error err = { 0 };
+	struct text out;
+
+	cr_assert_eq(written(ALLOCATED, "chrome", false, &out, &err), 0, "%s", err.text);
+	cr_expect_not_null(strstr(out.data, "\"allocated, MiB per second\",\"pid\":7,\"ts\":500000.000,\"args\":{\"value\":500}"), "%s", out.data);
+	cr_expect_not_null(strstr(out.data, "\"allocated since the beginning and not released, MiB\",\"pid\":7,\"ts\":2500000.000,\"args\":{\"value\":100}"));
+	cr_expect_not_null(strstr(out.data, "\"allocated since the beginning and not released, MiB\",\"pid\":7,\"ts\":2600000.000,\"args\":{\"value\":50}"));
+	text_done(&out);
+}
+
 Test(exports, say_when_they_need_the_trace)
 {
 	static const char *const needy[] = { "perfetto", "chrome" }, *const modest[] = { "speedscope", "collapsed", "pprof", "otlp", "profile", "stacks", "csv" };
