@@ -34,6 +34,8 @@ void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *memory, size_t size);
 
+#define CALLER __builtin_return_address(0)
+
 enum kind { NOTHING, MEMORY, MAP, THREAD, WRITE, READ, OPEN, PLACE, REMOTE, PROCESS, KERNEL };
 static const char *const kinds[] = { "", "memory", "map", "thread", "write", "read", "open", "place", "remote", "process", "kernel" };
 
@@ -43,6 +45,7 @@ static int error_number, goes_on;
 static long slow_us;
 static unsigned long count;
 static uintptr_t load_bias, code_start, code_end;
+static int narrow; /* to calls from there, of every kind */
 
 static long number_of(const char *name, long otherwise)
 {
@@ -66,6 +69,30 @@ static int remember_code(struct dl_phdr_info *object, size_t size, void *unused)
 	return 1;
 }
 
+static enum kind kind_of(const char *name)
+{
+	for (size_t i = 1; name && i < sizeof kinds / sizeof *kinds; i++)
+		if (strcmp(name, kinds[i]) == 0)
+			return i;
+	return NOTHING;
+}
+
+/* From now on, of calls from START to END. Returns how many there were of what failed until now. */
+__attribute__((visibility("default"))) unsigned long failing_from(const char *kind, unsigned long at, int error, uintptr_t start, uintptr_t end)
+{
+	unsigned long before = count;
+
+	chosen = NOTHING;
+	code_start = start;
+	code_end = end;
+	narrow = 1;
+	count = 0;
+	fail_at = at;
+	error_number = error;
+	chosen = kind_of(kind);
+	return before;
+}
+
 __attribute__((constructor)) static void read_wish(void)
 {
 	const char *kind = getenv("FAILING_KIND"), *of = getenv("FAILING_OF");
@@ -77,9 +104,7 @@ __attribute__((constructor)) static void read_wish(void)
 	error_number = (int)number_of("FAILING_ERROR", ENOMEM);
 	goes_on = (int)number_of("FAILING_ON", 0);
 	slow_us = number_of("FAILING_SLOW", 0);
-	for (size_t i = 1; kind && i < sizeof kinds / sizeof *kinds; i++)
-		if (strcmp(kind, kinds[i]) == 0)
-			chosen = i;
+	chosen = kind_of(kind);
 }
 
 __attribute__((destructor)) static void tell_count(void)
@@ -94,11 +119,11 @@ __attribute__((destructor)) static void tell_count(void)
 	}
 }
 
-static int fails(enum kind kind)
+static int fails(enum kind kind, const void *caller)
 {
 	unsigned long at;
 
-	if (kind != chosen)
+	if (kind != chosen || ((kind == MEMORY || narrow) && ((uintptr_t)caller < code_start || (uintptr_t)caller >= code_end)))
 		return 0;
 	at = __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
 	if (slow_us) {
@@ -125,7 +150,7 @@ static void tell_where(uintptr_t caller)
 
 static int memory_fails(const void *caller)
 {
-	if ((uintptr_t)caller < code_start || (uintptr_t)caller >= code_end || !fails(MEMORY))
+	if (!fails(MEMORY, caller))
 		return 0;
 	tell_where((uintptr_t)caller);
 	errno = error_number;
@@ -155,18 +180,20 @@ static __attribute__((constructor(101))) void find_functions(void)
 #undef FUNCTION
 }
 
+/* A library's constructor may come before ours. */
+#define REAL(name) (real.name ? real.name : (__typeof__(name) *)dlsym(RTLD_NEXT, #name))
+
 /* libc allocates for the program; asprintf leaves its result undefined, and so must what is here. */
-#define CALLER __builtin_return_address(0)
-void *aligned_alloc(size_t alignment, size_t size) { return memory_fails(CALLER) ? NULL : real.aligned_alloc(alignment, size); }
-char *strdup(const char *text) { return memory_fails(CALLER) ? NULL : real.strdup(text); }
-char *strndup(const char *text, size_t length) { return memory_fails(CALLER) ? NULL : real.strndup(text, length); }
+void *aligned_alloc(size_t alignment, size_t size) { return memory_fails(CALLER) ? NULL : REAL(aligned_alloc)(alignment, size); }
+char *strdup(const char *text) { return memory_fails(CALLER) ? NULL : REAL(strdup)(text); }
+char *strndup(const char *text, size_t length) { return memory_fails(CALLER) ? NULL : REAL(strndup)(text, length); }
 int vasprintf(char **out, const char *format, va_list arguments)
 {
 	if (memory_fails(CALLER)) {
 		*out = (char *)1;
 		return -1;
 	}
-	return real.vasprintf(out, format, arguments);
+	return REAL(vasprintf)(out, format, arguments);
 }
 int asprintf(char **out, const char *format, ...)
 {
@@ -178,28 +205,28 @@ int asprintf(char **out, const char *format, ...)
 		return -1;
 	}
 	va_start(arguments, format);
-	length = real.vasprintf(out, format, arguments);
+	length = REAL(vasprintf)(out, format, arguments);
 	va_end(arguments);
 	return length;
 }
 
 void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset)
 {
-	return fails(MAP) ? MAP_FAILED : real.mmap(address, length, protection, flags, fd, offset);
+	return fails(MAP, CALLER) ? MAP_FAILED : REAL(mmap)(address, length, protection, flags, fd, offset);
 }
 
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *), void *argument)
 {
-	return fails(THREAD) ? error_number : real.pthread_create(thread, attributes, start, argument);
+	return fails(THREAD, CALLER) ? error_number : REAL(pthread_create)(thread, attributes, start, argument);
 }
 
-ssize_t write(int fd, const void *bytes, size_t length) { return fails(WRITE) ? -1 : real.write(fd, bytes, length); }
-ssize_t pwrite(int fd, const void *bytes, size_t length, off_t offset) { return fails(WRITE) ? -1 : real.pwrite(fd, bytes, length, offset); }
-size_t fwrite(const void *items, size_t size, size_t number, FILE *file) { return fails(WRITE) ? 0 : real.fwrite(items, size, number, file); }
-ssize_t read(int fd, void *bytes, size_t length) { return fails(READ) ? -1 : real.read(fd, bytes, length); }
-ssize_t pread(int fd, void *bytes, size_t length, off_t offset) { return fails(READ) ? -1 : real.pread(fd, bytes, length, offset); }
-size_t fread(void *items, size_t size, size_t number, FILE *file) { return fails(READ) ? 0 : real.fread(items, size, number, file); }
-char *fgets(char *line, int size, FILE *file) { return fails(READ) ? NULL : real.fgets(line, size, file); }
+ssize_t write(int fd, const void *bytes, size_t length) { return fails(WRITE, CALLER) ? -1 : REAL(write)(fd, bytes, length); }
+ssize_t pwrite(int fd, const void *bytes, size_t length, off_t offset) { return fails(WRITE, CALLER) ? -1 : REAL(pwrite)(fd, bytes, length, offset); }
+size_t fwrite(const void *items, size_t size, size_t number, FILE *file) { return fails(WRITE, CALLER) ? 0 : REAL(fwrite)(items, size, number, file); }
+ssize_t read(int fd, void *bytes, size_t length) { return fails(READ, CALLER) ? -1 : REAL(read)(fd, bytes, length); }
+ssize_t pread(int fd, void *bytes, size_t length, off_t offset) { return fails(READ, CALLER) ? -1 : REAL(pread)(fd, bytes, length, offset); }
+size_t fread(void *items, size_t size, size_t number, FILE *file) { return fails(READ, CALLER) ? 0 : REAL(fread)(items, size, number, file); }
+char *fgets(char *line, int size, FILE *file) { return fails(READ, CALLER) ? NULL : REAL(fgets)(line, size, file); }
 
 static int mode_of(int flags, va_list arguments)
 {
@@ -214,7 +241,7 @@ int open(const char *path, int flags, ...)
 	va_start(arguments, flags);
 	mode = mode_of(flags, arguments);
 	va_end(arguments);
-	return fails(OPEN) ? -1 : real.open(path, flags, mode);
+	return fails(OPEN, CALLER) ? -1 : REAL(open)(path, flags, mode);
 }
 
 int openat(int folder, const char *path, int flags, ...)
@@ -225,40 +252,40 @@ int openat(int folder, const char *path, int flags, ...)
 	va_start(arguments, flags);
 	mode = mode_of(flags, arguments);
 	va_end(arguments);
-	return fails(OPEN) ? -1 : real.openat(folder, path, flags, mode);
+	return fails(OPEN, CALLER) ? -1 : REAL(openat)(folder, path, flags, mode);
 }
 
-FILE *fopen(const char *path, const char *mode) { return memory_fails(CALLER) || fails(OPEN) ? NULL : real.fopen(path, mode); }
-DIR *opendir(const char *path) { return memory_fails(CALLER) || fails(OPEN) ? NULL : real.opendir(path); }
-DIR *fdopendir(int fd) { return memory_fails(CALLER) || fails(OPEN) ? NULL : real.fdopendir(fd); }
-int mkostemp(char *path, int flags) { return fails(OPEN) ? -1 : real.mkostemp(path, flags); }
-char *realpath(const char *path, char *out) { return memory_fails(CALLER) || fails(PLACE) ? NULL : real.realpath(path, out); }
+FILE *fopen(const char *path, const char *mode) { return memory_fails(CALLER) || fails(OPEN, CALLER) ? NULL : REAL(fopen)(path, mode); }
+DIR *opendir(const char *path) { return memory_fails(CALLER) || fails(OPEN, CALLER) ? NULL : REAL(opendir)(path); }
+DIR *fdopendir(int fd) { return memory_fails(CALLER) || fails(OPEN, CALLER) ? NULL : REAL(fdopendir)(fd); }
+int mkostemp(char *path, int flags) { return fails(OPEN, CALLER) ? -1 : REAL(mkostemp)(path, flags); }
+char *realpath(const char *path, char *out) { return memory_fails(CALLER) || fails(PLACE, CALLER) ? NULL : REAL(realpath)(path, out); }
 
-int fsync(int fd) { return fails(PLACE) ? -1 : real.fsync(fd); }
-int ftruncate(int fd, off_t size) { return fails(PLACE) ? -1 : real.ftruncate(fd, size); }
-int linkat(int from, const char *old, int to, const char *name, int flags) { return fails(PLACE) ? -1 : real.linkat(from, old, to, name, flags); }
-int rename(const char *old, const char *name) { return fails(PLACE) ? -1 : real.rename(old, name); }
-int renameat2(int from, const char *old, int to, const char *name, unsigned flags) { return fails(PLACE) ? -1 : real.renameat2(from, old, to, name, flags); }
+int fsync(int fd) { return fails(PLACE, CALLER) ? -1 : REAL(fsync)(fd); }
+int ftruncate(int fd, off_t size) { return fails(PLACE, CALLER) ? -1 : REAL(ftruncate)(fd, size); }
+int linkat(int from, const char *old, int to, const char *name, int flags) { return fails(PLACE, CALLER) ? -1 : REAL(linkat)(from, old, to, name, flags); }
+int rename(const char *old, const char *name) { return fails(PLACE, CALLER) ? -1 : REAL(rename)(old, name); }
+int renameat2(int from, const char *old, int to, const char *name, unsigned flags) { return fails(PLACE, CALLER) ? -1 : REAL(renameat2)(from, old, to, name, flags); }
 
 ssize_t process_vm_readv(pid_t pid, const struct iovec *here, unsigned long pieces, const struct iovec *there, unsigned long parts, unsigned long flags)
 {
-	return fails(REMOTE) ? -1 : real.process_vm_readv(pid, here, pieces, there, parts, flags);
+	return fails(REMOTE, CALLER) ? -1 : REAL(process_vm_readv)(pid, here, pieces, there, parts, flags);
 }
 
 ssize_t process_vm_writev(pid_t pid, const struct iovec *here, unsigned long pieces, const struct iovec *there, unsigned long parts, unsigned long flags)
 {
-	return fails(REMOTE) ? -1 : real.process_vm_writev(pid, here, pieces, there, parts, flags);
+	return fails(REMOTE, CALLER) ? -1 : REAL(process_vm_writev)(pid, here, pieces, there, parts, flags);
 }
 
-pid_t fork(void) { return fails(PROCESS) ? -1 : real.fork(); }
+pid_t fork(void) { return fails(PROCESS, CALLER) ? -1 : REAL(fork)(); }
 int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes, char *const words[], char *const environment[])
 {
-	return fails(PROCESS) ? error_number : real.posix_spawnp(pid, file, actions, attributes, words, environment);
+	return fails(PROCESS, CALLER) ? error_number : REAL(posix_spawnp)(pid, file, actions, attributes, words, environment);
 }
-int pipe2(int fds[2], int flags) { return fails(PROCESS) ? -1 : real.pipe2(fds, flags); }
-int eventfd(unsigned initial, int flags) { return fails(PROCESS) ? -1 : real.eventfd(initial, flags); }
-int epoll_create1(int flags) { return fails(PROCESS) ? -1 : real.epoll_create1(flags); }
-int memfd_create(const char *name, unsigned flags) { return fails(PROCESS) ? -1 : real.memfd_create(name, flags); }
+int pipe2(int fds[2], int flags) { return fails(PROCESS, CALLER) ? -1 : REAL(pipe2)(fds, flags); }
+int eventfd(unsigned initial, int flags) { return fails(PROCESS, CALLER) ? -1 : REAL(eventfd)(initial, flags); }
+int epoll_create1(int flags) { return fails(PROCESS, CALLER) ? -1 : REAL(epoll_create1)(flags); }
+int memfd_create(const char *name, unsigned flags) { return fails(PROCESS, CALLER) ? -1 : REAL(memfd_create)(name, flags); }
 
 long syscall(long number, ...)
 {
@@ -269,5 +296,5 @@ long syscall(long number, ...)
 	for (int i = 0; i < 6; i++)
 		words[i] = va_arg(arguments, long);
 	va_end(arguments);
-	return fails(KERNEL) ? -1 : real.syscall(number, words[0], words[1], words[2], words[3], words[4], words[5]);
+	return fails(KERNEL, CALLER) ? -1 : REAL(syscall)(number, words[0], words[1], words[2], words[3], words[4], words[5]);
 }

@@ -2,6 +2,9 @@
 import _ctypes
 import math
 import shutil
+import signal
+import sys
+import traceback
 
 from session import *
 
@@ -357,3 +360,71 @@ def case_native_threads():
     for t in threads:
         t.join()
     assert rounds[0] > 0
+
+
+FAILURES = {b'memory': 12, b'map': 12, b'thread': 11, b'read': 5, b'open': 24, b'kernel': 12}
+
+
+def fail_once(failing, code, kind, at):
+    """In a child: the AT-th call of a kind that the collector makes fails, in a session; another one goes well after that. Returns how many calls there were."""
+    library, path = load()
+    storm(library, 2, 200)
+    before = held(path)
+    functions[:] = [before[name] for name in NAMES]  # the preloaded ones
+    failing.failing_from(kind, ctypes.c_ulong(at), FAILURES[kind], *map(ctypes.c_size_t, code))
+    # What passes on the program's calls to malloc would fail them.
+    s = Session(memory_interval=4096, max_overhead_ppm=50000, subbufs=64) if kind == b'memory' else watching([path], 4096, max_overhead_ppm=50000, subbufs=64)
+    try:
+        s.arm()
+    except Refused as why:
+        assert str(why), 'refused, and not a word of it'
+        s = None
+    assert sum(range(1000)) == 499500
+    storm(library, 2, 200)
+    if s:
+        s.disarm()
+        s.read().check(10 ** 6)
+    calls = failing.failing_from(None, ctypes.c_ulong(0), 0, *map(ctypes.c_size_t, code))
+    after, left = held(path), s.page('heap_left') if s else 0  # a slot that the kernel says cannot be written any more is left to pass on
+    assert sum(after[name] != before[name] for name in before) == left <= (kind == b'kernel'), (after, before, left)
+    s = watching([path], 4096, subbufs=64).arm()
+    storm(library, 2, 200)
+    s.disarm()
+    assert s.page('heap_slots_used') == 6 - left and held(path) == after, (s.page('heap_slots_used'), held(path), after)
+    return calls
+
+
+def case_every_failure():
+    """Each allocation, mapping, thread, file and bare system call of the collector fails once: refused with a reason, or done without; the program does not notice."""
+    preload = os.environ.get('FAILING')  # not in roots, whose glibc may be older
+    if not preload:
+        print('failing.so is not installed here')
+        raise SystemExit(77)
+    if os.environ.get('LD_PRELOAD') != preload:
+        os.execve(sys.executable, [sys.executable] + sys.argv, dict(os.environ, LD_PRELOAD=preload))
+    failing = ctypes.CDLL(preload)
+    failing.failing_from.restype = ctypes.c_ulong
+    with open('/proc/self/maps') as maps:
+        code = next([int(word, 16) for word in line.split()[0].split('-')] for line in maps if 'libinferscope-collector.so' in line and ' r-xp ' in line)
+    seen = {}
+    for kind in FAILURES:
+        at = seen[kind] = 0  # first none fails, to know how many there are
+        while at <= seen[kind]:
+            read, write = os.pipe()
+            pid = os.fork()
+            if not pid:
+                try:
+                    signal.alarm(60)
+                    os.write(write, b'%d' % fail_once(failing, code, kind, at))
+                    os._exit(0)
+                finally:
+                    traceback.print_exc()
+                    os._exit(1)
+            os.close(write)
+            seen[kind] = max(seen[kind], int(os.read(read, 100) or b'0'))
+            os.close(read)
+            status = os.waitpid(pid, 0)[1]
+            assert status == 0, '%s %d of %d fails: the process ended with %#x' % (kind.decode(), at, seen[kind], status)
+            at += 1
+    assert all(seen[kind] for kind in (b'memory', b'map', b'thread', b'kernel')), seen
+    print('    ' + ', '.join('%d of %s' % (count, kind.decode()) for kind, count in seen.items()))
