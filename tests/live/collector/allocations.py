@@ -1,4 +1,4 @@
-"""Cases for tests/live/collector/run: collections of garbage, and samples of allocations."""
+"""Cases of cases.py: collections of garbage, and samples of allocations."""
 import ctypes
 import gc
 import math

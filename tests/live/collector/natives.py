@@ -1,9 +1,10 @@
-"""Cases for tests/live/collector/run: what native libraries allocate."""
+"""Cases of cases.py: what native libraries allocate."""
 import _ctypes
 import math
 import shutil
 import signal
 import sys
+import threading
 import traceback
 
 from session import *

@@ -6,7 +6,6 @@ import ctypes
 import mmap
 import os
 import struct
-import threading
 import time
 
 LAYOUT = {}

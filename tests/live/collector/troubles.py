@@ -1,27 +1,15 @@
-"""Cases of cases.py: attachers that die or come twice, a page that is written over, children of every kind."""
+"""Cases of cases.py: attachers that die, come twice or again and again, a page that is written over, children of every kind, a program that ends."""
 import ctypes
 import os
 import random
+import struct
+import subprocess
 import sys
 import threading
 import time
 
+from programs import *
 from session import *
-
-
-def leaf(x):
-    return x + 1
-
-
-def climb(n):
-    return leaf(n) if n < 2 else climb(n - 1) + climb(n - 2)
-
-
-def expected_climb(n):
-    a, b = 1, 1
-    for _ in range(n - 1):
-        a, b = b, a + b + 1
-    return b
 
 
 def silent_attacher(wait_ms):
@@ -41,9 +29,9 @@ def case_dead_attacher():
     """Whoever comes next waits until the thread of a dead attacher has given up, and is let in then."""
     handover, thread = silent_attacher(400)
     session = Session().arm()
-    climb(9)
+    tree(9)
     session.disarm().read().check()
-    assert session.count('enter', 'climb') == expected_climb(9), session.count('enter', 'climb')
+    assert session.count('enter', 'tree') == expected_tree(9), session.count('enter', 'tree')
     assert not pthread_join(thread, None)
     assert get(handover, 0, 'handover.said') == 5, 'it did not give up'
 
@@ -109,22 +97,22 @@ def case_scribble():
 
         def work():
             while not stop.is_set():
-                climb(8)
+                tree(8)
         threads = [threading.Thread(target=work) for _ in range(3 if may_start_thread else 0)]
         [thread.start() for thread in threads]
         ranges = [field(name) for name in spare]
         end = time.monotonic() + 0.5
         while time.monotonic() < end:
             scribble(session, dice, ranges)
-            climb(8)
+            tree(8)
         stop.set()
         [thread.join() for thread in threads]
         scribble(session, dice, ranges)
         session.disarm()
     session = Session().arm()
-    climb(9)
+    tree(9)
     session.disarm().read().check()
-    assert session.count('enter', 'climb') == expected_climb(9), session.count('enter', 'climb')
+    assert session.count('enter', 'tree') == expected_tree(9), session.count('enter', 'tree')
 
 
 attacher = []  # its session: this process plays it, too
@@ -160,7 +148,7 @@ def child_of(fork):
     if not pid:
         try:
             found = leftovers()
-            if climb(10) != climb(10):
+            if tree(10) != tree(10):
                 found.append('wrong results')
             os.write(write, repr(found + leftovers()).encode())
         finally:
@@ -193,7 +181,6 @@ def in_process(connection):
 def children():
     """Every way to make one."""
     import multiprocessing
-    import subprocess
     child_of(os.fork)
     in_thread(lambda: child_of(os.fork))
     here, there = multiprocessing.Pipe()
@@ -202,25 +189,10 @@ def children():
     found = here.recv()
     process.join()
     assert process.exitcode == 0 and found == [], found
-    assert subprocess.run([sys.executable, '-c', 'print(6)'], preexec_fn=lambda: climb(6), stdout=subprocess.PIPE).stdout == b'6\n'
+    assert subprocess.run([sys.executable, '-c', 'print(6)'], preexec_fn=lambda: tree(6), stdout=subprocess.PIPE).stdout == b'6\n'
     assert subprocess.run([sys.executable, '-c', 'print(7)'], stdout=subprocess.PIPE, close_fds=False).stdout == b'7\n'  # vfork or posix_spawn
     pid = os.posix_spawn('/bin/true', ['true'], {})
     assert os.waitpid(pid, 0)[1] == 0
-
-
-def make_flat():
-    """Calls of so many functions that none of them is hot: fewer events cannot be had by leaving some out."""
-    names = {}
-    exec('\n'.join('def flat_%d(): pass' % i for i in range(300)), names)
-    functions = [names['flat_%d' % i] for i in range(300)]
-
-    def flat():
-        for f in functions:
-            f()
-    return flat
-
-
-flat = make_flat()
 
 
 def case_children():
@@ -230,11 +202,166 @@ def case_children():
             session = Session(backend=backend, max_overhead_ppm=budget, may_start_thread=may_start_thread).arm()
             attacher.append(session)
             for _ in range(3):
-                climb(9)
+                tree(9)
                 flat()
             assert budget == 0 or not session.page('hooks_on') or not may_start_thread
             children()
-            climb(9)
+            tree(9)
             session.disarm()
             children()
             assert leftovers() == [], leftovers()
+
+
+def case_again():
+    """Armed and disarmed fifty times: nothing grows, nothing is left."""
+    def rss():
+        return int(open('/proc/self/statm').read().split()[1]) * 4
+
+    def once():
+        s = during(lambda: tree(10), subbufs=16)
+        assert s.count('enter', 'tree') == expected_tree(10)
+        s.map.close()
+    for _ in range(5):
+        once()
+    before, maps, fds = rss(), len(open('/proc/self/maps').readlines()), len(os.listdir('/proc/self/fd'))
+    for _ in range(50):
+        once()
+    assert len(open('/proc/self/maps').readlines()) <= maps + 1
+    assert len(os.listdir('/proc/self/fd')) == fds
+    assert len(os.listdir('/proc/self/task')) == 1
+    assert rss() - before < 1024, (before, rss())
+
+
+def case_fork():
+    """A forked child writes nothing to its parent's lanes, and runs on; the parent too."""
+    sys.stdout.flush()
+    s = Session().arm()
+    tree(5)
+    pids = []
+    for _ in range(5):
+        pid = os.fork()
+        if not pid:
+            ok = tree(12) > 0
+            grandchild = os.fork()
+            if not grandchild:
+                tree(5)
+                os._exit(0)
+            ok = ok and os.waitpid(grandchild, 0)[1] == 0
+            os._exit(0 if ok else 1)
+        pids.append(pid)
+        tree(5)
+    assert all(os.waitpid(pid, 0)[1] == 0 for pid in pids)
+    s.disarm().read().check()
+    assert s.count('enter', 'tree') == 6 * expected_tree(5), s.count('enter', 'tree')
+    assert s.page('fork_children') == 5
+
+
+def case_fork_attached():
+    """A child can be measured itself, also before it has run anything."""
+    s = Session().arm()
+    pid = os.fork()
+    if not pid:
+        own = during(lambda: tree(9))
+        os._exit(0 if own.count('enter', 'tree') == expected_tree(9) else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+    s.disarm()
+
+
+def case_deadline():
+    """Nobody pushes the deadline ahead: hooks take themselves off, with and without a switch thread."""
+    for thread in (0, 1):
+        for _ in range(5):
+            s = Session(may_start_thread=thread, max_overhead_ppm=900000).arm()
+            tree(8)
+            if not s.page('brake_count'):
+                break
+            s.disarm()  # on a busy machine an event may seem to cost so much that even this budget is used up
+        s.set('deadline_ticks', time.monotonic_ns() + 50000000)
+        time.sleep(0.1)
+        tree(8)
+        assert s.page('hooks_on') == 0
+        if thread:
+            time.sleep(0.6)
+            assert len(os.listdir('/proc/self/task')) == 1, 'the switch thread stays'
+        tree(8)
+        s2 = during(lambda: tree(9))  # a new attacher finds it dormant
+        assert s2.count('enter', 'tree') == expected_tree(9)
+        s.read().check()
+        assert s.count('enter', 'tree') == expected_tree(8), s.count('enter', 'tree')
+        off = [struct.unpack_from('<I', e[4])[0] for e in s.meta if e[1] == 'window_off']
+        assert off == [3], off
+
+
+def case_two():
+    s = Session().arm()
+    try:
+        Session().arm()
+    except Refused as refusal:
+        assert 'another' in str(refusal), refusal
+    else:
+        raise AssertionError('a second session was let in')
+    s.disarm()
+
+
+@on(12)
+def case_disabled():
+    """Places that said DISABLE in one session are seen in the next, though nothing ran in between."""
+    for _ in range(3):
+        during(lambda: tree(9), skip=('tree', 'leaf'), may_start_thread=0)
+        s = during(lambda: tree(9), may_start_thread=0)
+        assert s.count('enter', 'tree') == expected_tree(9), s.count('enter', 'tree')
+
+
+def case_exit():
+    """The interpreter ends with hooks on, daemon threads running."""
+    code = ('import sys, threading; sys.path.insert(0, %r)\nfrom programs import *\nfrom session import *\n'
+            'def forever():\n    while True: tree(3)\n'
+            'for _ in range(3): threading.Thread(target=forever, daemon=True).start()\n'
+            's = Session(max_overhead_ppm=%d).arm()\ntime.sleep(0.3)\n')
+    for ppm in (0, 50000):
+        done = subprocess.run([sys.executable, '-W', 'error', '-c', code % (os.path.dirname(os.path.abspath(__file__)), ppm)],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        assert done.returncode == 0 and done.stdout == b'', (done.returncode, done.stdout)
+
+
+def case_fork_warning():
+    """No thread of ours where the target has one thread: os.fork() stays silent under -W error."""
+    import warnings
+    warnings.simplefilter('error')
+    s = Session(may_start_thread=0, max_overhead_ppm=50000).arm()
+    tree(5)
+    pid = os.fork()
+    if not pid:
+        tree(5)
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+    s.disarm()
+
+
+def case_toggle():
+    """Armed and disarmed while threads run, come and go: results stay right."""
+    stop, wrong = [], []
+    good = tree(8)
+
+    def run():
+        while not stop:
+            if tree(8) != good or sum(gen(20)) != 190:
+                wrong.append(1)
+
+    def churn():
+        while not stop:
+            t = threading.Thread(target=tree, args=(3,))
+            t.start()
+            t.join()
+    threads = [threading.Thread(target=run) for _ in range(3)] + [threading.Thread(target=churn) for _ in range(2)]
+    [t.start() for t in threads]
+    end, rounds = time.monotonic() + 3, 0
+    while time.monotonic() < end:
+        s = Session(subbufs=32, max_overhead_ppm=(0, 50000)[rounds % 2]).arm()
+        time.sleep(0.02)
+        s.disarm()
+        s.map.close()
+        rounds += 1
+    stop.append(1)
+    [t.join() for t in threads]
+    assert not wrong and rounds > 5, (wrong, rounds)
