@@ -51,7 +51,7 @@ inferscope_SOURCES = src/cli/main.c
 inferscope_LDADD = libcli.a $(ATTACH_LIBS) libreport.a libanalyze.a libtimeline.a libimport.a libtrace.a libbase.a \
 	$(CJSON_LIBS) $(YAML_LIBS) $(ZSTD_LIBS) $(ZLIB_LIBS) $(SQLITE_LIBS) $(NATIVE_LIBS) $(CURSES_LIBS) -lm
 
-# Made by `inferscope help --man` and `--completion=SHELL`; tests/live/cli/run says when they are stale.
+# Printed by the program itself; docs/generate keeps them, tests/lint/docs.test says when they are stale.
 dist_man_MANS += docs/man/inferscope.1
 bashcompletiondir = $(datadir)/bash-completion/completions
 zshcompletiondir = $(datadir)/zsh/site-functions
