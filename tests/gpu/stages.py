@@ -11,7 +11,7 @@ import time
 import fakecuda
 import harness
 import records
-from harness import Fail, Skip, require
+from harness import Skip, require
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TESTS = os.path.dirname(HERE)

@@ -9,7 +9,6 @@ import select
 import shlex
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 

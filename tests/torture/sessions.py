@@ -3,10 +3,8 @@ import concurrent.futures
 import glob
 import os
 import random
-import re
 import signal
 import subprocess
-import sys
 import time
 
 import harness

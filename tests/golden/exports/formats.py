@@ -290,7 +290,6 @@ def read_otlp(path):
 
 def read_perfetto(path):
     interned, tracks, packets, slices = {"category": {}, "name": {}, "place": {}}, {}, [], 0
-    ends = set()
     for field, value in fields(path.read_bytes()):
         demand(field == 1, "no packet")
         packet = message(value)

@@ -3,7 +3,6 @@ import ctypes
 import functools
 import os
 import random
-import sys
 import threading
 import time
 

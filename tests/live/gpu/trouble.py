@@ -1,16 +1,14 @@
 """What goes wrong, in CUDA, in CUPTI, in other tools: the CPU part goes on, the reason is told, and the target is none the worse."""
-import json
 import os
 import re
 import shutil
 import signal
-import sys
 import tempfile
 import time
 
 import harness
 from harness import Fail, Skip, Target, World, require, thread_names
-from scene import BINARY, BUILT, CLIENT, HERE, KERNEL, QUICK, RUNTIME, THREAD, WHEELS, Scene, check_calls_balance, check_kernels, fakecuda, kinds_on, names
+from scene import BINARY, BUILT, CLIENT, HERE, KERNEL, QUICK, WHEELS, Scene, check_calls_balance, check_kernels, fakecuda, kinds_on, names
 
 
 REFUSALS = ((15, "NOT_INITIALIZED.*15"), (14, "NOT_COMPATIBLE.*14"), (35, "PRIVILEGES.*35"), (999, "UNKNOWN.*999"), (39, "holds CUPTI"))

@@ -10,7 +10,7 @@ import time
 
 import harness
 from harness import Fail, Skip, require, thread_names
-from scene import BINARY, CLIENT, GRAPH_TRACE, KERNEL, MARKER, MEMORY, QUICK, THREAD, VERSIONS, Scene, check_calls_balance, check_joined, check_kernels, clock_error, kinds_on, names
+from scene import CLIENT, KERNEL, MARKER, MEMORY, QUICK, VERSIONS, Scene, check_calls_balance, check_joined, check_kernels, clock_error, kinds_on, names
 
 
 def exact(python):

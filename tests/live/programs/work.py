@@ -12,7 +12,6 @@ import os
 import queue
 import random
 import signal
-import sys
 import threading
 import time
 
