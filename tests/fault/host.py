@@ -21,7 +21,6 @@ ROUNDS = int(os.environ.get("INFERSCOPE_ROUNDS", "6" if QUICK else "200"))
 DOCUMENTED = {0, 2, 3, 4, 5, 6, 7, 8, 9, 10}
 IN_SHORT = ["allocation", "disk full", "open", "remote memory"]
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "import")
-FORMATS = ["text", "md", "html", "json", "events", "perfetto", "chrome", "speedscope", "collapsed", "pprof", "otlp", "profile", "stacks", "csv"]
 ENOMEM, EAGAIN, EIO, EMFILE, ENOSPC, EROFS, EDQUOT = 12, 11, 5, 24, 28, 30, 122
 # kind of call, what it says, whether it goes on failing
 TROUBLES = {
@@ -177,7 +176,7 @@ def memory_tests():
             status, said, _ = inferscope(folder, ["attach", target.pid, "-d", "0.3s", "--trace", trace, "-o", "report.json"])
             require(status == 0, said)
         imported = [os.path.join(GOLDEN, name + ".json.gz") for name in ("event_sync_multi_stream", "triton_driver_launch")]
-        for form in FORMATS:
+        for form in inferscope(folder, ["analyze", "-", "-f", "none"])[1].partition("give one of ")[2].strip().split(", "):
             run_test("host: memory, %s" % form, memory, ["analyze", trace, "-f", form, "--source", "none"])
         run_test("host: memory, import", memory, ["analyze", imported[0], "-f", "html"])
         run_test("host: memory, two traces", memory, ["analyze", *imported, "-f", "json"])

@@ -1,7 +1,6 @@
 /*
- * Compiled against the headers of one CPython: compares what they say with the column of src/abi/cpython.def (-DCOLUMN=N is
- * the minor version), prints every difference, and ends with 1 if there was one. With an argument it prints the column itself,
- * which is how a new one is made.
+ * Compiled against the headers of one CPython: compares what they say with its column of src/abi/cpython.def, prints every
+ * difference, and ends with 1 if there was one. With an argument it prints the column itself, which is how a new one is made.
  */
 #define Py_BUILD_CORE 1
 #include <Python.h>

@@ -259,20 +259,21 @@ Test(exports, of_nothing_are_valid)
 
 Test(exports, begin_with_a_mark_of_ours)
 {
-	static const char *const names[] = { "perfetto", "chrome", "speedscope", "collapsed", "pprof", "otlp", "profile", "stacks", "csv" };
+	size_t count;
+	const struct report_format *formats = report_formats(&count);
 
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+	for (size_t i = 0; i < count; i++) {
 		char path[] = "/tmp/inferscope-export-XXXXXX";
 		struct error err = { 0 };
 		struct text out;
 		int fd = mkstemp(path);
 
 		cr_assert_geq(fd, 0);
-		cr_assert_eq(written(TIED, names[i], false, &out, &err), 0, "%s", err.text);
+		cr_assert_eq(written(TIED, formats[i].name, false, &out, &err), 0, "%s", err.text);
 		cr_assert_eq(write(fd, out.data, out.length), (ssize_t)out.length);
-		cr_assert(sink_is_ours(path), "%s", names[i]);
+		cr_assert(sink_is_ours(path), "%s", formats[i].name);
 		cr_assert_eq(pwrite(fd, "?", 1, 0), 1);
-		cr_assert_not(sink_is_ours(path), "%s", names[i]);
+		cr_assert_not(sink_is_ours(path), "%s", formats[i].name);
 		close(fd);
 		unlink(path);
 		text_done(&out);
