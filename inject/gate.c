@@ -13,6 +13,28 @@
 #define CAP_SYS_PTRACE_BIT 19
 #define CAP_ANY_FILE 0x6ull /* DAC_OVERRIDE, DAC_READ_SEARCH */
 
+/* By bit, as linux/capability.h numbers them. */
+static const char *const capability_names[] = {
+	"chown", "dac_override", "dac_read_search", "fowner", "fsetid", "kill", "setgid", "setuid", "setpcap", "linux_immutable", "net_bind_service",
+	"net_broadcast", "net_admin", "net_raw", "ipc_lock", "ipc_owner", "sys_module", "sys_rawio", "sys_chroot", "sys_ptrace", "sys_pacct", "sys_admin",
+	"sys_boot", "sys_nice", "sys_resource", "sys_time", "sys_tty_config", "mknod", "lease", "audit_write", "audit_control", "setfcap", "mac_override",
+	"mac_admin", "syslog", "wake_alarm", "block_suspend", "audit_read", "perfmon", "bpf", "checkpoint_restore",
+};
+
+static const char *capabilities_told(uint64_t set, char *out, size_t size)
+{
+	size_t length = 0;
+
+	out[0] = '\0';
+	for (unsigned bit = 0; bit < 64; bit++) {
+		const char *name = bit < sizeof capability_names / sizeof *capability_names ? capability_names[bit] : "a later one";
+
+		if (set >> bit & 1 && length < size)
+			length += (size_t)snprintf(out + length, size - length, "%s%s", length ? " " : "", name);
+	}
+	return out;
+}
+
 static int yama_scope(const struct procfs *procfs)
 {
 	char path[512];
@@ -78,6 +100,7 @@ static int check_without_capability(struct target *target, const struct proc_sta
 {
 	const struct proc_status *its = &target->status;
 	int scope = yama_scope(&target->procfs);
+	char lacking[160];
 
 	if (own->uid_real != its->uid_effective || own->uid_real != its->uid_real || own->uid_real != its->uid_saved ||
 	    own->gid_real != its->gid_effective || own->gid_real != its->gid_real || own->gid_real != its->gid_saved) {
@@ -90,8 +113,7 @@ static int check_without_capability(struct target *target, const struct proc_sta
 		return target_refuse(target, ERR_DUMPABLE, "permission", NULL, "it is not dumpable, and this process has no CAP_SYS_PTRACE");
 	if ((its->cap_permitted & ~own->cap_effective) != 0)
 		return target_refuse(target, ERR_CAPABILITY, "permission", "run with at least its capabilities, or with CAP_SYS_PTRACE",
-		                     "it has capabilities that this process lacks (0x%llx)",
-		                     (unsigned long long)(its->cap_permitted & ~own->cap_effective));
+		                     "it has capabilities that this process lacks: %s", capabilities_told(its->cap_permitted & ~own->cap_effective, lacking, sizeof lacking));
 	if (scope >= 2 || (scope == 1 && !is_ancestor(&target->procfs, getpid(), target->pid)))
 		return target_refuse(target, ERR_YAMA, "permission", NULL, "kernel.yama.ptrace_scope is %d, and this process has no CAP_SYS_PTRACE",
 		                     scope);

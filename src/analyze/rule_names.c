@@ -53,28 +53,21 @@ static bool symbol_find(void *context, const char *name, size_t length, struct s
 	return parameter != NULL;
 }
 
-static void consider(const char *name, size_t length, const char *candidate, const char **best, unsigned *distance)
-{
-	unsigned here = words_distance(name, length, candidate, strlen(candidate));
-
-	if (here < *distance) {
-		*distance = here;
-		*best = candidate;
-	}
-}
-
 static const char *symbol_suggest(void *context, const char *name, size_t length)
 {
 	const struct names_context *names = context;
 	const char *best = NULL;
-	unsigned distance = 5;
+	unsigned closest = 99;
 
 	for (uint32_t i = 0; i < METRIC_COUNT; i++)
-		consider(name, length, metric_name((enum metric_index)i), &best, &distance);
+		if (words_nearer(name, length, metric_name((enum metric_index)i), &closest))
+			best = metric_name((enum metric_index)i);
 	for (size_t i = 0; i < names->set->parameters.count; i++)
-		consider(name, length, names->set->parameters.items[i].name, &best, &distance);
+		if (words_nearer(name, length, names->set->parameters.items[i].name, &closest))
+			best = names->set->parameters.items[i].name;
 	for (uint32_t i = 0; i < names->rule->let_count; i++)
-		consider(name, length, names->rule->lets[i].name, &best, &distance);
+		if (words_nearer(name, length, names->rule->lets[i].name, &closest))
+			best = names->rule->lets[i].name;
 	return best;
 }
 

@@ -120,7 +120,7 @@ int ruleset_explain(const struct ruleset *set, const char *id, const struct anal
 	}
 	close = ruleset_suggest_rule(set, id);
 	fail(err, ERR_RULES, "there is no rule \"%.80s\"", id);
-	return close ? fail_hint(err, "did you mean %s?", close) : fail_hint(err, "every report names the rules behind its findings");
+	return close ? fail_hint(err, "did you mean %s?", close) : fail_hint(err, "docs/rules.md lists them, and every report names those behind its findings");
 }
 
 bool ruleset_has_rule(const struct ruleset *set, const char *id, const char **suggestion)

@@ -324,33 +324,25 @@ struct rule_parameter *ruleset_parameter(const struct ruleset *set, const char *
 	return NULL;
 }
 
-static const char *closer(const char *name, const char *candidate, const char *best, unsigned *distance)
-{
-	unsigned here = words_distance(name, strlen(name), candidate, strlen(candidate));
-
-	if (here >= *distance)
-		return best;
-	*distance = here;
-	return candidate;
-}
-
 const char *ruleset_suggest_rule(const struct ruleset *set, const char *id)
 {
 	const char *best = NULL;
-	unsigned distance = 6;
+	unsigned closest = 99;
 
 	for (size_t i = 0; i < set->rules.count; i++)
-		best = closer(id, set->rules.items[i].id, best, &distance);
+		if (words_nearer(id, strlen(id), set->rules.items[i].id, &closest))
+			best = set->rules.items[i].id;
 	return best;
 }
 
 bool ruleset_has_parameter(const struct ruleset *set, const char *name, const char **suggestion)
 {
-	unsigned distance = 6;
+	unsigned closest = 99;
 
 	*suggestion = NULL;
 	for (size_t i = 0; i < set->parameters.count; i++)
-		*suggestion = closer(name, set->parameters.items[i].name, *suggestion, &distance);
+		if (words_nearer(name, strlen(name), set->parameters.items[i].name, &closest))
+			*suggestion = set->parameters.items[i].name;
 	return ruleset_parameter(set, name, strlen(name)) != NULL;
 }
 

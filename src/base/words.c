@@ -1,6 +1,8 @@
 /* The distance of Damerau and Levenshtein, for short words. */
 #include "base/words.h"
 
+#include <string.h>
+
 unsigned words_distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
 	enum { LONGEST = 40 };
@@ -27,4 +29,17 @@ unsigned words_distance(const char *a, size_t a_length, const char *b, size_t b_
 		}
 	}
 	return rows[a_length][b_length];
+}
+
+bool words_nearer(const char *name, size_t length, const char *candidate, unsigned *closest)
+{
+	size_t size = strlen(candidate);
+	unsigned distance = words_distance(name, length, candidate, size);
+
+	if (length >= 3 && size > length && memcmp(name, candidate, length) == 0)
+		distance = 0; /* the beginning of a name is meant to be it */
+	if (distance >= *closest || distance > (size + 2) / 4)
+		return false;
+	*closest = distance;
+	return true;
 }

@@ -54,15 +54,10 @@ const struct command_row *command_find(const char *name)
 const char *command_suggest(const char *name)
 {
 	const char *best = NULL;
-	unsigned closest = 4;
+	unsigned closest = 99;
 
-	for (size_t i = 0; i < command_count; i++) {
-		unsigned distance = words_distance(name, strlen(name), command_rows[i].name, strlen(command_rows[i].name));
-
-		if (distance < closest && distance < strlen(name)) {
-			closest = distance;
+	for (size_t i = 0; i < command_count; i++)
+		if (words_nearer(name, strlen(name), command_rows[i].name, &closest))
 			best = command_rows[i].name;
-		}
-	}
 	return best;
 }

@@ -85,12 +85,25 @@ static void found_tell(const struct fleet *fleet, const struct found_list *list)
 		log_print(fleet->measure.level, LOG_INFO, "  … and %zu more", list->count - TOLD_MOST);
 }
 
+static int nobody_found(const struct find_query *query, struct error *err)
+{
+	if (query->container) {
+		fail(err, ERR_NO_PROCESS, "no process is in a container whose id begins with \"%.80s\"", query->container);
+		return fail_hint(err, "docker ps and crictl ps print the ids of those that run");
+	}
+	if (query->cgroup) {
+		fail(err, ERR_NO_PROCESS, "no process is in the control group \"%.200s\"", query->cgroup);
+		return fail_hint(err, "/proc/PID/cgroup names that of a process");
+	}
+	return fail(err, ERR_NO_PROCESS, "there is no process whose command line fits");
+}
+
 static int fleet_find(struct fleet *fleet, struct found_list *list, struct error *err)
 {
 	if (find_processes(&procfs_real, &fleet->query.find, list, err) < 0)
 		return -1;
 	if (!list->count)
-		return fail(err, ERR_NO_PROCESS, "there is no process that is meant");
+		return nobody_found(&fleet->query.find, err);
 	find_shares(&procfs_real, list, SHARES_NS);
 	found_tell(fleet, list);
 	return 0;

@@ -158,7 +158,7 @@ int fleet_none(const struct members *members, struct error *err)
 		*err = member->page->err;
 		return -1;
 	}
-	fail(err, ERR_NO_PROCESS, "none of the processes that are meant runs Python");
+	fail(err, ERR_NO_PROCESS, "none of these processes runs Python");
 	return fail_hint(err, "`pgrep -af python` lists the running Python processes");
 }
 

@@ -31,22 +31,23 @@ static int text_print(struct text *text, struct error *err)
 /* --version, --help, and what the build asks for to make the man page and completions. */
 static int word_of_our_own(char **arguments, bool *done, struct error *err)
 {
-	const char *word = arguments[0];
+	const char *word = arguments[0], *about = strcmp(word, "help") == 0 ? arguments[1] : NULL;
+	const struct command_row *command = about ? command_find(strcmp(about, "config") == 0 ? "config show" : about) : NULL;
 	struct text text;
 
 	text_init(&text);
 	*done = true;
 	if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0)
 		text_printf(&text, "inferscope %s\n", PACKAGE_VERSION);
-	else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || (strcmp(word, "help") == 0 && !arguments[1]))
+	else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || (strcmp(word, "help") == 0 && !about))
 		help_overview(&text);
-	else if (strcmp(word, "help") == 0 && command_find(arguments[1]))
-		help_command(&text, command_find(arguments[1]));
-	else if (strcmp(word, "help") == 0 && strcmp(arguments[1], "--man") == 0)
+	else if (command)
+		help_command(&text, command);
+	else if (about && strcmp(about, "--man") == 0)
 		help_man(&text);
-	else if (strcmp(word, "help") == 0 && strncmp(arguments[1], "--completion=", 13) == 0) {
-		if (help_completion(&text, arguments[1] + 13) < 0)
-			return fail(err, ERR_USAGE, "there is no completion for %.40s: bash, zsh, fish", arguments[1] + 13);
+	else if (about && strncmp(about, "--completion=", 13) == 0) {
+		if (help_completion(&text, about + 13) < 0)
+			return fail(err, ERR_USAGE, "there is no completion for %.40s: bash, zsh, fish", about + 13);
 	} else {
 		*done = false;
 		return 0;
@@ -61,6 +62,8 @@ static const struct command_row *command_of(char **words, int *taken, struct err
 	struct text shown;
 	const char *close;
 
+	if (strcmp(words[0], "help") == 0)
+		words++; /* its own cases are done: this is no command's name */
 	*taken = 1;
 	if (command)
 		return command;
@@ -81,7 +84,9 @@ static const struct command_row *command_of(char **words, int *taken, struct err
 	fail(err, ERR_USAGE, "there is no command \"%.80s\"", text_string(&shown));
 	text_done(&shown);
 	close = command_suggest(words[0]);
-	if (close)
+	if (*words[0] == '-')
+		fail_hint(err, "options stand behind the command: inferscope attach --help");
+	else if (close)
 		fail_hint(err, "did you mean `inferscope %s`?", close);
 	return NULL;
 }

@@ -95,8 +95,10 @@ int measure_init(struct measure *measure, const struct invocation *invocation, p
 	session->mode = mode;
 	session->version = PACKAGE_VERSION;
 	session->command_line = measure->command_line = command_line_retell(invocation->words, session->whole_arguments);
-	if (session->backend == BACKEND_NONE && session->rate_hz == 0)
-		return fail(err, ERR_USAGE, "--hook none --rate 0 would measure nothing");
+	if (session->backend == BACKEND_NONE && session->rate_hz == 0) {
+		fail(err, ERR_USAGE, "--hook none --rate 0 would measure nothing");
+		return fail_hint(err, "leave one of them out");
+	}
 	return 0;
 }
 

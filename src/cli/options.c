@@ -148,19 +148,10 @@ const char *option_suggest(const char *name, size_t length, unsigned commands)
 	unsigned closest = 99;
 
 	for (int i = 0; i < OPT_COUNT; i++) {
-		const char *candidate = option_rows[i].name;
-		size_t size = strlen(candidate);
-		unsigned distance;
-
 		if (commands && !(option_rows[i].commands & commands))
 			continue;
-		distance = words_distance(name, length, candidate, size);
-		if (length >= 3 && size > length && memcmp(name, candidate, length) == 0)
-			distance = 0; /* the beginning of a name is meant to be it */
-		if (distance < closest && distance <= (size + 2) / 4) {
-			closest = distance;
-			best = candidate;
-		}
+		if (words_nearer(name, length, option_rows[i].name, &closest))
+			best = option_rows[i].name;
 	}
 	return best;
 }

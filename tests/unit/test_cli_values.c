@@ -95,6 +95,16 @@ Test(value, distance_counts_a_swap_as_one)
 	cr_assert_eq(words_distance("", 0, "abc", 3), 3);
 }
 
+Test(value, a_word_is_near_by_its_beginning_or_by_few_edits_for_its_length)
+{
+	unsigned closest = 99;
+
+	cr_assert(words_nearer("anlyse", 6, "analyze", &closest) && closest == 2);
+	cr_assert_not(words_nearer("nope", 4, "top", &closest));
+	cr_assert(words_nearer("ana", 3, "analyze", &closest) && closest == 0);
+	cr_assert_not(words_nearer("ana", 3, "analysis", &closest), "not nearer");
+}
+
 Test(option, suggests_what_was_meant)
 {
 	cr_assert_str_eq(option_suggest("duraton", 7, ATTACH), "duration");
