@@ -52,6 +52,11 @@ int joiner_open(const struct target *target, const struct procfs *procfs, bool d
 	return 0;
 }
 
+const char *joiner_debuginfod_problem(const struct joiner *joiner)
+{
+	return symbols_debuginfod_problem(joiner->symbols);
+}
+
 void joiner_close(struct joiner *joiner)
 {
 	if (!joiner)

@@ -15,6 +15,8 @@ struct joiner;
 /* TARGET and PROCFS must outlive it. As modules_open(), walker_open(), symbols_open(). */
 int joiner_open(const struct target *target, const struct procfs *procfs, bool debuginfod, struct joiner **out, struct error *err);
 void joiner_close(struct joiner *joiner); /* accepts NULL */
+/* Why debuginfod is not asked although it was to be; "" = it is, or need not be. */
+const char *joiner_debuginfod_problem(const struct joiner *joiner);
 /* Reads what is mapped, if that was long ago; sooner after a walk that met unknown code. */
 void joiner_refresh(struct joiner *joiner);
 /* Walks COPY. */

@@ -111,6 +111,8 @@ void sampled_warnings(struct session *session)
 	struct sampler_totals totals = sampler_totals(session->sampler);
 	unsigned long long perf_lost = totals.perf.lost;
 
+	if (*totals.ways.why_not_debuginfod)
+		session_warn(session, "--debuginfod: no server is asked for names: %s", totals.ways.why_not_debuginfod);
 	if (1200000000ull / session->options->rate_hz < totals.every_ns)
 		session_warn(session, "looks at all threads were lowered to %.0f per second: more would take too long, or hold threads for more than --max-overhead allows", 1e9 / (double)totals.every_ns);
 	if (totals.ways.perf && totals.perf_rate_hz < session->options->rate_hz)

@@ -61,8 +61,10 @@ static void choose_ways(struct sampler *sampler)
 		return;
 	}
 	ways->native = joiner_open(settings->target, settings->procfs, settings->debuginfod, &sampler->joiner, &err) == 0;
-	if (ways->native)
+	if (ways->native) {
+		snprintf(ways->why_not_debuginfod, sizeof ways->why_not_debuginfod, "%s", joiner_debuginfod_problem(sampler->joiner));
 		return;
+	}
 	snprintf(ways->why_not_native, sizeof ways->why_not_native, "%.200s", err.text);
 	ways->perf = false;
 	perf_close(sampler->perf);

@@ -30,7 +30,7 @@ struct sampler;
 /* What it can do, known from its beginning on. */
 struct sampler_ways {
 	bool native, perf, holds;
-	char why_not_native[208], why_not_perf[208], why_not_held[208]; /* "" when it can, or was not asked to */
+	char why_not_native[208], why_not_perf[208], why_not_held[208], why_not_debuginfod[128]; /* "" when it can, or was not asked to */
 };
 
 struct sampler_totals {
