@@ -134,6 +134,12 @@ bool thread_look(const struct target *target, pid_t tid, struct candidate *out)
 	return out->kind != THREAD_UNFIT;
 }
 
+/* Those that did not stop in time may be tried again. */
+static void choice_again(struct choice *choice)
+{
+	choice->tried_count = choice->odd_count;
+}
+
 void choice_exclude(struct choice *choice, pid_t tid, bool odd)
 {
 	if (choice->tried_count == MAX_TRIED)
@@ -145,11 +151,6 @@ void choice_exclude(struct choice *choice, pid_t tid, bool odd)
 		choice->tried[choice->tried_count - 1] = choice->tried[choice->odd_count];
 		choice->tried[choice->odd_count++] = tid;
 	}
-}
-
-void choice_again(struct choice *choice)
-{
-	choice->tried_count = choice->odd_count;
 }
 
 static bool was_tried(const struct choice *choice, pid_t tid)

@@ -30,8 +30,6 @@ struct choice {
 
 /* Notes that TID did not stop in time, or (ODD) never can be borrowed. */
 void choice_exclude(struct choice *choice, pid_t tid, bool odd);
-/* Those that did not stop in time may be tried again. */
-void choice_again(struct choice *choice);
 
 /* From one line of /proc/PID/task/TID/syscall. */
 void thread_classify(const char *line, struct candidate *out);

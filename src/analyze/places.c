@@ -13,7 +13,7 @@ static const struct function *function_at(const struct rule_state *state, size_t
 	return &state->p->timeline->functions[index];
 }
 
-void rule_point(struct rule_state *state, uint32_t function)
+static void rule_point(struct rule_state *state, uint32_t function)
 {
 	if (function == UINT32_MAX || state->function_count >= LOCATIONS_LIMIT)
 		return;
@@ -239,12 +239,6 @@ static const struct place places[] = {
 	{ "syscalls", "functions whose system calls took longest, those that only wait left out", find_syscalls },
 	{ "tokenizers", "the function that called tokenizers most, and what it called", find_tokenizers },
 };
-
-const struct place *place_rows(size_t *count)
-{
-	*count = sizeof places / sizeof *places;
-	return places;
-}
 
 const struct place *place_find(const char *name)
 {

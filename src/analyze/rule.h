@@ -84,7 +84,6 @@ const char *need_name(unsigned index);                                     /* NU
 struct rule_state;
 struct place { const char *name, *meaning; void (*find)(struct rule_state *state, size_t limit); };
 const struct place *place_find(const char *name);
-const struct place *place_rows(size_t *count);
 
 /* rule_names.c: what expressions of a rule may name. CONTEXT must live as long as the vocabulary. */
 struct names_context { const struct ruleset *set; const struct rule *rule; };
@@ -123,9 +122,7 @@ const char *rule_title(struct rule_state *state);
 bool scope_fits(const struct rule *rule, const struct scope_latency *scope);
 /* evidence.c: right after rule_when() held. False when out of memory. */
 bool rule_evidence(struct rule_state *state, struct finding_report *finding);
-/* places.c */
-void rule_point(struct rule_state *state, uint32_t function);
-/* The same for moments; as many as the rule wants. */
+/* places.c: a moment to point at; as many as the rule wants. */
 void rule_example(struct rule_state *state, struct example example);
 
 #endif

@@ -176,7 +176,7 @@ void measure_launcher(struct measure *measure, uint64_t elapsed_ns)
 	measure->launcher = NULL;
 }
 
-void measure_progress(void *context, const struct session_progress *progress)
+static void measure_progress(void *context, const struct session_progress *progress)
 {
 	struct measure *measure = context;
 	char events[32], gpu[64], line[256];

@@ -46,6 +46,5 @@ int measure_present(struct measure *measure, int summary_fd, struct error *err);
 void measure_notice(void *context, const char *text);
 /* Says where the work is, once it has been watched for long enough. */
 void measure_launcher(struct measure *measure, uint64_t elapsed_ns);
-void measure_progress(void *context, const struct session_progress *progress);
 
 #endif

@@ -35,7 +35,8 @@ int capture_affinity(pid_t pid)
 	return sched_getaffinity(pid, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-double capture_cpus(const struct procfs *procfs, pid_t pid, double *quota)
+/* CPUs the process may use: affinity, and the quota of its cgroup (0 = none). */
+static double capture_cpus(const struct procfs *procfs, pid_t pid, double *quota)
 {
 	double cpus = capture_affinity(pid);
 	struct cgroup cgroup;

@@ -9,7 +9,5 @@ void capture_add(struct event_builder *builder, uint64_t ticks, const char *key,
 /* What is known before the target is entered. */
 void capture_begin(struct event_builder *builder, uint64_t ticks, const struct target_facts *facts, const struct session_options *options, const struct environment *environment, enum clock_kind clock);
 int capture_affinity(pid_t pid); /* CPUs that the process may run on */
-/* CPUs the process may use: affinity, and the quota of its cgroup (0 = none). */
-double capture_cpus(const struct procfs *procfs, pid_t pid, double *quota);
 
 #endif

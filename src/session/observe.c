@@ -40,7 +40,8 @@ const struct observe_thread *observe_by_inner(const struct observe *observe, pid
 	return NULL;
 }
 
-void observe_wait(const struct observe *observe, pid_t tid, char *out, size_t size)
+/* What the thread waits in now: "" while it runs, is not told, or ended. */
+static void observe_wait(const struct observe *observe, pid_t tid, char *out, size_t size)
 {
 	struct block block;
 

@@ -38,8 +38,6 @@ void observe_init(struct observe *observe, const struct procfs *procfs, pid_t pi
 void observe_done(struct observe *observe);
 /* One reading at TICKS: THREAD, THREAD_TIME and PROCESS_TIME events go to BUILDER. False when the process is gone. */
 bool observe_read(struct observe *observe, uint64_t ticks, struct event_builder *builder);
-/* What the thread waits in now: "" while it runs, is not told, or ended. */
-void observe_wait(const struct observe *observe, pid_t tid, char *out, size_t size);
 const struct observe_thread *observe_by_tid(const struct observe *observe, pid_t tid);
 const struct observe_thread *observe_by_inner(const struct observe *observe, pid_t inner_tid);
 

@@ -35,7 +35,7 @@ static bool same(const struct name *a, const struct name *b)
 	return a->kind == b->kind && a->name == b->name && a->file == b->file && a->line == b->line;
 }
 
-uint32_t names_add(struct timeline_private *p, enum function_kind kind, const char *name, size_t name_length, const char *file, size_t file_length, uint32_t line)
+static uint32_t names_add(struct timeline_private *p, enum function_kind kind, const char *name, size_t name_length, const char *file, size_t file_length, uint32_t line)
 {
 	struct name wanted = { .kind = kind, .line = line };
 	uint64_t key;
@@ -63,7 +63,7 @@ uint32_t names_add(struct timeline_private *p, enum function_kind kind, const ch
 	return (uint32_t)p->names.list.count - 1;
 }
 
-void names_bind(struct timeline_private *p, uint32_t process, uint32_t ref, uint32_t function)
+static void names_bind(struct timeline_private *p, uint32_t process, uint32_t ref, uint32_t function)
 {
 	struct process_build *owner = &p->processes.items[process];
 
@@ -94,7 +94,7 @@ uint32_t names_find(const struct timeline_private *p, uint32_t process, uint32_t
 	return found == MAP_ABSENT ? NAME_UNKNOWN : found;
 }
 
-void names_bind_native(struct timeline_private *p, uint32_t process, uint32_t ref, uint32_t function)
+static void names_bind_native(struct timeline_private *p, uint32_t process, uint32_t ref, uint32_t function)
 {
 	if (!map_put(&p->names.by_native, (uint64_t)process << 32 | ref, function))
 		p->failed = true;

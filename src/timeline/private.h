@@ -245,10 +245,7 @@ struct timeline_private {
 /* names.c */
 bool names_begin(struct timeline_private *p);
 uint32_t names_string(struct timeline_private *p, const char *bytes, size_t length); /* its id; 0 and p->failed when out of memory */
-uint32_t names_add(struct timeline_private *p, enum function_kind kind, const char *name, size_t name_length, const char *file, size_t file_length, uint32_t line);
-void names_bind(struct timeline_private *p, uint32_t process, uint32_t ref, uint32_t function);
 uint32_t names_find(const struct timeline_private *p, uint32_t process, uint32_t ref); /* NAME_UNKNOWN when nobody named it */
-void names_bind_native(struct timeline_private *p, uint32_t process, uint32_t ref, uint32_t function);
 uint32_t names_find_native(const struct timeline_private *p, uint32_t process, uint32_t ref);
 /* By events: CODE, C_FUNCTION, NATIVE. */
 void names_code(struct timeline_private *p, uint32_t process, const struct event_cursor *event);

@@ -158,11 +158,6 @@ void timeline_free(struct timeline *timeline)
 		private_free(timeline->private_);
 }
 
-const char *timeline_string(const struct timeline *timeline, uint32_t id)
-{
-	return strings_get(timeline->private_->strings, id);
-}
-
 const char *timeline_capture(const struct timeline *timeline, const char *key)
 {
 	for (size_t i = 0; i < timeline->capture_count; i++)

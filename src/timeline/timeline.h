@@ -296,7 +296,6 @@ int timeline_build(struct trace *trace, struct timeline **out, struct error *err
 struct scope_patterns { const char *const *items; size_t count; };
 int timeline_build_scoped(struct trace *trace, const struct scope_patterns *patterns, struct timeline **out, struct error *err);
 void timeline_free(struct timeline *timeline);
-const char *timeline_string(const struct timeline *timeline, uint32_t id);
 /* Value of a capture key or counter; NULL or FALLBACK when it is not there. */
 const char *timeline_capture(const struct timeline *timeline, const char *key);
 int64_t timeline_counter(const struct timeline *timeline, const char *name, int64_t fallback);
