@@ -15,7 +15,7 @@ enum { FUNCTIONS_MAX = 1 << 20, NODES_MAX = 1 << 21, THREADS_MAX = 1 << 16, FRAM
 
 enum gpu_part { GPU_NONE, GPU_LAUNCH, GPU_WAIT };
 
-enum native_role { NATIVE_FOREIGN, NATIVE_RUNTIME, NATIVE_DISPATCH, NATIVE_WAITING };
+enum native_role { NATIVE_FOREIGN, NATIVE_RUNTIME, NATIVE_CALL, NATIVE_DISPATCH, NATIVE_WAITING };
 
 struct known {
 	uint64_t sample;   /* the last one that counted it in its total */
@@ -309,7 +309,7 @@ static size_t frames_of(struct tally *tally, uint32_t node)
 
 		if (!tally->functions.items[function].native)
 			told = false;
-		else if (!told && (role == NATIVE_RUNTIME || role == NATIVE_WAITING))
+		else if (!told && (role == NATIVE_RUNTIME || role == NATIVE_CALL || role == NATIVE_WAITING))
 			continue;
 		else if (!told && role == NATIVE_DISPATCH) {
 			told = true;

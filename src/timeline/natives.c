@@ -56,21 +56,38 @@ enum native_role native_role(struct timeline_private *p, uint32_t function)
 	return (enum native_role)(name->role - 1);
 }
 
-/* How many of the outermost functions are left out. */
+/* Without symbols a function is called after its address. */
+static bool has_name(const struct timeline_private *p, uint32_t function)
+{
+	return !strstr(strings_get(p->strings, p->names.list.items[function].name), "+0x");
+}
+
+/* Not a module of Python's: no C function is in it. */
+static bool is_library(const struct timeline_private *p, uint32_t function)
+{
+	return begins_with(path_base(strings_get(p->strings, p->names.list.items[function].module)), "lib");
+}
+
+/* How many of the outermost functions are left out. An interpreter without symbols shows its way into a C function by the function of its API that begins it. */
 static size_t skipped(struct timeline_private *p, const uint32_t *functions, size_t count, enum native_base base, bool running)
 {
-	bool dispatched = false;
+	bool dispatched = false, calls = false, guessed = false; /* guessed: that what was last calls the C function, and is not that itself */
 
 	for (size_t i = 0; i < count; i++) {
 		enum native_role role = native_role(p, functions[i]);
 
 		if (dispatched && role == NATIVE_RUNTIME)
 			return i;
+		if (role == NATIVE_FOREIGN && guessed && is_library(p, functions[i]))
+			return i - 1;
 		if (role == NATIVE_FOREIGN)
-			return base == BASE_C_CALL && running ? 0 : i;
-		dispatched |= role == NATIVE_DISPATCH && running && base != BASE_THREAD;
+			return base == BASE_C_CALL && !dispatched && !calls ? 0 : i;
+		dispatched |= role == NATIVE_DISPATCH && (running || base == BASE_C_CALL) && base != BASE_THREAD;
+		guessed = role == NATIVE_RUNTIME && calls && !has_name(p, functions[i]);
+		dispatched |= guessed;
+		calls = role == NATIVE_CALL && base == BASE_C_CALL;
 	}
-	return base == BASE_THREAD || (base == BASE_C_CALL && running) ? 0 : count;
+	return base == BASE_PYTHON ? count : 0;
 }
 
 size_t natives_of_stack(struct timeline_private *p, uint32_t stack, enum native_base base, bool running, uint32_t out[NATIVES_MAX])
@@ -220,8 +237,26 @@ static void choose_match(struct timeline_private *p, const struct match *matches
 			native = matches[i].native;
 		}
 	}
-	if (best >= MATCH_SAMPLES && (double)best >= MATCH_SHARE * (double)all)
+	if (native_role(p, native) != NATIVE_CALL && best >= MATCH_SAMPLES && (double)best >= MATCH_SHARE * (double)all)
 		p->names.list.items[matches[0].c].native = native + 1;
+}
+
+/* What has no name and is said to be several C functions calls them all. */
+static void withdraw_shared(struct timeline_private *p)
+{
+	size_t names = p->names.list.count;
+	uint32_t *chosen = calloc(names + 1, sizeof *chosen);
+
+	for (size_t i = 0; chosen && i < names; i++)
+		chosen[p->names.list.items[i].native]++;
+	for (size_t i = 0; chosen && i < names; i++) {
+		struct name *name = &p->names.list.items[i];
+
+		if (name->native && chosen[name->native] > 1 && !has_name(p, name->native - 1))
+			name->native = 0;
+	}
+	p->failed |= !chosen;
+	free(chosen);
 }
 
 void natives_match(struct timeline_private *p)
@@ -253,6 +288,7 @@ void natives_match(struct timeline_private *p)
 			;
 		choose_match(p, matches + i, next - i);
 	}
+	withdraw_shared(p);
 out:
 	free(below);
 	free(matches);

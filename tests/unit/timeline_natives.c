@@ -1,6 +1,8 @@
 /* Native frames of samples: below the Python function that called them, and who held the GIL. */
 #include "timeline_help.h"
 
+#include <stdio.h>
+
 #include <criterion/criterion.h>
 
 /* Modules 1 the interpreter, 2 numpy, 3 libc. Native frames 1 eval loop's helper, 2 dispatch, 3 and 4 of numpy, 5 futex, 6 a C function of the interpreter, 7 take_gil. */
@@ -88,6 +90,61 @@ Test(timeline_natives, hang_below_the_c_call_that_was_open)
 	cr_assert_eq(node_at(t, "main;work")->self_ns, 400);
 	cr_assert_str_eq(function_named(t, "dot")->native, "array_dot");
 	cr_assert_str_eq(function_named(t, "dot")->native_file, "/srv/venv/_multiarray.so");
+}
+
+/* Its way into the function is no part of it, whether the thread runs or waits. */
+Test(timeline_natives, hang_below_the_c_call_without_what_called_it)
+{
+	static const char *const states[] = { "2", "4" };
+
+	for (size_t i = 0; i < 2; i++) {
+		char text[4096];
+		struct timeline *t;
+
+		snprintf(text, sizeof text, META NAMES ON(0) OFF(1000) SESSION STACKS "0 c_function ref=20 name=\"dot\" module=\"numpy\"\n"
+			"0 stack ref=11 parent=5 frame=2 kind=1\n0 stack ref=12 parent=11 frame=3 kind=1\n0 stack ref=13 parent=12 frame=5 kind=1\n"
+			"300 sample ref=13 tid=7 state=%s weight_ns=10\n400 sample ref=13 tid=7 state=%s weight_ns=10\n500 sample ref=13 tid=7 state=%s weight_ns=10\n"
+			THREAD(3, 7) "0 enter ref=1\n0 enter ref=2\n200 c_enter ref=20\n800 c_leave ref=20\n1000 leave ref=2\n1000 leave ref=1\n", states[i], states[i], states[i]);
+		t = timeline_from_text(text);
+		cr_assert_eq(node_at(t, "main;work;dot;array_dot;__futex_abstimed_wait")->self_ns, 600, "state %s", states[i]);
+		cr_assert_str_eq(function_named(t, "dot")->native, "array_dot");
+	}
+}
+
+/* Debian's interpreters have few symbols: what calls and is called without one is the way into the function. */
+Test(timeline_natives, hang_below_the_c_call_without_what_called_it_and_has_no_name)
+{
+	struct timeline *t = timeline_from_text(META NAMES ON(0) OFF(1000) SESSION STACKS "0 c_function ref=20 name=\"dot\" module=\"numpy\"\n0 c_function ref=21 name=\"len\" module=\"builtins\"\n"
+		"0 native ref=21 module=1 name=\"PyObject_Vectorcall\"\n0 native ref=22 module=1 name=\"python3.11+0x53ad40\"\n0 native ref=23 module=1 name=\"python3.11+0x4a1b4f\"\n"
+		"0 stack ref=11 parent=2 frame=21 kind=1\n0 stack ref=12 parent=11 frame=22 kind=1\n0 stack ref=13 parent=12 frame=3 kind=1\n0 stack ref=14 parent=12 frame=23 kind=1\n"
+		SAMPLE(250, 13, NATIVE) SAMPLE(300, 13, NATIVE) SAMPLE(350, 13, NATIVE) SAMPLE(550, 14, NATIVE) SAMPLE(600, 14, NATIVE) SAMPLE(650, 14, NATIVE)
+		THREAD(3, 7) "0 enter ref=1\n0 enter ref=2\n200 c_enter ref=20\n400 c_leave ref=20\n500 c_enter ref=21\n700 c_leave ref=21\n1000 leave ref=2\n1000 leave ref=1\n");
+
+	cr_assert_eq(node_at(t, "main;work;dot;array_dot")->self_ns, 200);
+	cr_assert_eq(node_at(t, "main;work;len;python3.11+0x4a1b4f")->self_ns, 200);
+	cr_assert_str_eq(function_named(t, "dot")->native, "array_dot");
+}
+
+Test(timeline_natives, of_a_library_are_not_the_c_function_that_calls_it)
+{
+	struct timeline *t = timeline_from_text(META NAMES ON(0) OFF(1000) SESSION STACKS "0 c_function ref=20 name=\"compress\" module=\"zlib\"\n"
+		"0 module ref=4 path=\"/usr/lib/libz.so.1\"\n0 native ref=21 module=1 name=\"PyObject_Vectorcall\"\n0 native ref=22 module=1 name=\"python3.15+0x53ad40\"\n"
+		"0 native ref=23 module=4 name=\"deflate\"\n0 stack ref=11 parent=2 frame=21 kind=1\n0 stack ref=12 parent=11 frame=22 kind=1\n0 stack ref=13 parent=12 frame=23 kind=1\n"
+		SAMPLE(250, 13, NATIVE) SAMPLE(300, 13, NATIVE) SAMPLE(350, 13, NATIVE)
+		THREAD(3, 7) "0 enter ref=1\n0 enter ref=2\n200 c_enter ref=20\n400 c_leave ref=20\n1000 leave ref=2\n1000 leave ref=1\n");
+
+	cr_assert_eq(node_at(t, "main;work;compress;python3.15+0x53ad40;deflate")->self_ns, 200);
+}
+
+Test(timeline_natives, that_call_several_c_functions_are_none_of_them)
+{
+	struct timeline *t = timeline_from_text(META NAMES ON(0) OFF(1000) SESSION STACKS "0 c_function ref=20 name=\"dot\" module=\"numpy\"\n0 c_function ref=21 name=\"len\" module=\"builtins\"\n"
+		"0 native ref=22 module=1 name=\"python3.9+0x53ad40\"\n0 stack ref=12 parent=2 frame=22 kind=1\n"
+		SAMPLE(250, 12, NATIVE) SAMPLE(300, 12, NATIVE) SAMPLE(350, 12, NATIVE) SAMPLE(550, 12, NATIVE) SAMPLE(600, 12, NATIVE) SAMPLE(650, 12, NATIVE)
+		THREAD(3, 7) "0 enter ref=1\n0 enter ref=2\n200 c_enter ref=20\n400 c_leave ref=20\n500 c_enter ref=21\n700 c_leave ref=21\n1000 leave ref=2\n1000 leave ref=1\n");
+
+	cr_assert_str_eq(function_named(t, "dot")->native, "");
+	cr_assert_str_eq(function_named(t, "len")->native, "");
 }
 
 Test(timeline_natives, follow_the_sampled_frames_where_calls_contradict_them)
