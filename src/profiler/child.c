@@ -305,7 +305,7 @@ int child_start(struct child *child, unsigned rate_hz, char *error)
 {
 	char path[PATH_BYTES], pid[16], rate[16], inside_fd[16];
 	int ready[2] = { -1, -1 }, inside, failed, result = -1;
-	char *const words[] = { path, "attach", pid, "-d", "0", "--hook", "none", "--rate", rate, "-f", "profile", "-o", "-", "--trace", "none", "--log-level", "error",
+	char *const words[] = { path, "attach", pid, "-d", "0", "--hook", "none", "--rate", rate, "--counters", "-f", "profile", "-o", "-", "--trace", "none", "--log-level", "error",
 	                        "--error-format", "text", "--ready-fd", "3", "--inside-fd", inside_fd, NULL };
 
 	if (!program_find(path))

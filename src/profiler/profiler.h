@@ -39,7 +39,7 @@ PROFILER_CALL int profiler_stop(void);
 
 /*
  * The last measurement. JSON: schema inferscope.profile/1 (docs/exports.md), each distinct stack of at most 128 frames once, innermost frame first, with
- * its count, and instructions and memory_delta, which are null with the reason. Summary: at most 24 lines of text. PATH is replaced; its mode is 0600.
+ * its count, instructions where the machine counts them, and memory_delta; what is not known is null, and the document says why. Summary: at most 24 lines of text. PATH is replaced; its mode is 0600.
  */
 PROFILER_CALL int profiler_write_json(const char *path);
 PROFILER_CALL int profiler_write_summary(const char *path);

@@ -3,6 +3,7 @@
 #define INFERSCOPE_REPORT_STACK_PATHS_H
 
 #include "report/export.h"
+#include "timeline/memory.h"
 
 enum { STACK_PATH_MAX = 128 };
 
@@ -12,12 +13,14 @@ struct stack_path {
 	uint32_t functions[STACK_PATH_MAX]; /* innermost first */
 };
 
-/* Why no stack has a number of them. */
-#define STACKS_NO_INSTRUCTIONS "samples are taken from outside, without hardware counters"
-#define STACKS_NO_MEMORY "allocations are not sampled"
+/* Why no stack has a number of instructions, of bytes that it allocated and that stayed; NULL: they have. */
+const char *stacks_no_instructions(const struct timeline *timeline);
+const char *stacks_no_memory(const struct timeline *timeline);
 
 /* The number of NODE's stack in PATHS, from 1 on; UINT32_MAX: no memory. */
 uint32_t stack_path_add(struct strings *paths, const struct timeline *timeline, const struct tree_node *node);
+/* The same of a stack of sampled allocations. */
+uint32_t stack_path_add_memory(struct strings *paths, const struct memory_path *memory);
 void stack_path_get(const struct strings *paths, uint32_t number, struct stack_path *out);
 
 #endif

@@ -8,8 +8,8 @@
 #include "report/stack_paths.h"
 
 /* One stack of one thread. */
-struct seen { uint32_t stack, thread; uint64_t samples; };
-struct sum { uint64_t samples, self_ns; };
+struct seen { uint32_t stack, thread /* UINT32_MAX: of whichever, that allocated */; uint64_t samples; };
+struct sum { uint64_t samples, self_ns, instructions, memory_bytes; };
 
 struct profile {
 	const struct timeline *timeline;
@@ -18,8 +18,27 @@ struct profile {
 	struct seen *seen;      /* by stack, most samples first */
 	struct sum *sums;       /* of each stack */
 	size_t seen_count;
+	const char *no_instructions, *no_memory; /* why they are not told, NULL: they are */
 	struct text line, scratch;
 };
+
+static int collect_memory(struct profile *profile, struct error *err)
+{
+	const struct memory_facts *memory = timeline_memory(profile->timeline);
+
+	for (size_t i = 0; i < memory->path_count; i++) {
+		uint32_t stack;
+
+		if (!memory->paths[i].count)
+			continue;
+		stack = stack_path_add_memory(profile->stacks, &memory->paths[i]);
+		if (stack == UINT32_MAX)
+			return fail(err, ERR_MEMORY, "writing samples");
+		profile->sums[stack].memory_bytes += memory->paths[i].live_bytes;
+		profile->seen[profile->seen_count++] = (struct seen){ stack, UINT32_MAX, 0 };
+	}
+	return 0;
+}
 
 static int collect(struct profile *profile, struct error *err)
 {
@@ -36,9 +55,10 @@ static int collect(struct profile *profile, struct error *err)
 			return fail(err, ERR_MEMORY, "writing samples");
 		profile->sums[stack].samples += node->samples;
 		profile->sums[stack].self_ns += node->estimated_self_ns;
+		profile->sums[stack].instructions += node->instructions;
 		profile->seen[profile->seen_count++] = (struct seen){ stack, node->thread, node->samples };
 	}
-	return 0;
+	return profile->no_memory ? 0 : collect_memory(profile, err);
 }
 
 static int most_first(const void *left, const void *right, void *context)
@@ -78,6 +98,23 @@ static void add_frame(struct profile *profile, uint32_t function)
 	text_add_string(line, "}");
 }
 
+static void add_number(struct text *line, const char *key, const char *why_not, uint64_t value)
+{
+	text_printf(line, "\"%s\":", key);
+	if (why_not)
+		text_add_string(line, "null,");
+	else
+		text_printf(line, "%llu,", (unsigned long long)value);
+}
+
+static void put_why(struct sink *sink, const char *key, const char *why)
+{
+	if (why)
+		sink_printf(sink, "\"%s\":\"%s\",", key, why);
+	else
+		sink_printf(sink, "\"%s\":null,", key);
+}
+
 /* The rows of SEEN that are of one stack, a line. */
 static size_t add_stack(struct profile *profile, size_t at)
 {
@@ -92,12 +129,18 @@ static size_t add_stack(struct profile *profile, size_t at)
 		text_add_string(line, i ? "," : "");
 		add_frame(profile, path.functions[i]);
 	}
-	text_printf(line, "],\"cut\":%s,\"count\":%llu,\"time_ns\":%llu,\"instructions\":null,\"memory_delta\":null,\"threads\":{", path.cut ? "true" : "false",
-	            (unsigned long long)profile->sums[stack].samples, (unsigned long long)profile->sums[stack].self_ns);
+	text_printf(line, "],\"cut\":%s,\"count\":%llu,\"time_ns\":%llu,", path.cut ? "true" : "false", (unsigned long long)profile->sums[stack].samples, (unsigned long long)profile->sums[stack].self_ns);
+	add_number(line, "instructions", profile->no_instructions, profile->sums[stack].instructions);
+	add_number(line, "memory_delta", profile->no_memory, profile->sums[stack].memory_bytes);
+	text_add_string(line, "\"threads\":{");
 	for (size_t first = at; at < profile->seen_count && profile->seen[at].stack == stack;) {
 		uint32_t thread = profile->seen[at].thread;
 		uint64_t samples = 0;
 
+		if (thread == UINT32_MAX) { /* the last ones */
+			at++;
+			continue;
+		}
 		/* Stacks that were cut may be the same one from here on. */
 		text_add_string(line, at == first ? "" : ",");
 		for (; at < profile->seen_count && profile->seen[at].stack == stack && profile->seen[at].thread == thread; at++)
@@ -133,7 +176,9 @@ static int write_rows(struct profile *profile, struct error *err)
 	sink_printf(profile->sink, "{\"schema\":\"inferscope.profile/1\",\"elapsed_ns\":%llu,\"samples\":%llu,\"stacks_count\":%zu,\n", (unsigned long long)profile->timeline->duration_ns,
 	            (unsigned long long)total, strings_count(profile->stacks) - 1);
 	how_put(profile);
-	sink_puts(profile->sink, "\"instructions_why\":\"" STACKS_NO_INSTRUCTIONS "\",\"memory_why\":\"" STACKS_NO_MEMORY "\",\"stacks\":[");
+	put_why(profile->sink, "instructions_why", profile->no_instructions);
+	put_why(profile->sink, "memory_why", profile->no_memory);
+	sink_puts(profile->sink, "\"stacks\":[");
 	for (size_t at = 0; at < profile->seen_count && !sink_failed(profile->sink) && !profile->line.failed && !profile->scratch.failed;)
 		at = add_stack(profile, at);
 	sink_puts(profile->sink, "\n]}\n");
@@ -142,8 +187,9 @@ static int write_rows(struct profile *profile, struct error *err)
 
 int write_profile(const struct report *report, struct sink *sink, struct error *err)
 {
-	size_t room = report->timeline->node_count + 1;
-	struct profile profile = { .timeline = report->timeline, .sink = sink, .stacks = strings_new(), .seen = calloc(room, sizeof *profile.seen), .sums = calloc(room + 1, sizeof *profile.sums) };
+	size_t room = report->timeline->node_count + timeline_memory(report->timeline)->path_count + 1;
+	struct profile profile = { .timeline = report->timeline, .sink = sink, .stacks = strings_new(), .seen = calloc(room, sizeof *profile.seen), .sums = calloc(room + 1, sizeof *profile.sums),
+		.no_instructions = stacks_no_instructions(report->timeline), .no_memory = stacks_no_memory(report->timeline) };
 	int result = -1;
 
 	text_init(&profile.line);

@@ -9,7 +9,7 @@
 #include "report/stack_paths.h"
 
 /* One distinct stack. */
-struct row { uint32_t number, threads; uint64_t samples, calls, self_ns, cpu_ns; };
+struct row { uint32_t number, threads; uint64_t samples, calls, self_ns, cpu_ns, instructions, memory_bytes; };
 
 struct table {
 	const struct timeline *timeline;
@@ -18,6 +18,7 @@ struct table {
 	struct row *rows;   /* by number */
 	struct map threads; /* number << 32 | thread: has it that stack? */
 	struct text line, stack, scratch;
+	const char *no_instructions, *no_memory; /* why they are not told, NULL: they are */
 	bool failed;
 };
 
@@ -30,6 +31,24 @@ static bool is_new_thread(struct table *table, uint32_t number, uint32_t thread)
 		return false;
 	table->failed |= !map_put(&table->threads, key, 1);
 	return true;
+}
+
+static int collect_memory(struct table *table, struct error *err)
+{
+	const struct memory_facts *memory = timeline_memory(table->timeline);
+
+	for (size_t i = 0; i < memory->path_count; i++) {
+		uint32_t number;
+
+		if (!memory->paths[i].count)
+			continue;
+		number = stack_path_add_memory(table->paths, &memory->paths[i]);
+		if (number == UINT32_MAX)
+			return fail(err, ERR_MEMORY, "writing stacks");
+		table->rows[number].number = number;
+		table->rows[number].memory_bytes += memory->paths[i].live_bytes;
+	}
+	return 0;
 }
 
 static int collect(struct table *table, struct error *err)
@@ -53,8 +72,9 @@ static int collect(struct table *table, struct error *err)
 		row->calls += node->calls;
 		row->self_ns += node->estimated_self_ns;
 		row->cpu_ns += node->cpu_self_ns;
+		row->instructions += node->instructions;
 	}
-	return 0;
+	return table->no_memory ? 0 : collect_memory(table, err);
 }
 
 static int most_first(const void *left, const void *right)
@@ -65,6 +85,8 @@ static int most_first(const void *left, const void *right)
 		return a->self_ns < b->self_ns ? 1 : -1;
 	if (a->samples != b->samples)
 		return a->samples < b->samples ? 1 : -1;
+	if (a->memory_bytes != b->memory_bytes)
+		return a->memory_bytes < b->memory_bytes ? 1 : -1;
 	return a->number < b->number ? -1 : a->number > b->number;
 }
 
@@ -103,8 +125,13 @@ static void add_row(struct table *table, const struct row *row)
 		add_frame(table, path.functions[i]);
 	}
 	text_clear(&table->line);
-	text_printf(&table->line, "%llu,%llu,%llu,%llu,,,%u,%u,%s", (unsigned long long)row->samples, (unsigned long long)row->calls, (unsigned long long)row->self_ns, (unsigned long long)row->cpu_ns,
-	            row->threads, path.count, path.cut ? "yes" : "no");
+	text_printf(&table->line, "%llu,%llu,%llu,%llu,", (unsigned long long)row->samples, (unsigned long long)row->calls, (unsigned long long)row->self_ns, (unsigned long long)row->cpu_ns);
+	if (!table->no_instructions)
+		text_printf(&table->line, "%llu", (unsigned long long)row->instructions);
+	text_add_string(&table->line, ",");
+	if (!table->no_memory)
+		text_printf(&table->line, "%llu", (unsigned long long)row->memory_bytes);
+	text_printf(&table->line, ",%u,%u,%s", row->threads, path.count, path.cut ? "yes" : "no");
 	export_cell(&table->line, text_string(&table->stack));
 	text_add_string(&table->line, "\n");
 	sink_write(table->sink, table->line.data, table->line.length);
@@ -122,15 +149,19 @@ static int write_rows(struct table *table, struct error *err)
 	for (size_t i = 0; i < count && !sink_failed(table->sink) && !table->line.failed && !table->stack.failed && !table->scratch.failed; i++)
 		if (table->rows[i].number)
 			add_row(table, &table->rows[i]);
-	sink_puts(table->sink, ",,,,,,,,,# Instructions: " STACKS_NO_INSTRUCTIONS "\n" ",,,,,,,,,# Memory Delta: " STACKS_NO_MEMORY "\n");
+	if (table->no_instructions)
+		sink_printf(table->sink, ",,,,,,,,,# Instructions: %s\n", table->no_instructions);
+	if (table->no_memory)
+		sink_printf(table->sink, ",,,,,,,,,# Memory Delta: %s\n", table->no_memory);
 	return table->failed || table->line.failed || table->stack.failed || table->scratch.failed ? fail(err, ERR_MEMORY, "writing stacks") : 0;
 }
 
 int write_stacks(const struct report *report, struct sink *sink, struct error *err)
 {
-	struct table table = { .timeline = report->timeline, .sink = sink, .paths = strings_new(), .rows = calloc(report->timeline->node_count + 1, sizeof *table.rows) };
+	struct table table = { .timeline = report->timeline, .sink = sink, .paths = strings_new(), .no_instructions = stacks_no_instructions(report->timeline), .no_memory = stacks_no_memory(report->timeline) };
 	int result = -1;
 
+	table.rows = calloc(report->timeline->node_count + timeline_memory(report->timeline)->path_count + 1, sizeof *table.rows);
 	text_init(&table.line);
 	text_init(&table.stack);
 	text_init(&table.scratch);

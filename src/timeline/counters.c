@@ -71,6 +71,19 @@ static int compare_sites(const void *left, const void *right)
 	return a->function < b->function ? -1 : a->function > b->function;
 }
 
+static void add_instructions(struct timeline_private *p)
+{
+	struct tree_node *nodes = (struct tree_node *)p->timeline.nodes; /* ours, so far */
+
+	for (size_t i = 0; i < p->gains.count; i++) {
+		const struct gain *gain = &p->gains.items[i];
+		uint32_t node = p->samples.items[gain->sample].stack_node;
+
+		if (gain->which == COUNTER_INSTRUCTIONS - COUNTERS_SAMPLED && node < p->nodes.count && p->export_node[node])
+			nodes[p->export_node[node]].instructions += gain->value;
+	}
+}
+
 void counters_build(struct timeline_private *p)
 {
 	struct counter_site *sites = timeline_keep(p, p->timeline.function_count + 1, sizeof *sites);
@@ -78,6 +91,7 @@ void counters_build(struct timeline_private *p)
 
 	if (!sites || !p->gains.count)
 		return;
+	add_instructions(p);
 	memset(sites, 0, (none + 1) * sizeof *sites);
 	for (size_t i = 0; i < p->gains.count; i++) {
 		const struct gain *gain = &p->gains.items[i];

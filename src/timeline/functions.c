@@ -77,7 +77,7 @@ void functions_export(struct totals *totals)
 	struct function *functions;
 
 	for (size_t i = 0; i < names; i++) {
-		totals->functions[i].used |= p->names.list.items[i].counted > 0;
+		totals->functions[i].used |= p->names.list.items[i].counted > 0 || p->names.list.items[i].allocates;
 		count += totals->functions[i].used;
 	}
 	functions = timeline_keep(p, count, sizeof *functions);

@@ -9,7 +9,7 @@
 enum { MEMORY_SAMPLES_LIMIT = 1 << 22, MEMORY_MOMENTS_LIMIT = 2 * MEMORY_SAMPLES_LIMIT, MEMORY_STACKS_LIMIT = 1 << 16, PENDING_LANES = 4096 };
 
 struct frame_ref { uint32_t ref /* as CODE has it; native: the name itself */, line; };
-struct memory_stack { bool native; uint32_t site, count; uint64_t bytes; struct frame_ref frames[MEMORY_FRAMES_MAX]; };
+struct memory_stack { bool native; uint32_t site, count; uint64_t bytes, live_bytes; struct frame_ref frames[MEMORY_FRAMES_MAX]; };
 struct memory_sample { uint64_t at_ns, end_ns /* 0 = alive; absolute */, bytes, weight; uint32_t stack; bool told; /* its end would be */ uint32_t process, asked; /* native: whose stack is still to be found */ bool native; };
 /* One of an address: a sample, or (SAMPLE is NONE) the end of the one before. */
 struct memory_moment { uint64_t key /* process and address */, at_ns; uint32_t sample; };
@@ -247,11 +247,41 @@ static void add_up(struct memory_site *sum, const struct memory_site *site)
 	sum->early_bytes += site->early_bytes;
 }
 
-static void name_frames(struct timeline_private *p, struct site_build *site, const struct memory_stack *stack)
+static uint32_t name_of(const struct timeline_private *p, const struct memory_build *all, const struct memory_stack *stack, uint32_t frame)
+{
+	return stack->native ? stack->frames[frame].ref : names_find(p, all->sites.items[stack->site].process, stack->frames[frame].ref);
+}
+
+void memory_prepare(struct timeline_private *p)
+{
+	for (size_t i = 0; p->memory && i < p->memory->stacks.count; i++)
+		for (uint32_t frame = 0; frame < p->memory->stacks.items[i].count; frame++) {
+			uint32_t name = name_of(p, p->memory, &p->memory->stacks.items[i], frame);
+
+			p->names.list.items[name].allocates |= name != NAME_UNKNOWN;
+		}
+}
+
+static void build_paths(struct timeline_private *p, struct memory_build *all)
+{
+	struct memory_path *paths = timeline_keep(p, all->stacks.count, sizeof *paths);
+
+	for (size_t i = 0; paths && i < all->stacks.count; i++) {
+		const struct memory_stack *stack = &all->stacks.items[i];
+
+		paths[i] = (struct memory_path){ .bytes = stack->bytes, .live_bytes = stack->live_bytes, .cut = stack->count == MEMORY_FRAMES_MAX, .count = stack->count };
+		for (uint32_t frame = 0; frame < stack->count; frame++)
+			paths[i].functions[frame] = p->export_function[name_of(p, all, stack, frame)];
+	}
+	all->out.paths = paths;
+	all->out.path_count = paths ? all->stacks.count : 0;
+}
+
+static void name_frames(struct timeline_private *p, const struct memory_build *all, struct site_build *site, const struct memory_stack *stack)
 {
 	site->out.frame_count = stack->count;
 	for (uint32_t i = 0; i < stack->count; i++) {
-		uint32_t name = stack->native ? stack->frames[i].ref : names_find(p, site->process, stack->frames[i].ref);
+		uint32_t name = name_of(p, all, stack, i);
 		const struct name *from = &p->names.list.items[name];
 
 		site->out.frames[i] = (struct memory_place){ strings_get(p->strings, from->name), strings_get(p->strings, from->file), stack->frames[i].line, p->export_function[name] };
@@ -345,8 +375,13 @@ void memory_build(struct timeline_private *p)
 	find_stacks(p, all);
 	find_ends(all);
 	for (size_t i = 0; i < all->samples.count; i++)
-		if (all->samples.items[i].stack != NONE)
-			count_sample(&all->sites.items[all->stacks.items[all->samples.items[i].stack].site].out, &all->samples.items[i], middle_ns);
+		if (all->samples.items[i].stack != NONE) {
+			const struct memory_sample *sample = &all->samples.items[i];
+			struct memory_stack *stack = &all->stacks.items[sample->stack];
+
+			count_sample(&all->sites.items[stack->site].out, sample, middle_ns);
+			stack->live_bytes += sample->told && !sample->end_ns ? sample->weight : 0;
+		}
 	for (size_t i = 0; i < all->stacks.count; i++) {
 		struct site_build *site = &all->sites.items[all->stacks.items[i].site];
 
@@ -360,11 +395,12 @@ void memory_build(struct timeline_private *p)
 		return;
 	for (size_t i = 0; i < all->sites.count; i++) {
 		if (all->sites.items[i].heaviest != NONE)
-			name_frames(p, &all->sites.items[i], &all->stacks.items[all->sites.items[i].heaviest]);
+			name_frames(p, all, &all->sites.items[i], &all->stacks.items[all->sites.items[i].heaviest]);
 		sites[i] = all->sites.items[i].out;
 		add_up(&all->out.all, &sites[i]);
 	}
 	qsort(sites, all->sites.count, sizeof *sites, compare_sites);
+	build_paths(p, all);
 	all->out.sites = sites;
 	all->out.site_count = all->sites.count;
 	all->out.ends_missing = all->moments_missing || ends_missing(&p->timeline);

@@ -34,6 +34,14 @@ struct memory_part { uint64_t bytes, live_bytes; };
 enum { MEMORY_PARTS = 250 };
 #define MEMORY_PART_NS 100000000ull /* at least */
 
+/* Allocations of one stack of Python functions. */
+struct memory_path {
+	uint64_t bytes, live_bytes;    /* as of a site */
+	bool cut;                      /* there may be frames further out */
+	uint32_t count;
+	uint32_t functions[MEMORY_FRAMES_MAX]; /* indices into timeline.functions, innermost first */
+};
+
 struct memory_facts {
 	struct memory_site all;         /* sums; no frames */
 	size_t site_count;
@@ -41,6 +49,8 @@ struct memory_facts {
 	uint32_t part_count;
 	uint64_t part_ns;
 	const struct memory_part *parts; /* one after the other */
+	size_t path_count;
+	const struct memory_path *paths; /* each may be there several times, for its lines */
 	uint64_t left_out;              /* samples beyond what is kept: they are in `all` alone */
 	bool ends_missing;              /* events were lost, or the end of the window was not seen: what is called live may be released */
 };

@@ -45,6 +45,7 @@ struct name {
 	bool times_shared;         /* some of its time was given to functions that are only counted */
 	uint64_t counted_from_ns;  /* absolute: from when it is only counted, or left out; 0 = never */
 	bool left_out;             /* not even counted, for a part of the time */
+	bool allocates;            /* stands in the stack of a sampled allocation */
 };
 enum { NAME_UNKNOWN = 0, NAME_OTHER = 1 }; /* always there */
 struct names {
@@ -293,6 +294,7 @@ enum { NATIVES_MAX = 1024 }; /* of one stack; deeper ones lose their outer frame
 enum native_role {
 	NATIVE_FOREIGN,  /* C extensions and other libraries */
 	NATIVE_RUNTIME,  /* the interpreter and libc */
+	NATIVE_CALL,     /* the interpreter on its way into whatever is called */
 	NATIVE_DISPATCH, /* the interpreter on its way into a C function */
 	NATIVE_WAITING,  /* the interpreter waits for the GIL */
 };
@@ -430,7 +432,8 @@ void tasks_done(struct timeline_private *p);
 
 /* memory.c: samples of allocations. LANE: index. */
 void memory_add(struct timeline_private *p, uint32_t lane, const struct event_cursor *event, uint64_t at_ns);
-void memory_build(struct timeline_private *p); /* after functions are exported */
+void memory_prepare(struct timeline_private *p); /* before functions are exported */
+void memory_build(struct timeline_private *p); /* after that */
 void memory_done_building(struct timeline_private *p);
 void memory_done(struct timeline_private *p);
 

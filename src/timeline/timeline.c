@@ -125,6 +125,7 @@ int timeline_build_scoped(struct trace *trace, const struct scope_patterns *patt
 	counted_share(p);
 	natives_split(p);
 	operations_build(p);
+	memory_prepare(p);
 	totals_build(p);
 	if (!p->failed) {
 		/* In the numbers of the lists that totals made. */

@@ -57,6 +57,7 @@ struct tree_node {
 	uint64_t exceptions; /* calls left by one */
 	uint64_t gil_ns;   /* its thread ran Python in exactly this stack, and so held the GIL; from samples. Native code that keeps the GIL is not in it */
 	uint64_t gpu_ns;   /* devices worked so long on what was asked for in exactly this stack */
+	uint64_t instructions; /* executed by its thread in exactly this stack, as told by samples; where counters_known has them */
 };
 
 /* A stretch of time in which a thread had the same outside state. */

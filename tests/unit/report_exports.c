@@ -313,6 +313,32 @@ Test(exports, a_table_has_each_stack_once_with_what_was_counted)
 	text_done(&out);
 }
 
+/* Two samples gained 700 instructions; work keeps 300 of 400 bytes, and step allocates though no sample saw it. */
+Test(exports, stacks_have_instructions_and_memory_where_these_were_counted)
+{
+	static const char *const counted =
+		META NAMES TWO_STACKS "45 sample_counter ref=2 tid=7 value=600 name=\"instructions\"\n55 sample ref=2 tid=7 state=1 weight_ns=10\n56 sample_counter ref=2 tid=7 value=100 name=\"instructions\"\n"
+		"57 capture key=\"memory\" value=\"sampled\"\n"
+		THREAD(3, 7)
+		"50 memory_frame ref=2 line=11\n50 memory_frame ref=1 line=2\n50 memory_alloc address=4096 bytes=100 weight_bytes=300 domain=2\n"
+		"51 memory_frame ref=2 line=12\n51 memory_frame ref=1 line=2\n51 memory_alloc address=8192 bytes=100 weight_bytes=100 domain=2\n52 memory_free address=8192\n"
+		"53 memory_frame ref=3 line=21\n53 memory_alloc address=12288 bytes=50 weight_bytes=50 domain=2\n";
+	struct error err = { 0 };
+	struct text out;
+
+	cr_assert_eq(written(counted, "stacks", true, &out, &err), 0, "%s", err.text);
+	cr_assert(strstr(out.data, ",100,300,2,2,no,main (/srv/app.py:1);work (/srv/app.py:10)\n"), "%s", out.data);
+	cr_assert(strstr(out.data, ",600,0,1,1,no,main (/srv/app.py:1)\n"), "%s", out.data);
+	cr_assert(strstr(out.data, "\n0,0,0,0,0,50,0,1,no,App.step (/srv/app.py:20)\n"), "%s", out.data);
+	cr_assert_null(strstr(out.data, "# "), "%s", out.data);
+	text_done(&out);
+	cr_assert_eq(written(counted, "profile", true, &out, &err), 0, "%s", err.text);
+	cr_assert(strstr(out.data, "\"instructions\":100,\"memory_delta\":300,\"threads\":{\"7\":3,\"8\":1}}"), "%s", out.data);
+	cr_assert(strstr(out.data, "\"count\":0,\"time_ns\":0,\"instructions\":0,\"memory_delta\":50,\"threads\":{}}"), "%s", out.data);
+	cr_assert(strstr(out.data, "\"instructions_why\":null,\"memory_why\":null,\"stacks\":["), "%s", out.data);
+	text_done(&out);
+}
+
 /* A stack of 130 calls: in both tables it is cut, and said to be. */
 Test(exports, deep_stacks_are_cut_with_a_mark)
 {

@@ -186,11 +186,21 @@ class ProfileReport:
         for stack in self.data["stacks"][:count]:
             print("%5.1f %%  %6d  %s" % (100 * stack["count"] / whole, stack["count"], " < ".join(frame["symbol"] for frame in stack["frames"])))
 
+    def _print_most(self, what: str, key: str, unit: str, count: int = 15) -> None:
+        """The stacks with most of it, where that was counted."""
+        if self.data[what + "_why"]:
+            print("%s: not known (%s)" % (what, self.data[what + "_why"]))
+            return
+        print("%s: %d %s" % (what, sum(stack[key] for stack in self.data["stacks"]), unit))
+        for stack in sorted(self.data["stacks"], key=lambda stack: -cast(int, stack[key]))[:count]:
+            if stack[key]:
+                print("%14d  %s" % (stack[key], " < ".join(frame["symbol"] for frame in stack["frames"])))
+
     def print_memory_stats(self) -> None:
-        print("memory: not known (%s)" % self.data["memory_why"])
+        self._print_most("memory", "memory_delta", "bytes")
 
     def print_instruction_stats(self) -> None:
-        print("instructions: not known (%s)" % self.data["instructions_why"])
+        self._print_most("instructions", "instructions", "instructions")
 
 
 def _save(profiler: CPUProfiler, folder: Path, name: str) -> None:
