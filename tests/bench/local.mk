@@ -11,7 +11,7 @@ dist_noinst_SCRIPTS += tests/bench/chrome tests/bench/sampling.py tests/bench/sy
 
 EXTRA_DIST += tests/bench/all tests/bench/attacher tests/bench/counted.py tests/bench/instructions tests/bench/overhead tests/bench/peers tests/bench/scopes tests/bench/worker.py tests/bench/holds tests/bench/gaps.c
 
-# By hand, on a machine at rest: about 20 minutes. BENCH_ARGS: see tests/bench/all --help.
+# By hand, on a machine at rest: about 40 minutes. BENCH_ARGS: see tests/bench/all --help.
 bench: all tests/bench/bench_lanes tests/bench/bench_timeline
 	BUILD=$(abs_top_builddir) $(srcdir)/tests/bench/all $(BENCH_ARGS)
 

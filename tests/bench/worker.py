@@ -85,6 +85,11 @@ def make_flat():
     return lambda: [f(1) for f in functions]
 
 
+def change():
+    """Calls a lot for two seconds, and little for the next two."""
+    return fib(15) if time.monotonic() % 4 < 2 else sum(range(50000))
+
+
 KINDS = {
     "fib": lambda: lambda: fib(15),
     "deltablue": lambda: lambda: Plan(12).execute(40),
@@ -93,6 +98,7 @@ KINDS = {
     "exceptions": lambda: lambda: [boundary(i) for i in range(600)],
     "flat": make_flat,
     "decode": make_decode,
+    "phases": lambda: change,
 }
 
 

@@ -1,5 +1,6 @@
 """Work with hooks on against work with hooks off, in turns inside one attach (`attach --alternate`). tests/bench/worker.py tells what it did, the report when the turns were."""
 import bisect
+import math
 import random
 import statistics
 import struct
@@ -70,11 +71,19 @@ def p99(turns):
     return values[len(values) * 99 // 100]
 
 
-def p99_ratio(durations):
-    """The ratio of both, and its 95 % interval by drawing turns."""
+def gap(turns):
+    """The longest of a turn, of half of them."""
+    return statistics.median(max(turn) for turn in turns)
+
+
+def tail_ratio(durations, tail):
+    """The ratio of both TAILs (p99, gap), and its 95 % interval by drawing turns; turns too short for two rows tell nothing."""
+    durations = [[turn for turn in turns if turn] for turns in durations]
+    if not all(durations):
+        return math.nan, (math.nan, math.nan)
     rng = random.Random(1)
-    drawn = sorted(p99(rng.choices(durations[0], k=len(durations[0]))) / p99(rng.choices(durations[1], k=len(durations[1]))) for _ in range(200))
-    return p99(durations[0]) / p99(durations[1]), (drawn[4], drawn[-5])
+    drawn = sorted(tail(rng.choices(durations[0], k=len(durations[0]))) / tail(rng.choices(durations[1], k=len(durations[1]))) for _ in range(200))
+    return tail(durations[0]) / tail(durations[1]), (drawn[4], drawn[-5])
 
 
 def bootstrap(values):

@@ -174,8 +174,17 @@ def case_evaluator_covered():
     while s.page('backend_used') != SETPROFILE and time.monotonic() < end:
         spin(0.1)
     assert s.page('backend_used') == SETPROFILE
-    spin(0.1)
-    s.disarm()
+    windows = s.page('window_count')
+    end = time.monotonic() + 20
+    while s.page('window_count') == windows and time.monotonic() < end:
+        spin(0.1)
+    s.disarm().read()
+    opened = [e[0] for e in s.meta if e[1] == 'window_on']
+    late = [e for lane in s.threads.values() for e in lane if e[1] == 'enter' and e[0] > opened[-1]]
+    assert len(opened) > windows and s.page('unmatched') == 0, (windows, opened, s.page('unmatched'))
+    if not s.lost():  # nobody drains
+        s.check()  # calls that began by one backend end by the other, or are said anew
+        assert late
     other.foreign_off()
     tree(8)  # ours, called for the last time, takes itself off
     s = during(lambda: tree(9))
