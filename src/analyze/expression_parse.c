@@ -136,7 +136,10 @@ static void compile_pattern(struct parser *parser, uint32_t node, uint32_t text)
 	}
 	pattern = pattern_new(parser->nodes[text].text, &why, room, sizeof room);
 	if (!pattern) {
-		lexer_refuse(&parser->lexer, parser->nodes[text].begin, "not a pattern: %s", why);
+		if (why)
+			lexer_refuse(&parser->lexer, parser->nodes[text].begin, "not a pattern: %s", why);
+		else
+			out_of_memory(parser);
 		return;
 	}
 	pattern_link(pattern, parser->patterns);

@@ -68,15 +68,13 @@ struct pattern *pattern_new(const char *text, const char **why, char *room, size
 	if (*why)
 		return NULL;
 	pattern = calloc(1, sizeof *pattern);
-	if (!pattern) {
-		*why = "out of memory";
+	if (!pattern)
 		return NULL;
-	}
 	failure = regcomp(&pattern->compiled, text, REG_EXTENDED | REG_NOSUB);
 	if (!failure)
 		return pattern;
 	regerror(failure, &pattern->compiled, room, room_size);
-	*why = room;
+	*why = failure == REG_ESPACE ? NULL : room;
 	free(pattern);
 	return NULL;
 }

@@ -8,7 +8,7 @@
 enum { PATTERN_BYTES_MAX = 256 };
 
 struct pattern;
-/* NULL with *why (static, or in ROOM) when it is no pattern, or one that is refused: too long, back-references, large repetitions. */
+/* NULL with *why (static, or in ROOM) when it is no pattern, or one that is refused: too long, back-references, large repetitions. With *why NULL: out of memory. */
 struct pattern *pattern_new(const char *text, const char **why, char *room, size_t room_size);
 void pattern_free(struct pattern *pattern);
 /* Somewhere in TEXT, of which the first kilobyte counts. */
