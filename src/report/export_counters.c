@@ -66,8 +66,24 @@ static void put_memory(const struct memory_facts *memory, const struct counter_s
 		sink->point(sink->context, (i + 1) * memory->part_ns, (double)memory->parts[i].live_bytes / MIB);
 }
 
+/* Else an empty stretch of the time line would look as if nothing had been called. */
+static void put_windows(const struct timeline *timeline, const struct counter_sink *sink)
+{
+	if (!timeline->window_count || timeline->coverage >= 1)
+		return;
+	sink->begin(sink->context, "calls are traced (1) or not (0)");
+	if (timeline->windows[0].start_ns)
+		sink->point(sink->context, 0, 0);
+	for (size_t i = 0; i < timeline->window_count; i++) {
+		sink->point(sink->context, timeline->windows[i].start_ns, 1);
+		if (timeline->windows[i].end_ns < timeline->duration_ns)
+			sink->point(sink->context, timeline->windows[i].end_ns, 0);
+	}
+}
+
 void export_counters(const struct timeline *timeline, const struct counter_sink *sink)
 {
+	put_windows(timeline, sink);
 	for (size_t i = 0; i < timeline->process_count; i++) {
 		if (!timeline->processes[i].rss_point_count)
 			continue;

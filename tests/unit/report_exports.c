@@ -205,6 +205,26 @@ Test(exports, show_numbers_over_time)
 	text_done(&out);
 }
 
+#define WINDOWED META NAMES ON(0) BRAKE(1000) RELEASE(3000) OFF(5000) THREAD(3, 7) "1 enter ref=1\n900 leave ref=1\n"
+
+Test(exports, show_where_calls_were_not_traced)
+{
+	struct error err = { 0 };
+	struct text out;
+
+	cr_assert_eq(written(WINDOWED, "chrome", false, &out, &err), 0, "%s", err.text);
+	cr_expect_not_null(strstr(out.data, "\"calls are traced (1) or not (0)\",\"pid\":7,\"ts\":0.000,\"args\":{\"value\":1}"), "%s", out.data);
+	cr_expect_not_null(strstr(out.data, "\"calls are traced (1) or not (0)\",\"pid\":7,\"ts\":1.000,\"args\":{\"value\":0}"));
+	cr_expect_not_null(strstr(out.data, "\"calls are traced (1) or not (0)\",\"pid\":7,\"ts\":3.000,\"args\":{\"value\":1}"));
+	text_done(&out);
+	cr_assert_eq(written(WINDOWED, "perfetto", false, &out, &err), 0, "%s", err.text);
+	cr_expect_not_null(memmem(out.data, out.length, "calls are traced", 16));
+	text_done(&out);
+	cr_assert_eq(written(COUNTED, "chrome", false, &out, &err), 0, "%s", err.text);
+	cr_expect_null(strstr(out.data, "calls are traced"), "they were all the time");
+	text_done(&out);
+}
+
 /* 100 MiB in the first of 10 s, half of which are released in the third second. */
 #define ALLOCATED META NAMES ON(0) OFF(10000000000) THREAD(3, 7) "1 enter ref=1\n" \
 	"500000000 memory_alloc address=16 bytes=100 weight_bytes=52428800 domain=1\n600000000 memory_alloc address=32 bytes=100 weight_bytes=52428800 domain=1\n" \
