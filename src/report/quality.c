@@ -230,6 +230,32 @@ static void add_memory(struct report *report)
 			missed ? report_note(report, "; %s samples have no stack or no end", counted(report, missed)) : ""));
 }
 
+/* Libraries that have functions without a name, and why. */
+static void add_names(struct report *report)
+{
+	const struct timeline *timeline = report->timeline;
+	struct text why;
+	uint64_t libraries = 0;
+
+	text_init(&why);
+	for (size_t i = 0; i < timeline->capture_count; i++) {
+		const char *path = timeline->captures[i].key + strlen("names."), *base;
+
+		if (strncmp(timeline->captures[i].key, "names.", strlen("names.")) != 0 || libraries++ >= 3)
+			continue;
+		base = strrchr(path, '/');
+		text_add_string(&why, why.length ? "; " : "");
+		name_add(&why, base ? base + 1 : path, 60, NAME_HEAD);
+		text_add_string(&why, ": ");
+		name_add(&why, timeline->captures[i].value, 120, NAME_HEAD);
+	}
+	if (libraries)
+		add(report, QUALITY_FINE, "names", "Libraries with functions that have no name", counted(report, libraries),
+		    report_note(report, "called after their address; %s%s", text_string(&why), libraries > 3 ? "; and more" : ""));
+	report->failed |= why.failed;
+	text_done(&why);
+}
+
 /* Where scopes tell requests: few of them are no load to judge by. */
 static void add_requests(struct report *report)
 {
@@ -258,6 +284,7 @@ int quality_build(struct report *report, struct error *err)
 	add_gpu_clock(report);
 	add_requests(report);
 	add_memory(report);
+	add_names(report);
 	if (report->timeline->thread_count && !report->timeline->native_split)
 		add(report, QUALITY_NOTE, "native_split", "Native code", "not told apart", "CPU time inside C extensions counts as the Python function that called them");
 	if (gpu && *gpu)

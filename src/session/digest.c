@@ -136,6 +136,8 @@ static uint32_t run_make(struct digest *digest, uint32_t which)
 		return RUN_EMPTY;
 	for (size_t i = 0; i < count && run_add(digest, stacks_native(digest->stacks, &symbols[i], module, digest->native.frames[which].ip)); i++)
 		digest->runs.items[place]++;
+	if (count && module && module->path[0] && !symbols[count - 1].named)
+		stacks_unnamed(digest->stacks, module, joiner_source(digest->settings.joiner, module));
 	return place;
 }
 

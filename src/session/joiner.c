@@ -207,6 +207,11 @@ bool joiner_recall(struct joiner *joiner, struct pymoment *moment, const struct 
 	return pymoment_stack(moment, copy, native, &rules, later, out);
 }
 
+const char *joiner_source(struct joiner *joiner, const struct module *module)
+{
+	return symbols_source(joiner->symbols, module);
+}
+
 size_t joiner_names(struct joiner *joiner, const struct native_stack *native, uint32_t which, struct symbol out[SYMBOL_INLINES_MAX], const struct module **module)
 {
 	uint64_t ip = native->frames[which].ip;

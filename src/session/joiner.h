@@ -30,6 +30,8 @@ void joiner_join(struct joiner *joiner, const struct pystack *python, const stru
 bool joiner_recall(struct joiner *joiner, struct pymoment *moment, const struct thread_copy *copy, const struct native_stack *native, uint64_t still_above, const struct pystack *later, struct pystack *out);
 /* Functions of a native frame, innermost first, as symbols_find(); *MODULE (may be NULL inside) is where it lies. */
 size_t joiner_names(struct joiner *joiner, const struct native_stack *native, uint32_t which, struct symbol out[SYMBOL_INLINES_MAX], const struct module **module);
+/* What names of MODULE come from, as symbols_source(). */
+const char *joiner_source(struct joiner *joiner, const struct module *module);
 /* Is it a frame of the collector's, no part of the program? */
 bool joiner_hides(struct joiner *joiner, const struct native_stack *native, uint32_t which);
 

@@ -1,12 +1,14 @@
 /* Numbers for stacks and functions, and their events. */
 #include "session/stacks.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/map.h"
+#include "session/capture.h"
 
-enum { STACKS_MAX = 1 << 20, CODES_MAX = 1 << 20, NATIVES_MAX = 1 << 20, MODULES_MAX = 1 << 16 };
+enum { STACKS_MAX = 1 << 20, CODES_MAX = 1 << 20, NATIVES_MAX = 1 << 20, MODULES_MAX = 1 << 16, UNNAMED_MAX = 50 };
 
 /* An open hash of (a, b) → id; ids count up. */
 struct numbers {
@@ -17,7 +19,7 @@ struct numbers {
 struct stacks {
 	struct pyreader *reader;
 	struct event_builder *builder;
-	struct numbers codes, nodes, natives, modules;
+	struct numbers codes, nodes, natives, modules, unnamed;
 	uint64_t ticks;
 };
 
@@ -91,6 +93,7 @@ void stacks_close(struct stacks *stacks)
 	free(stacks->nodes.slots);
 	free(stacks->natives.slots);
 	free(stacks->modules.slots);
+	free(stacks->unnamed.slots);
 	free(stacks);
 }
 
@@ -169,4 +172,16 @@ uint32_t stacks_native(struct stacks *stacks, const struct symbol *symbol, const
 		module_tell(stacks, module);
 	event_add(stacks->builder, stacks->ticks, EVENT_NATIVE, id, 0, address, module ? module->id : (uint32_t)0, symbol->line, symbol->name, symbol->file);
 	return id;
+}
+
+void stacks_unnamed(struct stacks *stacks, const struct module *module, const char *source)
+{
+	char key[sizeof module->path + 8];
+	bool fresh;
+
+	numbers_id(&stacks->unnamed, module->id, 0, UNNAMED_MAX, &fresh);
+	if (!fresh)
+		return;
+	snprintf(key, sizeof key, "names.%s", module->path);
+	capture_add(stacks->builder, stacks->ticks, key, "%s", source);
 }

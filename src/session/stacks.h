@@ -26,5 +26,7 @@ uint32_t stacks_push_python(struct stacks *stacks, uint32_t parent, uint64_t cod
 uint32_t stacks_push_native(struct stacks *stacks, uint32_t parent, uint32_t native);
 /* The id of a native function: one for each name, file and module (NULL = in none). SYMBOL's strings are told apart by their address, which lives on. */
 uint32_t stacks_native(struct stacks *stacks, const struct symbol *symbol, const struct module *module, uint64_t address);
+/* A function of MODULE has no name: what names of it come from is told, once for each file. */
+void stacks_unnamed(struct stacks *stacks, const struct module *module, const char *source);
 
 #endif

@@ -242,6 +242,16 @@ Test(exports, show_allocations_over_time)
 	text_done(&out);
 }
 
+Test(exports, say_why_functions_of_a_library_have_no_name)
+{
+	struct error err = { 0 };
+	struct text out;
+
+	cr_assert_eq(written(META NAMES ON(0) OFF(1000) SESSION "5 capture key=\"names./usr/lib/libz.so.1\" value=\"dynamic symbols only: stripped\"\n", "md", true, &out, &err), 0, "%s", err.text);
+	cr_assert(strstr(out.data, "Libraries with functions that have no name: 1; called after their address; libz.so.1: dynamic symbols only: stripped"), "%s", out.data);
+	text_done(&out);
+}
+
 Test(exports, say_when_they_need_the_trace)
 {
 	static const char *const needy[] = { "perfetto", "chrome" }, *const modest[] = { "speedscope", "collapsed", "pprof", "otlp", "profile", "stacks", "csv" };
