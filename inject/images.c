@@ -20,7 +20,7 @@
 #define USUAL_TID_OFFSET 0x2d0 /* glibc 2.31 to 2.43, x86-64; checked against the borrowed thread while it is held */
 #define MAX_TLS_MODULES 900    /* our DTV has room for 1000 */
 
-static void auxv_read(const struct target *target, uint64_t *loader, uint64_t *headers)
+static bool auxv_read(const struct target *target, uint64_t *loader, uint64_t *headers)
 {
 	uint64_t entries[128];
 	ssize_t got = procfs_read(&target->procfs, target->pid, "auxv", (char *)entries, sizeof entries);
@@ -32,6 +32,7 @@ static void auxv_read(const struct target *target, uint64_t *loader, uint64_t *h
 		else if (entries[i] == AT_PHDR)
 			*headers = entries[i + 1];
 	}
+	return got >= 0 || errno == ENOENT;
 }
 
 static int check_architecture(struct target *target)
@@ -329,10 +330,11 @@ int preflight_images(struct target *target)
 	if (maps_read(&target->procfs, target->pid, &target->maps) < 0) {
 		if (errno == ESRCH || errno == ENOENT)
 			return target_refuse(target, ERR_EXITED, "memory", NULL, "it has ended");
-		return target_refuse(target, ERR_PERMISSION, "memory", NULL, "its memory map cannot be read (%s)", strerror(errno));
+		return target_refuse(target, ERR_PERMISSION, "memory", hint_of_errno(), "its memory map cannot be read (%s)", strerror(errno));
 	}
 	target->facts.mappings = target->maps.count;
-	auxv_read(target, &loader, &headers);
+	if (!auxv_read(target, &loader, &headers))
+		return target_refuse(target, ERR_PERMISSION, "memory", hint_of_errno(), "its auxiliary vector cannot be read (%s)", strerror(errno));
 	snprintf(target->facts.allocator, sizeof target->facts.allocator, "glibc");
 	walk_images(target, loader, headers);
 	if (check_python(target) < 0 || check_libc(target) < 0 || check_functions(target) < 0 || check_tls(target) < 0)

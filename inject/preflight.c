@@ -44,6 +44,14 @@ static void read_names(struct target *target)
 	facts->executable[length > 0 ? length : 0] = '\0';
 }
 
+/* A machine in trouble is not a process that is not there. */
+static int refuse_unseen(struct target *target)
+{
+	if (errno == ENOENT || errno == ESRCH)
+		return target_refuse(target, ERR_NO_PROCESS, "process", NULL, "there is no such process");
+	return target_refuse(target, ERR_PERMISSION, "process", hint_of_errno(), "what /proc tells of it cannot be read (%s)", strerror(errno));
+}
+
 int preflight_process(struct target *target)
 {
 	const struct proc_status *status = &target->status;
@@ -54,7 +62,7 @@ int preflight_process(struct target *target)
 		return target_refuse(target, ERR_OWN_PROCESS, "process", NULL, "that is this very process");
 	if (procfs_status(&target->procfs, target->pid, 0, &target->status) < 0 ||
 	    procfs_times(&target->procfs, target->pid, 0, &times) < 0)
-		return target_refuse(target, ERR_NO_PROCESS, "process", NULL, "there is no such process");
+		return refuse_unseen(target);
 	if (status->thread_group && status->thread_group != target->pid)
 		return target_refuse(target, ERR_NO_PROCESS, "process", "give the process, not one of its threads", "it is a thread of process %d",
 		                     (int)status->thread_group);
@@ -70,7 +78,7 @@ int preflight_process(struct target *target)
 	for (int look = 0; status->tracer && look < TRACER_LOOKS; look++) {
 		nanosleep(&(struct timespec){ 0, TRACER_NAP_NS }, NULL);
 		if (procfs_status(&target->procfs, target->pid, 0, &target->status) < 0)
-			return target_refuse(target, ERR_NO_PROCESS, "process", NULL, "there is no such process");
+			return refuse_unseen(target);
 	}
 	if (status->tracer && target->look_only)
 		target_warn(target, "tracer", "traced by %d (%s)", (int)status->tracer, command_of(target, status->tracer, name, sizeof name));

@@ -207,8 +207,11 @@ static int choose_places(struct attempt *attempt, struct error *err)
 
 	if (getrandom(random, sizeof random, 0) != sizeof random)
 		random[0] = random[1] = clock_monotonic_ns();
-	if (target_refresh_maps(target) < 0)
-		return attempt_gone(target, err);
+	if (target_refresh_maps(target) < 0) {
+		int error = errno;
+
+		return target_alive(target) ? fail(err, ERR_INJECT, "the memory map of process %d cannot be read (%s)", (int)target->pid, strerror(error)) : attempt_gone(target, err);
+	}
 	image_build_id_of(payload->bytes, payload->size, build_id, sizeof build_id);
 	attempt->entry = target_dormant(target, payload->memfd_name, build_id, choice == LIBRARY_OTHER, payload->entry, &attempt->loaded, NULL, 0);
 	if (!attempt->entry && choice == LIBRARY_ANY)

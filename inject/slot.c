@@ -28,6 +28,12 @@ void slot_build(unsigned char *image, const struct stub_data *data)
 	memcpy(image + STUB_DATA_OFFSET, data, sizeof *data);
 }
 
+/* Where we could not look (no descriptor, say), it may be at work in there. */
+static bool is_gone(int looked, const struct proc_status *status)
+{
+	return looked < 0 ? errno == ENOENT || errno == ESRCH : status->state == 'X' || status->state == 'Z';
+}
+
 bool slot_thread_lives(const struct target *target, pid_t inner_tid)
 {
 	pid_t tids[4096];
@@ -38,13 +44,18 @@ bool slot_thread_lives(const struct target *target, pid_t inner_tid)
 		return false;
 	/* Without a namespace of its own this is one look. */
 	if (target->status.ns_depth <= 1)
-		return procfs_status(&target->procfs, target->pid, inner_tid, &status) == 0 && status.state != 'X' && status.state != 'Z';
+		return !is_gone(procfs_status(&target->procfs, target->pid, inner_tid, &status), &status);
 	count = procfs_threads(&target->procfs, target->pid, tids, sizeof tids / sizeof *tids);
+	if (count < 0)
+		return errno != ENOENT && errno != ESRCH;
 	if (count > (ssize_t)(sizeof tids / sizeof *tids))
 		count = sizeof tids / sizeof *tids;
-	for (ssize_t i = 0; i < count; i++)
-		if (procfs_status(&target->procfs, target->pid, tids[i], &status) == 0 && status.inner_pid == inner_tid)
-			return status.state != 'X' && status.state != 'Z';
+	for (ssize_t i = 0; i < count; i++) {
+		int looked = procfs_status(&target->procfs, target->pid, tids[i], &status);
+
+		if (looked < 0 ? !is_gone(looked, &status) : status.inner_pid == inner_tid)
+			return !is_gone(looked, &status);
+	}
 	return false;
 }
 

@@ -43,6 +43,11 @@ void target_warn(struct target *target, const char *check, const char *format, .
 		finding->warning = true;
 }
 
+const char *hint_of_errno(void)
+{
+	return errno == EMFILE || errno == ENFILE ? "raise the limit on open files (ulimit -n)" : NULL;
+}
+
 int target_refuse(struct target *target, enum error_code code, const char *check, const char *hint, const char *format, ...)
 {
 	struct error general = { .code = code };
@@ -127,7 +132,9 @@ bool target_alive(const struct target *target)
 {
 	struct proc_times times;
 
-	return procfs_times(&target->procfs, target->pid, 0, &times) == 0 && times.state != 'Z' && times.state != 'X' &&
+	if (procfs_times(&target->procfs, target->pid, 0, &times) < 0)
+		return errno != ENOENT && errno != ESRCH; /* nobody can tell */
+	return times.state != 'Z' && times.state != 'X' &&
 	       times.start_ticks == target->facts.start_ticks;
 }
 

@@ -196,6 +196,7 @@ bool observe_read(struct observe *observe, uint64_t ticks, struct event_builder 
 	size_t room = observe->count + 256;
 	pid_t *tids;
 	ssize_t count;
+	bool gone;
 
 	if (room > THREADS_MAX)
 		room = THREADS_MAX;
@@ -203,7 +204,12 @@ bool observe_read(struct observe *observe, uint64_t ticks, struct event_builder 
 	if (!tids)
 		return true;
 	count = procfs_threads(observe->procfs, observe->pid, tids, room);
-	if (count <= 0 || procfs_times(observe->procfs, observe->pid, 0, &times) < 0 || times.state == 'Z' || times.state == 'X') {
+	if (count < 0 || procfs_times(observe->procfs, observe->pid, 0, &times) < 0) {
+		gone = errno == ENOENT || errno == ESRCH; /* else we lack something, and look again next time */
+		free(tids);
+		return !gone;
+	}
+	if (count == 0 || times.state == 'Z' || times.state == 'X') {
 		free(tids);
 		return false;
 	}

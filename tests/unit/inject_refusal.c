@@ -61,6 +61,9 @@ Test(refusal, names_the_state)
 	cr_assert_str_eq(text, "cannot attach to 73: already traced by 71 (gdb)");
 	cr_assert_eq(refusal(folder, 74, text, sizeof text), ERR_KERNEL_THREAD);
 	cr_assert_eq(refusal(folder, getpid(), text, sizeof text), ERR_OWN_PROCESS);
+	folder_way(folder, "75/status/"); /* a machine in trouble is not a process that is not there */
+	cr_assert_eq(refusal(folder, 75, text, sizeof text), ERR_PERMISSION);
+	cr_assert_str_eq(text, "cannot attach to 75: what /proc tells of it cannot be read (Is a directory)");
 	folder_remove(folder);
 }
 

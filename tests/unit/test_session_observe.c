@@ -150,6 +150,26 @@ Test(observe, leaves_our_own_threads_out)
 	observe_done(&observe);
 }
 
+/* No descriptor is left, say: it is looked at again the next time. */
+Test(observe, does_not_take_what_it_cannot_read_for_gone)
+{
+	const struct procfs procfs = { folder };
+	struct observe observe;
+	struct event_builder builder;
+	char path[FOLDER_BYTES + 16];
+
+	thread_put(100, 1, "main", 'S', "230 0x0 0x0 0x0 0x0 0x0 0x0 0x0 0x0");
+	snprintf(path, sizeof path, "%s/7/stat", folder);
+	cr_assert_eq(remove(path), 0);
+	folder_way(folder, "7/stat/"); /* which cannot be read as a file */
+	observe_init(&observe, &procfs, 7, false);
+	event_builder_init(&builder);
+	cr_assert(observe_read(&observe, 1, &builder));
+	cr_assert_eq(observe.count, 0);
+	event_builder_done(&builder);
+	observe_done(&observe);
+}
+
 Test(observe, knows_when_the_process_is_gone)
 {
 	const struct procfs procfs = { "/nonexistent" };
