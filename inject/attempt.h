@@ -19,7 +19,6 @@ struct attempt {
 	struct receipt *receipt;
 	int process_fd; /* locks this process, until the library is in it */
 	int lock_fd;    /* locks all processes of its interpreter file, for milliseconds */
-	int memory_fd;
 	struct slot slot;
 	size_t slots_usable;
 	struct stub_data data;
@@ -39,8 +38,6 @@ void attempt_nap_us(long us);
 void attempt_step(const struct attempt *attempt, int step);
 /* True, and ERR filled, when the caller wants to give up. */
 bool attempt_stopped(const struct attempt *attempt, struct error *err);
-/* Fills ERR: the process has ended. Returns -1. */
-int attempt_gone(const struct target *target, struct error *err);
 
 /* prepare.c: takes the locks, chooses slot and scratch, writes the stub. */
 int attempt_prepare(struct attempt *attempt, struct error *err);

@@ -28,7 +28,7 @@ static void fill_window(struct attempt *attempt, const struct candidate *thread)
 	window->tid = thread->tid;
 	window->inner_tid = thread->inner_tid;
 	window->tid_offset = target->facts.tid_offset;
-	window->memory_fd = attempt->memory_fd;
+	window->memory_fd = target->memory_fd;
 	snprintf(window->fd_folder, sizeof window->fd_folder, "%.40s/%d/fd/", target->procfs.root, (int)target->pid);
 	snprintf(window->stat_path, sizeof window->stat_path, "%.40s/%d/task/%d/stat", target->procfs.root, (int)target->pid, (int)thread->tid);
 	window->slot_entry = attempt->slot.addr + STUB_ENTRY_OFFSET;
@@ -101,7 +101,7 @@ static int judge_window(struct attempt *attempt, struct error *err)
 	case WINDOW_ENTERED:
 		return 1;
 	case WINDOW_GONE:
-		return target_alive(attempt->target) ? 0 : attempt_gone(attempt->target, err);
+		return target_alive(attempt->target) ? 0 : target_gone(attempt->target, err);
 	case WINDOW_NO_SEIZE:
 		/* A sampler, or another attach, holds a thread for microseconds: try again before calling it traced. */
 		if (attempt->seize_refused++ < SEIZE_TRIES) {

@@ -24,7 +24,7 @@ struct entry {
 static int enter(struct attempt *attempt, struct error *err)
 {
 	if (!target_alive(attempt->target))
-		return attempt_gone(attempt->target, err);
+		return target_gone(attempt->target, err);
 	return attempt_borrow(attempt, err) < 0 ? -1 : attempt_guest(attempt, err);
 }
 
@@ -44,7 +44,7 @@ int inject_enter(struct target *target, const struct payload *payload, const voi
 {
 	struct attempt attempt = {
 		.target = target, .payload = payload, .argument = argument, .argument_size = size, .options = options, .receipt = receipt,
-		.process_fd = -1, .lock_fd = -1, .memory_fd = -1
+		.process_fd = -1, .lock_fd = -1
 	};
 	int total_ms = options && options->total_timeout_ms > 0 ? options->total_timeout_ms : DEFAULT_TOTAL_MS;
 	struct entry *entry = calloc(1, sizeof *entry);
@@ -74,7 +74,7 @@ int inject_enter(struct target *target, const struct payload *payload, const voi
 	}
 	/* Whatever it looked like from here: a process that has ended refuses everything. */
 	if (result < 0 && !target_alive(target))
-		attempt_gone(target, err);
+		target_gone(target, err);
 	attempt_end(&attempt);
 	window_free(attempt.window);
 	free(entry);
@@ -94,15 +94,14 @@ int entry_wait(struct entry *entry, int timeout_ms, struct error *err)
 
 	for (;; nap = nap < 5000 ? nap + nap / 4 : nap) {
 		if (memory_read(&entry->target->memory, entry->control, &control, sizeof control) < 0 || control.attach_id != entry->attach_id)
-			return target_alive(entry->target) ? fail(err, ERR_EXITED, "process %d has replaced itself (exec)", (int)entry->target->pid)
-			                                   : attempt_gone(entry->target, err);
+			return target_gone(entry->target, err);
 		if (control.ended && !slot_thread_lives(entry->target, (pid_t)control.thread)) {
 			if (entry->step)
 				entry->step(entry->step_context, STEP_ENDED);
 			return 0;
 		}
 		if (!control.ended && !target_alive(entry->target))
-			return attempt_gone(entry->target, err);
+			return target_gone(entry->target, err);
 		if (clock_monotonic_ns() > until_ns)
 			return fail(err, ERR_TIMEOUT, "the thread of ours in %d has not ended within %d ms", (int)entry->target->pid, timeout_ms);
 		attempt_nap_us(nap);
@@ -115,6 +114,6 @@ void entry_close(struct entry *entry)
 
 	/* Its page may be used again from now on. Best effort: after a second it may anyway. */
 	if (entry && memory_read(&entry->target->memory, entry->control, &id, sizeof id) == 0 && id == entry->attach_id)
-		memory_write(entry->target->pid, entry->control + offsetof(struct control, released), &one, sizeof one);
+		target_write(entry->target, entry->control + offsetof(struct control, released), &one, sizeof one);
 	free(entry);
 }

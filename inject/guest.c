@@ -37,7 +37,7 @@ static int wait_for_raw_thread(struct attempt *attempt, struct control *control,
 		if (passed && control->state == RAW_WAITS)
 			return 0;
 		if (!mapped && !target_alive(attempt->target))
-			return attempt_gone(attempt->target, err);
+			return target_gone(attempt->target, err);
 		if (clock_monotonic_ns() > until_ns)
 			return fail(err, ERR_INJECT, "cannot attach to %d: %s within %d ms", pid,
 			            mapped ? "its new thread did not get to run" : "no memory could be mapped in it, or its thread did not get to run", RAW_MS);
@@ -112,8 +112,8 @@ static int write_image(struct attempt *attempt, struct control *control, struct 
 		control->tls_repeat = (uint64_t)attempt->options->tls_init_repeat;
 	library_path(attempt, control->memfd, control->path, sizeof control->path);
 	snprintf(control->symbol, sizeof control->symbol, "%s", attempt->payload->entry);
-	if (memory_write(target->pid, attempt->scratch.control + from, (char *)control + from, sizeof *control - from) < 0 ||
-	    memory_write(target->pid, attempt->scratch.control + CONTROL_ARGUMENT, attempt->argument, attempt->argument_size) < 0 ||
+	if (target_write(target, attempt->scratch.control + from, (char *)control + from, sizeof *control - from) < 0 ||
+	    target_write(target, attempt->scratch.control + CONTROL_ARGUMENT, attempt->argument, attempt->argument_size) < 0 ||
 	    scratch_write_thread(target, &attempt->scratch, attempt->window, (uint32_t)control->child) < 0)
 		return fail(err, ERR_INJECT, "cannot attach to %d: writing to its new memory: %s", (int)target->pid, strerror(errno));
 	return 0;
@@ -123,7 +123,7 @@ static int say_go(struct attempt *attempt, struct error *err)
 {
 	uint32_t go = 1;
 
-	if (memory_write(attempt->target->pid, attempt->scratch.control + CONTROL_GO, &go, sizeof go) < 0)
+	if (target_write(attempt->target, attempt->scratch.control + CONTROL_GO, &go, sizeof go) < 0)
 		return fail(err, ERR_INJECT, "cannot attach to %d: writing to its new memory: %s", (int)attempt->target->pid, strerror(errno));
 	return 0;
 }
@@ -150,7 +150,7 @@ static bool cancel(struct attempt *attempt, struct control *control)
 {
 	uint64_t until_ns = clock_monotonic_ns() + CANCEL_MS * NS_PER_MS, one = 1;
 
-	if (memory_write(attempt->target->pid, attempt->scratch.control + CONTROL_CANCEL, &one, sizeof one) < 0)
+	if (target_write(attempt->target, attempt->scratch.control + CONTROL_CANCEL, &one, sizeof one) < 0)
 		return true;
 	/* It says CALLING and then looks; we said cancel and now look: at least one sees the other. */
 	while (read_control(attempt, control) == 0 && control->phase == PHASE_CALLING && clock_monotonic_ns() < until_ns)
@@ -165,7 +165,7 @@ static int wait_for_call(struct attempt *attempt, struct control *control, struc
 
 	for (;; nap = nap < 1000 ? nap + 10 : nap) {
 		if (read_control(attempt, control) < 0 || control->attach_id != attempt->attach_id)
-			return attempt_gone(attempt->target, err);
+			return target_gone(attempt->target, err);
 		if (control->phase >= PHASE_FAILED)
 			return refuse_phase(attempt, control, err);
 		if (control->phase >= PHASE_CALLING)

@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "inject/decode.h"
 #include "inject/memory.h"
 #include "inject/target.h"
@@ -18,6 +20,8 @@
 #define OLDEST_PYTHON_MINOR 8
 #define NEWEST_PYTHON_MINOR 15
 #define USUAL_TID_OFFSET 0x2d0 /* glibc 2.31 to 2.43, x86-64; checked against the borrowed thread while it is held */
+#define READY_NS 1000000000ull
+#define READY_NAP_NS 5000000l
 #define MAX_TLS_MODULES 900    /* our DTV has room for 1000 */
 
 static bool auxv_read(const struct target *target, uint64_t *loader, uint64_t *headers)
@@ -170,6 +174,19 @@ static bool is_free_threaded(const struct target *target)
 	return words[2] != 0;
 }
 
+/* Not yet, or not any more: what has just begun is ready soon, what ends has ended soon. */
+static bool is_initialized(const struct target *target)
+{
+	uint64_t function = image_symbol(&target->python, "Py_IsInitialized", NULL), until_ns = clock_monotonic_ns() + READY_NS;
+	int said = decode_initialized(&target->memory, function);
+
+	while (said == 0 && target_alive(target) && clock_monotonic_ns() < until_ns) {
+		nanosleep(&(struct timespec){ 0, READY_NAP_NS }, NULL);
+		said = decode_initialized(&target->memory, function);
+	}
+	return said != 0;
+}
+
 static int check_python(struct target *target)
 {
 	struct target_facts *facts = &target->facts;
@@ -193,7 +210,7 @@ static int check_python(struct target *target)
 	facts->free_threaded = is_free_threaded(target);
 	if (facts->free_threaded && !target->unverified)
 		return target_refuse(target, ERR_FREE_THREADED, "interpreter", NULL, "it runs a free-threaded build of Python %s", version);
-	if (decode_initialized(&target->memory, image_symbol(&target->python, "Py_IsInitialized", NULL)) == 0)
+	if (!is_initialized(target))
 		return target_refuse(target, ERR_NOT_PYTHON, "interpreter", "try again once its Python has started",
 		                     "Python %s is mapped in it but not initialised (not yet, or not any more)", version);
 	target_note(target, "interpreter", "CPython %s (%s)%s", version, facts->static_python ? "in the executable" : "shared library",

@@ -83,7 +83,7 @@ void target_close(struct target *target);
 const struct target_facts *target_facts(const struct target *target);
 size_t target_finding_count(const struct target *target);
 const struct finding *target_finding(const struct target *target, size_t index);
-/* Still the same process (pid and start time)? */
+/* Still the same process (pid and start time), with the program that was looked at? Not while it is on its way out. */
 bool target_alive(const struct target *target);
 /* Its thread ids are of the outer namespace; translate what the target says of itself. 0 = no such thread. */
 pid_t target_outer_tid(struct target *target, pid_t inner_tid);

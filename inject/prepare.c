@@ -38,11 +38,6 @@ bool attempt_stopped(const struct attempt *attempt, struct error *err)
 	return true;
 }
 
-int attempt_gone(const struct target *target, struct error *err)
-{
-	return fail(err, ERR_EXITED, "process %d has ended", (int)target->pid);
-}
-
 /* Who holds the flock on FD, 0 = not to be seen. proc(5), /proc/locks: "1: FLOCK  ADVISORY  WRITE 4121 00:17:4711 0 EOF" */
 static pid_t lock_holder(const struct procfs *procfs, int fd)
 {
@@ -86,7 +81,7 @@ static int lock_file(const struct attempt *attempt, const char *path, int *out, 
 
 	*out = open(path, O_RDONLY | O_CLOEXEC);
 	if (*out < 0)
-		return errno == ENOENT || errno == ESRCH ? attempt_gone(attempt->target, err)
+		return errno == ENOENT || errno == ESRCH ? target_gone(attempt->target, err)
 		                                         : fail(err, ERR_PERMISSION, "cannot attach to %d: %s: %s", pid, path, strerror(errno));
 	while (flock(*out, LOCK_EX | LOCK_NB) < 0) {
 		if (errno != EWOULDBLOCK && errno != EINTR)
@@ -128,9 +123,6 @@ void attempt_unlock(struct attempt *attempt)
 void attempt_release(struct attempt *attempt)
 {
 	attempt_unlock(attempt);
-	if (attempt->memory_fd >= 0)
-		close(attempt->memory_fd);
-	attempt->memory_fd = -1;
 }
 
 void attempt_end(struct attempt *attempt)
@@ -188,7 +180,7 @@ static int write_slot(struct attempt *attempt, struct error *err)
 	data->used_ns = clock_monotonic_ns();
 	snprintf(data->memfd_name, sizeof data->memfd_name, "%s", attempt->payload->memfd_name);
 	slot_build(image, data);
-	if (pwrite(attempt->memory_fd, image, STUB_SIZE, (off_t)attempt->slot.addr) != (ssize_t)STUB_SIZE)
+	if (pwrite(attempt->target->memory_fd, image, STUB_SIZE, (off_t)attempt->slot.addr) != (ssize_t)STUB_SIZE)
 		return fail(err, ERR_INJECT, "cannot attach to %d: writing to its code padding (%s): %s (a kernel built with PROC_MEM_NO_FORCE, or a "
 		            "security module?)", (int)attempt->target->pid, attempt->slot.where, strerror(errno));
 	if (memory_read(&attempt->target->memory, attempt->slot.addr, check, STUB_SIZE) < 0 || memcmp(check, image, STUB_SIZE) != 0)
@@ -199,7 +191,7 @@ static int write_slot(struct attempt *attempt, struct error *err)
 
 static int choose_places(struct attempt *attempt, struct error *err)
 {
-	char build_id[64], path[64];
+	char build_id[64];
 	uint64_t random[2];
 	struct target *target = attempt->target;
 	const struct payload *payload = attempt->payload;
@@ -210,7 +202,7 @@ static int choose_places(struct attempt *attempt, struct error *err)
 	if (target_refresh_maps(target) < 0) {
 		int error = errno;
 
-		return target_alive(target) ? fail(err, ERR_INJECT, "the memory map of process %d cannot be read (%s)", (int)target->pid, strerror(error)) : attempt_gone(target, err);
+		return target_alive(target) ? fail(err, ERR_INJECT, "the memory map of process %d cannot be read (%s)", (int)target->pid, strerror(error)) : target_gone(target, err);
 	}
 	image_build_id_of(payload->bytes, payload->size, build_id, sizeof build_id);
 	attempt->entry = target_dormant(target, payload->memfd_name, build_id, choice == LIBRARY_OTHER, payload->entry, &attempt->loaded, NULL, 0);
@@ -224,13 +216,11 @@ static int choose_places(struct attempt *attempt, struct error *err)
 		return -1;
 	if (!scratch_plan(target, attempt->slot.scratch, random[0], &attempt->scratch))
 		return fail(err, ERR_INJECT, "cannot attach to %d: no room in its address space", (int)target->pid);
-	snprintf(path, sizeof path, "%s/%d/mem", target->procfs.root, (int)target->pid);
-	attempt->memory_fd = open(path, O_RDWR | O_CLOEXEC);
-	if (attempt->memory_fd < 0) {
+	if (target_open_memory(target) < 0) {
 		bool closed = errno == EACCES;
 
 		fail(err, ERR_PERMISSION, "cannot attach to %d: its memory cannot be opened: %s", (int)target->pid, strerror(errno));
-		return closed ? fail_hint(err, "%s is for its user alone: CAP_DAC_OVERRIDE passes, CAP_SYS_PTRACE does not", path) : -1;
+		return closed ? fail_hint(err, "%s/%d/mem is for its user alone: CAP_DAC_OVERRIDE passes, CAP_SYS_PTRACE does not", target->procfs.root, (int)target->pid) : -1;
 	}
 	attempt->attach_id = random[1] | 1;
 	return 0;
@@ -244,7 +234,7 @@ static int renew_control(struct attempt *attempt, struct error *err)
 	if (!attempt->scratch.control_mapped)
 		return 0;
 	memcpy(zeros, &attempt->attach_id, sizeof attempt->attach_id);
-	if (memory_write(attempt->target->pid, attempt->scratch.control, zeros, sizeof zeros) < 0)
+	if (target_write(attempt->target, attempt->scratch.control, zeros, sizeof zeros) < 0)
 		return fail(err, ERR_INJECT, "cannot attach to %d: its control page is gone: %s", (int)attempt->target->pid, strerror(errno));
 	return 0;
 }

@@ -45,11 +45,11 @@ int scratch_write_thread(const struct target *target, const struct scratch *scra
 	memcpy(block + 0x28, window->tcb + 0x28, 16); /* stack guard, pointer guard: the same in all threads */
 	memcpy(block + 0x48, window->tcb + 0x48, 4);  /* feature_1 */
 	memcpy(block + target->facts.tid_offset, &tid, sizeof tid);
-	if (memory_write(target->pid, scratch->tcb, block, sizeof block) < 0 ||
-	    memory_write(target->pid, scratch->dtv, &slots, sizeof slots) < 0)
+	if (target_write(target, scratch->tcb, block, sizeof block) < 0 ||
+	    target_write(target, scratch->dtv, &slots, sizeof slots) < 0)
 		return -1;
 	/* Zero would say "on CPU 0"; the raw thread has registered no rseq area. The offset may be below the TCB (glibc >= 2.41). */
 	if (window->rseq_known && window->rseq_offset + (TLS_EXTRA / 2) < TLS_EXTRA / 2 + TCB_BYTES - 8)
-		return memory_write(target->pid, scratch->tcb + window->rseq_offset + 4, &no_cpu, sizeof no_cpu);
+		return target_write(target, scratch->tcb + window->rseq_offset + 4, &no_cpu, sizeof no_cpu);
 	return 0;
 }

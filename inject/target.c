@@ -2,10 +2,12 @@
 #include "inject/target.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "inject/memory.h"
 
@@ -78,9 +80,36 @@ static int refusal(const struct target *target, struct error *err)
 	return fail(err, ERR_INTERNAL, "cannot attach to %d", (int)target->pid);
 }
 
+int target_open_memory(struct target *target)
+{
+	char path[512];
+
+	if (target->memory_fd > 0)
+		return 0;
+	snprintf(path, sizeof path, "%s/%d/mem", target->procfs.root, (int)target->pid);
+	target->memory_fd = open(path, O_RDWR | O_CLOEXEC);
+	return target->memory_fd < 0 ? -1 : 0;
+}
+
+static int preflight(struct target *target)
+{
+	int opened;
+
+	if (preflight_process(target) < 0)
+		return -1;
+	opened = target->look_only ? 0 : target_open_memory(target);
+	if (opened < 0 && errno == ESRCH)
+		return target_refuse(target, ERR_ZOMBIE, "state", NULL, "it is ending, and has no memory any more");
+	/* Why else it is closed to us, the next one knows. */
+	if (preflight_permission(target) < 0 || preflight_surroundings(target) < 0 || preflight_images(target) < 0)
+		return -1;
+	return preflight_room(target);
+}
+
 int target_open(pid_t pid, const struct inject_options *options, struct target **out, struct error *err)
 {
 	struct target *target = calloc(1, sizeof *target);
+	enum error_code code;
 
 	*out = NULL;
 	if (!target)
@@ -92,17 +121,19 @@ int target_open(pid_t pid, const struct inject_options *options, struct target *
 	target->look_only = options && options->look_only;
 	target->facts.pid = pid;
 	target->facts.python_major = target->facts.python_minor = target->facts.python_micro = -1;
-	if (preflight_process(target) < 0 || preflight_permission(target) < 0 || preflight_surroundings(target) < 0 || preflight_images(target) < 0 || preflight_room(target) < 0) {
-		refusal(target, err);
-		if (target->findings[target->finding_count - 1].code == ERR_NO_PROCESS) {
-			target_close(target);
-			return -1;
-		}
+	if (preflight(target) == 0) {
 		*out = target;
+		return 0;
+	}
+	refusal(target, err);
+	code = target->findings[target->finding_count - 1].code;
+	if (code == ERR_NO_PROCESS) {
+		target_close(target);
 		return -1;
 	}
 	*out = target;
-	return 0;
+	/* Whatever it looked like from here: a process that has ended refuses everything. */
+	return code == ERR_ZOMBIE || !target->facts.start_ticks || target_alive(target) ? -1 : target_gone(target, err);
 }
 
 void target_close(struct target *target)
@@ -110,6 +141,8 @@ void target_close(struct target *target)
 	if (!target)
 		return;
 	maps_done(&target->maps);
+	if (target->memory_fd > 0)
+		close(target->memory_fd);
 	free(target);
 }
 
@@ -128,14 +161,32 @@ const struct finding *target_finding(const struct target *target, size_t index)
 	return index < target->finding_count ? &target->findings[index] : NULL;
 }
 
+/* The kernel reads nothing there once its memory is given back, and EIO where nothing is mapped (Linux 4.19 to 6.18). */
+static bool memory_gone(const struct target *target)
+{
+	char byte;
+
+	return target->memory_fd > 0 && pread(target->memory_fd, &byte, 1, (off_t)target->facts.python_base) == 0;
+}
+
 bool target_alive(const struct target *target)
 {
 	struct proc_times times;
 
 	if (procfs_times(&target->procfs, target->pid, 0, &times) < 0)
 		return errno != ENOENT && errno != ESRCH; /* nobody can tell */
-	return times.state != 'Z' && times.state != 'X' &&
-	       times.start_ticks == target->facts.start_ticks;
+	return times.state != 'Z' && times.state != 'X' && times.start_ticks == target->facts.start_ticks && !memory_gone(target);
+}
+
+/* A process that is ending has no memory any more, and so no program. */
+int target_gone(const struct target *target, struct error *err)
+{
+	char path[512], byte;
+
+	snprintf(path, sizeof path, "%s/%d/exe", target->procfs.root, (int)target->pid);
+	if (memory_gone(target) && readlink(path, &byte, 1) > 0)
+		return fail(err, ERR_EXITED, "process %d has replaced itself (exec)", (int)target->pid);
+	return fail(err, ERR_EXITED, "process %d has ended", (int)target->pid);
 }
 
 pid_t target_outer_tid(struct target *target, pid_t inner_tid)
@@ -182,5 +233,12 @@ int target_read(const struct target *target, remote_addr addr, void *buffer, siz
 
 int target_write(const struct target *target, remote_addr addr, const void *bytes, size_t size)
 {
-	return memory_write(target->pid, addr, bytes, size);
+	ssize_t put;
+
+	if (target->memory_fd <= 0)
+		return memory_write(target->pid, addr, bytes, size);
+	put = pwrite(target->memory_fd, bytes, size, (off_t)addr);
+	if (put >= 0 && put != (ssize_t)size)
+		errno = EFAULT;
+	return put == (ssize_t)size ? 0 : -1;
 }

@@ -17,6 +17,7 @@ struct target {
 	struct procfs procfs;
 	pid_t pid;
 	struct memory memory;
+	int memory_fd; /* /proc/PID/mem of the program that was looked at: once that has ended or replaced itself, nothing is read or written by it; 0 = none */
 	bool unverified, look_only;
 	struct target_facts facts;
 	struct finding findings[MAX_FINDINGS];
@@ -48,6 +49,10 @@ int preflight_surroundings(struct target *target); /* surroundings.c: clock, mem
 int preflight_images(struct target *target);     /* images.c: architecture, libc, loader, interpreter */
 int preflight_room(struct target *target);       /* preflight.c: seccomp, limits, slots, dormant library */
 
+/* Opens memory_fd, unless it is. 0, or -1 and errno. */
+int target_open_memory(struct target *target);
+/* Fills ERR: it has ended, or replaced itself. Returns -1. */
+int target_gone(const struct target *target, struct error *err);
 /* Maps again, because things may have been loaded or unloaded since. */
 int target_refresh_maps(struct target *target);
 /* Entry of a library called NAME (of a memfd) with this build id (OTHER: with another one; NULL: whichever), 0 = none. *loaded counts libraries of that name. */

@@ -14,7 +14,7 @@
 #include "session/payload.h"
 
 enum { LOAD_TIMEOUT_MS = 10000, MAP_TIMEOUT_MS = 5000, END_TIMEOUT_MS = 5000, ANSWER_WAIT_MS = 2500, POLL_US = 200, RETRY_US = 100000,
-       ARM_PATIENCE_MS = 5000, LEAVE_PATIENCE_MS = 15000, GIL_NOTICE_MS = 1000, ARM_TRIES = 2 };
+       ARM_PATIENCE_MS = 5000, LEAVE_PATIENCE_MS = 15000, GIL_NOTICE_MS = 1000, SHUTDOWN_MS = 1000, ARM_TRIES = 2 };
 
 static uint64_t deadline_after(uint32_t timeout_ms)
 {
@@ -332,6 +332,20 @@ out:
 	return result;
 }
 
+/* What ends refuses everything, and an interpreter that shuts down has ended soon. */
+static bool is_ending(const struct handshake *handshake)
+{
+	bool shuts_down = handshake->reason == REASON_FINALIZING || handshake->reason == REASON_NOT_INITIALIZED;
+	uint64_t end_ns = deadline_after(shuts_down ? SHUTDOWN_MS : 0);
+
+	while (target_alive(handshake->target)) {
+		if (clock_monotonic_ns() >= end_ns)
+			return false;
+		pause_us(POLL_US);
+	}
+	return true;
+}
+
 int handshake_arm(struct handshake *handshake, const struct page *settings, size_t lanes_bytes, uint32_t first, uint32_t gil_timeout_ms, struct pool *pool, struct error *err)
 {
 	bool again = true;
@@ -342,6 +356,8 @@ int handshake_arm(struct handshake *handshake, const struct page *settings, size
 		again = false;
 		result = arm_once(handshake, settings, lanes_bytes, first, gil_timeout_ms, pool, &again, err);
 	}
+	if (result < 0 && is_ending(handshake))
+		return fail(err, ERR_EXITED, "process %d ended before measuring began", (int)target_facts(handshake->target)->pid);
 	return result;
 }
 

@@ -114,8 +114,7 @@ static void observe_step(struct session *session, struct loop *loop, uint64_t no
 	loop->observe_ns = now_ns + loop->observe_every_ns;
 }
 
-/* After an exec our mapping is gone, and another program runs that we must not touch. */
-static bool exec_seen(struct session *session)
+bool session_execed(const struct session *session)
 {
 	uint64_t magic = 0, startstack = session_startstack(session);
 
@@ -231,7 +230,7 @@ static bool ended(struct session *session, struct loop *loop, const volatile int
 		session->end = END_STOPPED;
 	else if (loop->gone || (session->pidfd < 0 && !target_alive(session->target)))
 		session->end = END_TARGET_EXITED;
-	else if (observed && exec_seen(session))
+	else if (observed && session_execed(session))
 		session->end = END_TARGET_EXECED;
 	else if (loop->end_ns && clock_monotonic_ns() >= loop->end_ns)
 		session->end = END_DURATION;

@@ -15,7 +15,9 @@
 #define CALIBRATE_NS 50000000ull
 #define HOLDER_WAIT_NS 5000000000ull /* longer than any deadline is pushed ahead */
 #define HOLDER_POLL_NS 20000000l
+#define END_POLL_NS 2000000l
 #define SHUTDOWN_NS 5000000000ull
+#define END_NS 1000000000ull /* who lets nobody in because it is ending has ended by then */
 enum {
 	FIRST_SUBBUFS = 4 * 1024 * 1024 / SUBBUF_BYTES,
 	GIL_TIMEOUT_MS = 5000,
@@ -310,6 +312,23 @@ static void shutdown_wait(const struct session *session)
 		nanosleep(&(struct timespec){ 0, HOLDER_POLL_NS }, NULL);
 }
 
+/* It may have ended, or replaced itself, since the loop looked; or be about to. False: it goes on. */
+static bool is_over(struct session *session, uint64_t patience_ns)
+{
+	uint64_t until_ns = clock_monotonic_ns() + patience_ns;
+
+	if (session->end == END_TARGET_EXITED || session->end == END_TARGET_EXECED)
+		return true;
+	while (target_alive(session->target)) {
+		if (clock_monotonic_ns() >= until_ns)
+			return false;
+		nanosleep(&(struct timespec){ 0, END_POLL_NS }, NULL);
+	}
+	if (session->end != END_ABANDONED)
+		session->end = session_execed(session) ? END_TARGET_EXECED : END_TARGET_EXITED;
+	return true;
+}
+
 /* Hooks off: asked for by the flag at once, then in order. */
 static int session_disarm(struct session *session, struct error *err)
 {
@@ -320,7 +339,7 @@ static int session_disarm(struct session *session, struct error *err)
 		result = handshake_disarm(&session->handshake, LIBRARY_OWN, DISARM_TIMEOUT_MS, err);
 		session->leave = session->handshake.receipt;
 		session_hold(session, &session->leave);
-		if (result < 0 && !target_alive(session->target))
+		if (result < 0 && is_over(session, END_NS))
 			return 0;
 		if (result < 0 && (err->code == ERR_TIMEOUT || err->code == ERR_NO_THREAD))
 			break; /* it is on its way in there, and a second one would wait behind it; or it was tried for long */
@@ -466,11 +485,12 @@ static void receipt_sum(struct session *session, struct session_receipt *receipt
 
 int session_leave(struct session *session, struct session_receipt *receipt, struct error *err)
 {
-	bool over = session->end == END_TARGET_EXITED || session->end == END_TARGET_EXECED;
 	struct error failure = { 0 };
+	bool over;
 
 	memset(receipt, 0, sizeof *receipt);
 	session->left = true;
+	over = is_over(session, 0);
 	kernel_calls_read(session);
 	counting_end(session);
 	if (!sampler_stop(session->sampler))
@@ -481,9 +501,9 @@ int session_leave(struct session *session, struct session_receipt *receipt, stru
 		device_leave(session);
 		session_disarm(session, &failure);
 	}
-	if (!over)
+	if (!is_over(session, 0))
 		around_end(&session->around, session_ticks(session), &session->events);
-	receipt->clean = over || !target_alive(session->target) || clean_check(session, receipt);
+	receipt->clean = is_over(session, 0) || clean_check(session, receipt) || is_over(session, END_NS);
 	if (session->drain)
 		drain_last(session->drain);
 	if (!sampler_finish(session->sampler))

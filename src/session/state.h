@@ -142,5 +142,7 @@ void counting_end(struct session *session);
 
 /* Field 28 of /proc/PID/stat, 0 when not told. */
 uint64_t session_startstack(const struct session *session);
+/* Has the process replaced itself? Then our mapping is gone, and another program runs that we must not touch. */
+bool session_execed(const struct session *session);
 
 #endif

@@ -1,12 +1,14 @@
-"""How a measurement ends: Ctrl-C, SIGTERM, SIGKILL, again and again, and nothing that piles up in the target."""
+"""How a measurement ends: Ctrl-C, SIGTERM, SIGKILL, again and again, and nothing that piles up in the target; and targets that end by themselves."""
 import os
 import random
+import re
 import signal
 import time
 
-from harness import PROGRAMS, Target, footprint, require, settle, state_of, wait_for
+from harness import PROGRAMS, Target, footprint, require, settle, state_of, status_text, tail, wait_for
 
-PLANTED = os.path.join(PROGRAMS, "planted.py")
+PLANTED, MORTAL = (os.path.join(PROGRAMS, name) for name in ("planted.py", "mortal.py"))
+ENDS = {"return": 0, "exit": 0, "_exit": 0, "exception": 1, "kill": -signal.SIGKILL, "exec": 0, "threads": 0}  # with what exit status
 QUICK = ["3.9.18", "3.12.1", "3.13.0"]
 
 
@@ -14,7 +16,7 @@ def tests(world):
     for python in world.pythons:
         if world.quick and python.name not in QUICK:
             continue
-        for name, test in (("interrupt", interrupt), ("terminate", terminate), ("twice", twice), ("killed", killed), ("cycles", cycles), ("random", at_random)):
+        for name, test in (("interrupt", interrupt), ("terminate", terminate), ("twice", twice), ("killed", killed), ("cycles", cycles), ("random", at_random), ("mortal", mortal)):
             yield "endings/%s/%s" % (python.name, name), lambda w, p=python, t=test: t(w, p)
 
 
@@ -97,3 +99,44 @@ def at_random(world, python):
         world.attach(target.pid, "-d", "1s").expect(0)
         status, _ = target.finish()
         require(status == 0 and not target.errors(), "the target ended with %s, stderr: %s (seed %d)" % (status, target.errors(), seed))
+
+
+def ends_by_itself(world, python, how, seconds, dice):
+    """One target that ends SECONDS from now. Returns the attach's exit status."""
+    before = set(os.listdir(world.folder))
+    with Target(python, MORTAL, how, "%.3f" % seconds) as target:
+        attach = world.attach(target.pid, "-d", "%dms" % dice.choice((100, 300, 500)), trace="t.iscope")
+        status = attach.wait(30)
+        ended, last = target.finish(30)
+    what = "%s after %.3f s: exit status %s: %s" % (how, seconds, status, tail(attach.err))
+    if python.view:  # the launcher in between says what it was told
+        ended = ended - 256 if ended > 128 and how == "kill" else ended
+    require(ended == ENDS[how] or (how == "kill" and ended == 128 + signal.SIGKILL), "the target ended with %s: %s" % (status_text(ended), what))
+    require(how != "exec" or last == "second", "the program after the exec did not run: %s" % what)
+    require(status in (0, 3), what)
+    left = set(os.listdir(world.folder)) - before
+    require(left <= ({"r.json", "t.iscope"} if status == 0 else set()), "left behind: %s, %s" % (left, what))
+    if status == 0:
+        world.report()
+        world.run("analyze", world.path("t.iscope"), "-o", world.path("again.json"), "--force").expect(0)
+        for name in ("r.json", "t.iscope", "again.json"):
+            os.unlink(world.path(name))
+    else:
+        require("E_" not in attach.err and re.search("ended|no such process|zombie|replaced itself", attach.err), what)
+    return status
+
+
+def mortal(world, python):
+    """A target ends at any moment of an attach: before it, while it is entered, while it is measured, while it is left."""
+    seed = int(time.time())
+    dice = random.Random(seed)
+    counts = {0: 0, 3: 0}
+    for i in range(7 if world.quick else 70):
+        how = list(ENDS)[i % len(ENDS)]
+        # entering takes a quarter of a second, and so does leaving: half of them meanwhile, the others anywhere
+        seconds = dice.uniform(0.0, dice.choice((0.35, 1.0)))
+        try:
+            counts[ends_by_itself(world, python, how, seconds, dice)] += 1
+        except Exception as error:
+            raise type(error)("%s (seed %d, round %d)" % (error, seed, i))
+    return "%d measured, %d ended before" % (counts[0], counts[3])
