@@ -9,6 +9,8 @@
 
 #include "collector/libc.h"
 
+enum { DRY_MS = 5, FULL_MS = 100 };
+
 __thread struct lane *lane_mine;
 
 static struct subbuf *subbuf_at(uint32_t index)
@@ -166,16 +168,16 @@ static void begin(struct lane *lane, struct subbuf *subbuf, uint32_t index)
 
 bool lane_rotate(struct lane *lane, uint64_t now)
 {
-	struct subbuf *subbuf = NULL;
+	struct subbuf *subbuf;
 	uint32_t index;
 
 	hand_over(lane);
-	if (now >= lane->dry_until) {
-		subbuf = pool_pop(&index);
+	subbuf = pool_pop(&index);
+	/* For all threads together: each look goes through the whole pool, which takes some 200 us, with the GIL. */
+	if (!subbuf && now >= __atomic_load_n(&the.lanes.dry_until, __ATOMIC_RELAXED)) {
+		subbuf = pool_steal(&index);
 		if (!subbuf)
-			subbuf = pool_steal(&index);
-		if (!subbuf)
-			lane->dry_until = now + the.settings.ticks_per_second / 1000;
+			__atomic_store_n(&the.lanes.dry_until, now + the.settings.ticks_per_second * DRY_MS / 1000, __ATOMIC_RELAXED);
 	}
 	if (!subbuf) {
 		__atomic_fetch_add(&the.page->lanes[lane->slot].lost, 1, __ATOMIC_RELAXED);
@@ -222,14 +224,21 @@ void lane_unmatched(void)
 	the.page->unmatched++;
 }
 
+static bool lanes_full(void)
+{
+	return ticks_now() < __atomic_load_n(&the.lanes.full_until, __ATOMIC_RELAXED);
+}
+
 static struct lane *take_slot(uint32_t first, enum lane_kind kind, uint64_t pthread, uint32_t tid)
 {
+	if (kind == LANE_THREAD && lanes_full())
+		return NULL;
 	for (uint32_t i = first; i < LANES_MAX; i++) {
 		struct lane_slot *slot = &the.page->lanes[i];
 		struct lane *lane = &the.lanes.table[i];
 		uint32_t nobody = LANE_FREE;
 
-		if (__atomic_load_n(&lane->in_use, __ATOMIC_ACQUIRE) ||
+		if (__atomic_load_n(&the.lanes.threads[i], __ATOMIC_RELAXED) || __atomic_load_n(&lane->in_use, __ATOMIC_ACQUIRE) ||
 		    !__atomic_compare_exchange_n(&slot->kind, &nobody, kind, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			continue;
 		memset(lane, 0, offsetof(struct lane, seeds));
@@ -246,6 +255,7 @@ static struct lane *take_slot(uint32_t first, enum lane_kind kind, uint64_t pthr
 		return lane;
 	}
 	the.page->lane_overflow++;
+	__atomic_store_n(&the.lanes.full_until, ticks_now() + the.settings.ticks_per_second * FULL_MS / 1000, __ATOMIC_RELAXED);
 	return NULL;
 }
 
@@ -272,7 +282,7 @@ static void lane_leave(void *argument)
 int lanes_open(void)
 {
 	if (!the.lanes.table) {
-		void *table = mmap(NULL, LANES_MAX * sizeof(struct lane), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		void *table = mmap(NULL, (LANES_MAX + 1) * sizeof(struct lane), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 		if (table == MAP_FAILED)
 			return errno;
@@ -299,6 +309,7 @@ void lanes_begin(void)
 	table_clear(); /* a forked child has its parent's */
 	the.lanes.count = 0;
 	the.lanes.busy = 0;
+	the.lanes.dry_until = the.lanes.full_until = 0;
 	memset(the.lanes.threads, 0, sizeof the.lanes.threads);
 	take_slot(LANE_META_SLOT, LANE_META, 0, 0);
 }
@@ -361,13 +372,17 @@ struct lane *lane_of_thread(uint64_t pthread, uint32_t tid, bool make)
 
 struct lane *lane_attach(void)
 {
-	struct lane *lane = lane_mine;
+	struct lane *lane = lane_mine, *nobody = &the.lanes.table[LANES_MAX];
 
 	if (lane_is_mine(lane))
 		return lane;
-	lane = lane_of_thread((uint64_t)pthread_self(), thread_tid_own(), true);
-	if (!lane)
+	if (lane == nobody && lanes_full())
 		return NULL;
+	lane = lane_of_thread((uint64_t)pthread_self(), thread_tid_own(), true);
+	if (!lane) {
+		lane_mine = nobody; /* so that its next events need not look for a lane of its own */
+		return NULL;
+	}
 	lane->owner = &lane_mine;
 	lane_mine = lane;
 	pthread_setspecific(the.lanes.key, lane);

@@ -35,7 +35,6 @@ struct lane {
 	uint32_t tid;
 	bool in_use;
 	const void *owner; /* &lane_mine of its thread, once that has come by itself */
-	uint64_t dry_until; /* ticks: the pool had nothing, do not look again before */
 	uintptr_t stack_floor; /* below it the C stack is too full to go on; 0 = not known */
 	uint64_t written; /* events in this sub-buffer */
 	struct seed seeds[SEEDS_MAX]; /* outermost first */
@@ -43,10 +42,12 @@ struct lane {
 };
 
 struct lanes {
-	struct lane *table;     /* LANES_MAX, mapped once and never unmapped: a late thread may still point into it */
+	struct lane *table;     /* LANES_MAX and one of nobody's, mapped once and never unmapped: a late thread may still point into it */
 	uint64_t threads[LANES_MAX]; /* pthread_self() of each, 0 = nobody */
 	uint32_t count;         /* slots that were ever used in this session */
 	uint32_t busy;          /* lanes that hold a sub-buffer, roughly */
+	uint64_t dry_until;     /* ticks: the pool had nothing that could be given up, do not look again before. Atomic, as the next one */
+	uint64_t full_until;    /* … no slot was free: a search takes hundreds of microseconds, with the GIL */
 	uint32_t leaving;       /* threads inside lane_leave, atomic */
 	bool key_made;
 	pthread_key_t key;

@@ -79,6 +79,29 @@ Test(collector_lane, writes_what_it_was_told_in_order)
 	cr_assert_eq(the.page->lanes[1].events, 200);
 }
 
+Test(collector_lane, is_not_searched_for_at_each_event_where_threads_are_more_than_lanes)
+{
+	uint64_t searched;
+
+	begin(8);
+	for (uint32_t thread = 1; lane_of_thread(thread, thread, true); thread++)
+		;
+	cr_assert_null(lane_attach());
+	searched = the.page->lane_overflow;
+	for (int event = 0; event < 1000; event++)
+		cr_assert_null(lane_attach());
+	cr_assert_eq(the.page->lane_overflow, searched);
+	the.lanes.full_until = 0;
+	cr_assert_null(lane_attach());
+	cr_assert_eq(the.page->lane_overflow, searched + 1, "after a while it is tried again");
+	the.lanes.full_until = 0;
+	the.lanes.table[7].in_use = false; /* its thread has ended, and the drain is through with it */
+	the.lanes.threads[7] = 0;
+	the.page->lanes[7].kind = LANE_FREE;
+	cr_assert_eq(lane_attach(), &the.lanes.table[7]);
+	finish();
+}
+
 Test(collector_lane, begins_a_sub_buffer_with_the_stack)
 {
 	struct lane *lane;
