@@ -9,12 +9,17 @@ enum {
 
 void pace_init(struct pace *pace, uint32_t rate_hz, uint32_t max_overhead_ppm, uint64_t seed)
 {
-	*pace = (struct pace){ .rate_hz = rate_hz, .max_overhead_ppm = max_overhead_ppm, .perf_rate_hz = rate_hz, .share = 1, .random = seed | 1 };
+	*pace = (struct pace){ .rate_hz = rate_hz, .max_overhead_ppm = max_overhead_ppm, .perf_rate_hz = rate_hz, .share = 1, .cpus = 1, .random = seed | 1 };
 }
 
 void pace_share(struct pace *pace, uint32_t share)
 {
 	pace->share = share;
+}
+
+void pace_cpus(struct pace *pace, uint32_t cpus)
+{
+	pace->cpus = cpus ? cpus : 1;
 }
 
 bool pace_is_fast(const struct pace *pace)
@@ -32,7 +37,7 @@ uint64_t pace_every_ns(const struct pace *pace)
 	uint64_t every_ns = larger(SECOND_NS / pace->rate_hz, pace->look_ns * (pace_is_fast(pace) ? COST_PART_FAST : COST_PART_MOST) * pace->share);
 
 	if (pace->max_overhead_ppm)
-		every_ns = larger(every_ns, pace->hold_ns * 1000000 / pace->max_overhead_ppm);
+		every_ns = larger(every_ns, larger(pace->hold_ns, pace->stood_ns / pace->cpus) * 1000000 / pace->max_overhead_ppm);
 	return every_ns < SECOND_NS ? every_ns : SECOND_NS;
 }
 
@@ -54,8 +59,15 @@ static uint64_t smoothed(uint64_t before, uint64_t now)
 void pace_looked(struct pace *pace, uint64_t cost_ns, uint64_t holds, uint64_t stood_ns)
 {
 	pace->look_ns = smoothed(pace->look_ns, cost_ns);
+	pace->stood_ns = smoothed(pace->stood_ns, stood_ns);
 	if (holds)
 		pace->hold_ns = smoothed(pace->hold_ns, stood_ns / holds);
+}
+
+/* The interval between looks grows up to a second, and not beyond. */
+uint64_t pace_stand_most_ns(const struct pace *pace)
+{
+	return pace->max_overhead_ppm ? SECOND_NS / 1000000 * pace->max_overhead_ppm * pace->cpus : UINT64_MAX;
 }
 
 static bool lower_to(struct pace *pace, uint64_t rate_hz)

@@ -42,7 +42,7 @@ void sampled_counters(struct session *session, uint64_t ticks)
 	const struct row holds[] = {
 		{ "sampler_holds", totals.holds.count }, { "sampler_hold_total_ns", totals.holds.total_ns }, { "sampler_hold_max_ns", totals.holds.longest_ns },
 		{ "sampler_hold_repaired", totals.holds.repaired }, { "sampler_hold_restarts", totals.holds.restarts }, { "sampler_not_now", totals.watch.not_now },
-		{ "sampler_refused", totals.watch.refused }, { "sampler_prone", totals.watch.prone },
+		{ "sampler_refused", totals.watch.refused }, { "sampler_prone", totals.watch.prone }, { "sampler_spared", totals.watch.spared },
 	};
 
 	add_rows(session, ticks, always, sizeof always / sizeof *always);

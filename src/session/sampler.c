@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/thread.h"
+#include "session/capture.h"
 #include "session/sampler_state.h"
 
 #define MS 1000000ull
@@ -79,6 +80,7 @@ static void init(struct sampler *sampler, const struct sampler_settings *setting
 	sampler->facts = target_facts(settings->target);
 	pace_init(&sampler->pace, settings->rate_hz, settings->max_overhead_ppm, clock_monotonic_ns());
 	pace_share(&sampler->pace, settings->share ? settings->share : 1);
+	pace_cpus(&sampler->pace, (uint32_t)capture_affinity(sampler->facts->pid));
 	pthread_mutex_init(&sampler->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);

@@ -204,6 +204,7 @@ static void look_once(struct sampler *sampler, uint64_t now_ns, uint64_t begin_n
 	uint64_t holds = looker_hold_totals(sampler->looker).count, stolen_ns = sampler->watch.totals.stolen_ns;
 
 	sampler->watch.weight_max_ns = pace_every_ns(&sampler->pace) * WEIGHT_LOOKS;
+	sampler->watch.stand_most_ns = pace_stand_most_ns(&sampler->pace);
 	watch_once(&sampler->watch);
 	price_perf(sampler);
 	check_load(sampler, now_ns);

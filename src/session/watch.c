@@ -62,12 +62,17 @@ static bool stayed(struct watch *watch, const struct seen_thread *thread)
 	return false;
 }
 
+static bool may_hold(const struct watch *watch)
+{
+	return watch->totals.stolen_ns - watch->stolen_before_ns < watch->stand_most_ns;
+}
+
 /* Registers that only a stop can tell, where it does no harm. False: not now. */
 static bool hold_blocked(struct watch *watch, struct seen_thread *thread)
 {
 	const uint64_t *regs = watch->look.copy.regs;
 	int error;
-	enum hold_result result = looker_held(watch->looker, thread->tid, true, &watch->look, &error);
+	enum hold_result result = may_hold(watch) ? looker_held(watch->looker, thread->tid, true, &watch->look, &error) : HOLD_NOT_NOW;
 
 	watch->totals.prone += result == HOLD_PRONE;
 	if (result != HOLD_COPIED)
@@ -121,9 +126,15 @@ static void look_at_blocked(struct watch *watch, struct seen_thread *thread, con
 /* False: it has blocked meanwhile. */
 static bool hold_running(struct watch *watch, struct seen_thread *thread)
 {
+	enum hold_result result;
 	int error;
-	enum hold_result result = looker_held(watch->looker, thread->tid, false, &watch->look, &error);
 
+	if (!may_hold(watch)) {
+		watch->totals.spared++;
+		looker_python(watch->looker, thread->tid, true, &watch->look);
+		return true;
+	}
+	result = looker_held(watch->looker, thread->tid, false, &watch->look, &error);
 	switch (result) {
 	case HOLD_COPIED:
 		watch->totals.stolen_ns += watch->look.stood_ns;
@@ -260,6 +271,7 @@ void watch_once(struct watch *watch)
 	if (!make_room(watch))
 		return;
 	take_wishes(watch);
+	watch->stolen_before_ns = watch->totals.stolen_ns;
 	watch->due_count = census_due(watch->census, watch->due);
 	for (size_t i = 0; i < watch->due_count; i++)
 		look_at(watch, watch->due[i], now_ns);

@@ -13,7 +13,7 @@ enum { WEIGHT_LOOKS = 10 }; /* a look stands for as many intervals at most: a lo
 
 struct watch_totals {
 	uint64_t stolen_ns;              /* time that threads stood still for a copy */
-	uint64_t not_now, refused, prone; /* threads that were not held, and why */
+	uint64_t not_now, refused, prone, spared; /* threads that were not held, and why; spared: enough had stood still for one look */
 	uint64_t moved;                  /* blocked threads that woke while they were looked at */
 	bool holder_lost;                /* no thread could be held any more from some moment on */
 };
@@ -26,6 +26,8 @@ struct watch {
 	bool native;                /* native frames are wanted */
 	int64_t clock_ahead_ns;     /* our CLOCK_MONOTONIC less that of perf_event, which knows no time namespace */
 	uint64_t weight_max_ns;
+	uint64_t stand_most_ns;     /* for so long all that one look holds may stand still together */
+	uint64_t stolen_before_ns;  /* what totals.stolen_ns was when the look in progress began */
 	struct watch_totals totals;
 	pid_t holder;               /* of the GIL at the last look, 0 = not seen */
 	struct seen_thread **due;   /* of the look in progress; room for CAPACITY */

@@ -55,11 +55,26 @@ Test(pace, gives_way_where_held_threads_would_stand_still_for_more_than_the_budg
 	struct pace pace;
 
 	pace_init(&pace, 1000, 10000, 7);
+	pace_cpus(&pace, 4);
 	for (int look = 0; look < 1000; look++)
 		pace_looked(&pace, 1000, 4, 4 * 30000);
 	cr_assert(pace_every_ns(&pace) > 2900000 && pace_every_ns(&pace) <= 3 * MS, "30 us are 1 %% of 3 ms: %llu ns", (unsigned long long)pace_every_ns(&pace));
 	pace.max_overhead_ppm = 0;
 	cr_assert_eq(pace_every_ns(&pace), MS, "without a budget it does not");
+}
+
+Test(pace, counts_all_threads_that_a_look_holds_together)
+{
+	struct pace pace;
+
+	pace_init(&pace, 100, 50000, 7);
+	pace_cpus(&pace, 2);
+	cr_assert_eq(pace_stand_most_ns(&pace), 100ull * MS, "5 %% of two CPUs for the longest interval");
+	for (int look = 0; look < 1000; look++)
+		pace_looked(&pace, 1000, 400, 400 * 30000);
+	cr_assert(pace_every_ns(&pace) > 119 * MS && pace_every_ns(&pace) <= 120 * MS, "12 ms are 5 %% of 240, on two CPUs of 120 ms: %llu ns", (unsigned long long)pace_every_ns(&pace));
+	pace.max_overhead_ppm = 0;
+	cr_assert_eq(pace_stand_most_ns(&pace), UINT64_MAX);
 }
 
 Test(pace, remembers_what_a_hold_costs_over_looks_without_one)
