@@ -1,10 +1,16 @@
 """Samples beside where the time goes: threads by the names that the program gave them, and a rate that gives way to the budget."""
 import os
 import re
+import time
 
-from harness import PROGRAMS, Skip, Target, require, tail
+import pypi
+from harness import PROGRAMS, Python, Skip, Target, require, tail
 
-PLANTED, WORK = os.path.join(PROGRAMS, "planted.py"), os.path.join(PROGRAMS, "work.py")
+PLANTED, WORK, GREEN = (os.path.join(PROGRAMS, name) for name in ("planted.py", "work.py", "green.py"))
+CROWD, MEMBERS, LONGER_MS = os.path.join(PROGRAMS, "crowd.py"), 3000, 200
+# way: what stands before the command, options; with few descriptors perf_event ends after some threads, and the next way takes over
+CROWD_WAYS = {"perf": ([], []), "perf for few": (["prlimit", "--nofile=256:256"], []), "hold": ([], ["--native", "hold"]), "perf for few, hold": (["prlimit", "--nofile=256:256"], ["--native", "both"])}
+CACHE = os.environ.get("GREENLETS_CACHE", "/var/cache/inferscope")
 QUICK = ["3.8.18", "3.11.7", "3.13.0", "forky"]
 
 
@@ -12,7 +18,7 @@ def tests(world):
     for python in world.pythons:
         if world.quick and python.name not in QUICK:
             continue
-        for name, test in (("names", names), ("placed", placed), ("budget-perf", budget_perf), ("budget-hold", budget_hold)):
+        for name, test in (("names", names), ("placed", placed), ("budget-perf", budget_perf), ("budget-hold", budget_hold), ("greenlets", greenlets), ("crowd", crowd)):
             yield "sampling/%s/%s" % (python.name, name), lambda w, p=python, t=test: t(w, p)
 
 
@@ -67,3 +73,54 @@ def budget_hold(world, python):
     note = "%.0f looks per second, %d holds, stood still for %.2f ms" % (rate, holds, stolen / 1e6)
     require(0 < holds < 250 and rate < 500, note)  # looks alone would be some 1500
     return note
+
+
+def with_gevent(python):
+    if python.view or python.version > (3, 13):
+        raise Skip("gevent is looked for only where this machine's own Pythons are")
+    folder = os.path.join(CACHE, "gevent-" + python.name)
+    return Python(python.name, [pypi.environment(folder, python.argv[0], ["gevent", "greenlet", "zope-event", "zope-interface"], "--no-deps", "--only-binary=:all:")], python.version)
+
+
+def greenlets(world, python):
+    """Stacks are exchanged in the middle of calls, and samples still fit the calls that were open: one in twenty does not, at most."""
+    with Target(with_gevent(python), GREEN) as target:
+        world.attach(target.pid, "-d", "3s").expect(0)
+        report = world.report()
+        status, last = target.finish()
+        require(status == 0 and last.startswith("OK") and not target.errors(), "the target ended with %s, %s, stderr: %s" % (status, last, target.errors()))
+    samples, unjoined = (report["quality"][name] for name in ("samples_count", "unjoined_samples_count"))
+    names = {f["name"] for f in report["functions"]}
+    require(samples > 100 and unjoined < samples / 20, "%d of %d samples contradict the calls" % (unjoined, samples))
+    require({"serve", "parse", "answer"} <= {name.split(".")[-1] for name in names}, "functions: %s" % sorted(names)[:20])
+    return "%d of %d samples contradict the calls; %s" % (unjoined, samples, last)
+
+
+def longest_pause(target):
+    """Milliseconds that main stood still at most, since it was asked last."""
+    target.go()
+    return float(target.expect("PAUSE", 30).split()[1])
+
+
+def crowd(world, python):
+    """3 000 threads that work a little each second, beside a main thread that computes: measured it stands still for no more than 200 ms longer than without.
+
+    What the machine does beside us does not come again at each of three tries; what we do, does."""
+    said = []
+    with Target(python, CROWD, str(MEMBERS), ready=60) as target:
+        for way in ["perf", "perf for few, hold"] if world.quick else CROWD_WAYS:
+            world.prefix, options = CROWD_WAYS[way]
+            for _ in range(3):
+                longest_pause(target)
+                time.sleep(2)
+                before = longest_pause(target)
+                world.attach(target.pid, "-d", "2s" if world.quick else "5s", "--hook", "none", *options).expect(0)
+                during = longest_pause(target)
+                if during <= before + LONGER_MS:
+                    break
+            counters = world.report()["capture"]["counters"]
+            said.append("%s: %.0f ms, before %.0f ms, held for %.1f ms in all" % (way, during, before, counters["sampler_stolen_ns"] / 1e6))
+            require(during <= before + LONGER_MS, "; ".join(said))
+        status, _ = target.finish()
+        require(status == 0 and not target.errors(), "the target ended with %s, stderr: %s" % (status, target.errors()))
+    return "; ".join(said)

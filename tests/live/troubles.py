@@ -13,6 +13,7 @@ PLANTED = os.path.join(PROGRAMS, "planted.py")
 SCRIBBLER = os.path.join(PROGRAMS, "scribbler.py")
 MANYFOLD = os.path.join(PROGRAMS, "manyfold.py")
 KEEPER = os.path.join(PROGRAMS, "gil_keeper.py")
+FORKER = os.path.join(PROGRAMS, "forker.py")
 QUICK = ["3.9.18", "3.12.1"]
 
 
@@ -20,7 +21,7 @@ def tests(world):
     for python in world.pythons:
         if world.quick and python.name not in QUICK:
             continue
-        for name, test in (("gil", gil), ("killed_early", killed_early), ("two_at_once", two_at_once), ("other_build", other_build), ("scribble", scribble), ("many_functions", many_functions)):
+        for name, test in (("gil", gil), ("killed_early", killed_early), ("two_at_once", two_at_once), ("other_build", other_build), ("scribble", scribble), ("many_functions", many_functions), ("forks", forks)):
             yield "troubles/%s/%s" % (python.name, name), lambda w, p=python, t=test: t(w, p)
 
 
@@ -110,6 +111,21 @@ def many_functions(world, python):
     size = os.path.getsize(world.path("r.json"))
     require(size < 128 << 20, "the report has %d bytes" % size)
     return "%d functions told, %.1f MB, %.1f s; %s" % (len(told), size / 1e6, attach.seconds, last)
+
+
+def forks(world, python):
+    """Signal handlers fork, in C and in Python, within each other and on top of the program's own forks, while we come and go: each child is right and ends, none has a thread of ours."""
+    if python.view:
+        raise Skip("its handler is built for this system's libc")
+    library = world.path("forker.so")
+    built = subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, os.path.join(PROGRAMS, "forker.c"), "-ldl"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    require(built.returncode == 0, built.stdout)
+    with Target(python, FORKER, library) as target:
+        for _ in range(4 if world.quick else 20):
+            world.attach(target.pid, "-d", "300ms").expect(0)
+        status, last = target.finish()
+        require(status == 0 and last.startswith("OK") and not target.errors(), "the target ended with %s, %s, stderr: %s" % (status, last, target.errors()))
+    return last
 
 
 def another_build(world):

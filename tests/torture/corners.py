@@ -124,6 +124,38 @@ def grows_nothing(world, python):
         return "mappings %d then %d, memory %+d KiB" % (before[0], after[0], rss_after - rss)
 
 
+def slope_per_hour(points):
+    """Of (seconds, value), by least squares."""
+    count, mean_x, mean_y = len(points), sum(x for x, _ in points) / len(points), sum(y for _, y in points) / len(points)
+    spread = sum((x - mean_x) ** 2 for x, _ in points)
+    return sum((x - mean_x) * (y - mean_y) for x, y in points) / spread * 3600 if count > 2 and spread else 0.0
+
+
+def stays_flat(world, python):
+    """Measured for long (INFERSCOPE_LONG_SECONDS, 600): neither the target nor who measures it has more memory or descriptors at the end than after the first quarter."""
+    if world.quick:
+        raise harness.Skip("takes ten minutes")
+    seconds = int(os.environ.get("INFERSCOPE_LONG_SECONDS", "600"))
+    with Target(python, os.path.join(harness.PROGRAMS, "planted.py"), "locks", "--seconds", str(seconds + 60)) as target:
+        attach = world.attach(target.pid, "-d", "%ds" % seconds, trace="long.iscope")
+        harness.settle(target.pid, attach)
+        pids, points, begun = {"attacher": attach.child.pid, "target": target.pid}, {}, time.monotonic()
+        while time.monotonic() < begun + seconds - 10:
+            for name, pid in pids.items():
+                points.setdefault(name + " KiB", []).append((time.monotonic() - begun, resident_kib(pid)))
+                points.setdefault(name + " descriptors", []).append((time.monotonic() - begun, len(os.listdir("/proc/%d/fd" % pid))))
+            time.sleep(seconds / 200)
+        attach.expect(0, 60)
+        status, last = target.finish(40)
+        require(status == 0, last)
+    slopes = {name: slope_per_hour([point for point in row if point[0] > seconds / 4]) for name, row in points.items()}
+    told = "; ".join("%s %d, %+.0f per hour" % (name, points[name][-1][1], slope) for name, slope in slopes.items())
+    # what two hours may add: the target nothing to speak of, the attacher what names of new places take
+    require(slopes["attacher KiB"] < 8192 and slopes["target KiB"] < 2048, told)
+    require(all(points[who + " descriptors"][-1][1] <= max(value for at, value in points[who + " descriptors"] if at < seconds / 4) for who in pids), told)
+    return told
+
+
 def scribbled(world, python):
     """Random bytes all over the shared page and the sub-buffers while both sides use them: what was measured is lost, nobody crashes."""
     with Target(python, TARGET, "--kind", "gil", "--pause", "0") as target:
