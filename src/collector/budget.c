@@ -207,6 +207,7 @@ static void stacks_anew(uint64_t now)
 static bool relieve(uint64_t now)
 {
 	const struct lane *lane = lane_mine;
+	bool chosen = false;
 	uint64_t load;
 
 	if (!the.hooks->counts[the.python.minor] || the.saved < -the.allowance / 2 || !lane_is_mine(lane) || !lane->subbuf)
@@ -220,8 +221,11 @@ static bool relieve(uint64_t now)
 		grant(2 * TALLY_LEAST);
 		return true;
 	}
-	if (!counted_choose(lane, now, load))
+	if (!counted_choose(lane, now, load, &chosen)) {
+		if (chosen)
+			stacks_anew(now); /* hooks may stay on all the same */
 		return false;
+	}
 	the.given = the.earned = 0;
 	counted_note();
 	grant(the.allowance / 2);

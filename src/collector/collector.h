@@ -253,8 +253,9 @@ static inline bool hook_may_record(uint64_t now)
 	return true;
 }
 
-/* counted.c: over budget by LOAD (thousandths of it), with LANE's thread running. True: something was done that should be enough. */
-bool counted_choose(const struct lane *lane, uint64_t now, uint64_t load);
+/* counted.c: over budget by LOAD (thousandths of it), with LANE's thread running. True: something was done that should be enough. *CHOSEN: something was done at all, and stacks
+ * hold calls whose ends will not be told. */
+bool counted_choose(const struct lane *lane, uint64_t now, uint64_t load, bool *chosen);
 void write_throttle(uint64_t now, uint32_t ref, enum throttle what, uint64_t load);
 void counted_note(void); /* given and earned begin anew: so does what is counted meanwhile */
 enum { TALLY_LEAST = 500 /* events of a lane that say enough to choose by */ };

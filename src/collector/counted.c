@@ -226,7 +226,7 @@ static bool leave_out_counted(uint64_t now, uint64_t load)
 	return left <= TARGET_PERMILLE;
 }
 
-bool counted_choose(const struct lane *lane, uint64_t now, uint64_t load)
+bool counted_choose(const struct lane *lane, uint64_t now, uint64_t load, bool *chosen)
 {
 	struct sums sums;
 	uint64_t left, after;
@@ -241,6 +241,7 @@ bool counted_choose(const struct lane *lane, uint64_t now, uint64_t load)
 	if (choose(&sums, THROTTLE_COUNTED, load, left, false, now) <= TARGET_PERMILLE) {
 		left = choose(&sums, THROTTLE_C_CALLS_OFF, load, load, true, now);
 		choose(&sums, THROTTLE_COUNTED, load, left, true, now);
+		*chosen = true;
 		return true;
 	}
 	if (!the.hooks->leaves_out)
@@ -248,6 +249,7 @@ bool counted_choose(const struct lane *lane, uint64_t now, uint64_t load)
 	after = choose(&sums, THROTTLE_LEFT_OUT, load, left, false, now);
 	if (after * 2 > load)
 		return false;
+	*chosen = true;
 	left = choose(&sums, THROTTLE_C_CALLS_OFF, load, load, true, now);
 	return choose(&sums, THROTTLE_LEFT_OUT, load, left, true, now) <= TARGET_PERMILLE;
 }
