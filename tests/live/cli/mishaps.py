@@ -1,0 +1,213 @@
+"""What goes wrong while it measures: the program ends, is stopped or does not answer, the attacher is interrupted, killed or held up, a disk is full. For tests/live/cli/run."""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+from common import BINARY, BUSY, Busy, held, inferscope, is_free
+from harness import Skip, require
+
+
+def not_clean():
+    """E_NOT_CLEAN: the GIL is held when it is to leave. What was measured is written; the target frees itself when it can."""
+    with tempfile.TemporaryDirectory() as folder, held(2.5, 9) as target:
+        status, out, err = inferscope("attach", target.pid, "-d", "3s", "--error-format", "json", cwd=folder)
+        told = [json.loads(line) for line in err.splitlines() if line.startswith("{")]
+        require(status == 7 and told[0]["code"] == "E_NOT_CLEAN" and told[0]["target_safe"] is False, "%d %s" % (status, err))
+        require(os.path.exists(os.path.join(folder, "report.md")), "no report")
+        time.sleep(5)
+        require(is_free(target) and target.child.poll() is None, "it did not free itself")
+
+
+def no_answer():
+    """E_TIMEOUT: detach waits for the GIL no longer than it says."""
+    with tempfile.TemporaryDirectory() as folder, held(2.5, 11) as target:
+        first = subprocess.Popen([BINARY, "attach", str(target.pid), "-d", "60s"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder)
+        time.sleep(1.5)
+        first.kill()
+        first.wait()
+        time.sleep(3)
+        status, out, err = inferscope("detach", target.pid, "--error-format", "json")
+        require(status == 9 and json.loads(err)["code"] == "E_TIMEOUT", "%d %s" % (status, err))
+        time.sleep(6)
+        require(is_free(target) and target.child.poll() is None, "it did not free itself")
+
+
+def dead_attacher():
+    """After SIGKILL of the attacher, detach frees the target; so would a new attach."""
+    for word in ("detach", "attach"):
+        with Busy() as target, tempfile.TemporaryDirectory() as folder:
+            first = subprocess.Popen([BINARY, "attach", str(target.pid), "-d", "60s"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder)
+            time.sleep(1.5)
+            first.kill()
+            first.communicate()
+            require(not os.listdir(folder), "files were left: %r" % os.listdir(folder))
+            time.sleep(2.5)
+            words = ("detach", target.pid) if word == "detach" else ("attach", target.pid, "-d", "500ms")
+            status, out, err = inferscope(*words, cwd=folder)
+            require(status == 0, "%s: %d %s" % (word, status, err))
+            with open("/proc/%d/maps" % target.pid) as f:
+                require("inferscope-lanes" not in f.read(), "lanes are still mapped after " + word)
+            require(target.child.poll() is None, "the target ended")
+
+
+def interrupted():
+    with Busy() as target, tempfile.TemporaryDirectory() as folder:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            first = subprocess.Popen([BINARY, "attach", str(target.pid), "-d", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder)
+            end = time.monotonic() + 15  # before that, it ends with E_INTERRUPTED
+            while is_free(target) and first.poll() is None and time.monotonic() < end:
+                time.sleep(0.05)
+            time.sleep(0.7)
+            first.send_signal(number)
+            out, err = first.communicate(timeout=20)
+            require(first.returncode == 0 and b"report.md" in out, "%s: %d %s" % (number, first.returncode, err))
+
+
+def held_up():
+    """An attacher that stands still for 3 s: the hooks go off meanwhile, and the report says so."""
+    with Busy() as target, tempfile.TemporaryDirectory() as folder:
+        first = subprocess.Popen([BINARY, "attach", str(target.pid), "-d", "6s"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder)
+        time.sleep(1.5)
+        first.send_signal(signal.SIGSTOP)
+        time.sleep(3)
+        first.send_signal(signal.SIGCONT)
+        out, err = first.communicate(timeout=30)
+        require(first.returncode == 0 and "held up" in err, "%d %s" % (first.returncode, err))
+        with open(os.path.join(folder, "report.md")) as f:
+            require("held up" in f.read(), "the report does not say so")
+        require(is_free(target), "lanes are still mapped")
+
+
+def clock_set():
+    """The wall clock jumps a day ahead and two days back while a process is measured: it takes as long as it should, and times in the report do not jump."""
+    if not shutil.which("faketime"):
+        raise Skip("faketime is not installed here")
+    library = subprocess.run(["faketime", "-f", "+0", "printenv", "LD_PRELOAD"], capture_output=True, text=True).stdout.strip()
+    with tempfile.TemporaryDirectory(prefix="inferscope-cli-") as folder, Busy() as target:
+        offset = os.path.join(folder, "offset")
+
+        def put(text):
+            with open(offset + ".new", "w") as f:
+                f.write(text)
+            os.rename(offset + ".new", offset)
+        put("+0")
+        env = dict(os.environ, LD_PRELOAD=library, FAKETIME_TIMESTAMP_FILE=offset, FAKETIME_NO_CACHE="1", FAKETIME_DONT_FAKE_MONOTONIC="1", DONT_FAKE_MONOTONIC="1")
+        began = time.monotonic()
+        child = subprocess.Popen([BINARY, "attach", str(target.pid), "-d", "3s", "-o", "r.json", "--trace", "t.iscope"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, cwd=folder)
+        time.sleep(1)
+        put("+86400")
+        time.sleep(1)
+        put("-86400")
+        out, err = child.communicate(timeout=60)
+        took = time.monotonic() - began
+        require(child.returncode == 0 and took < 20, "%d after %.1f s: %s" % (child.returncode, took, err))
+        for words in (None, ["analyze", "t.iscope", "-o", "again.json", "--source", "none"]):
+            if words:
+                status, out, err = inferscope(*words, cwd=folder)
+                require(status == 0, "%d %s" % (status, err))
+            with open(os.path.join(folder, "again.json" if words else "r.json")) as f:
+                report = json.load(f)
+            seconds = report["capture"]["duration_ns"] / 1e9
+            require(2.9 < seconds < took, "%.2f s were measured in %.2f s" % (seconds, took))
+            hot = [row for row in report["functions"] if row["name"].endswith("inner")]
+            require(hot and hot[0]["total_ns"] < 1.1e9 * seconds, "%s" % hot)
+
+
+def target_ends():
+    code = BUSY.replace("+ 60", "+ 1.5")
+    for strict, expected in ((False, 0), (True, 10)):
+        with tempfile.TemporaryDirectory() as folder, Busy(code) as target:
+            begin = time.monotonic()
+            status, out, err = inferscope("attach", target.pid, "-d", "30s", *(["--strict"] if strict else []), cwd=folder)
+            require(status == expected and "ended" in err, "%d %s" % (status, err))
+            require(time.monotonic() - begin < 8 and os.path.exists(os.path.join(folder, "report.md")), "late, or no report")
+
+
+def target_execs():
+    code = """
+import os, sys, time
+def inner():
+    return sum(range(2000))
+print("READY", os.getpid(), flush=True)
+end = time.monotonic() + 1.5
+while time.monotonic() < end:
+    inner()
+os.execv(sys.executable, [sys.executable, "-c", "import time; time.sleep(20)"])
+"""
+    with tempfile.TemporaryDirectory() as folder, Busy(code) as target:
+        status, out, err = inferscope("attach", target.pid, "-d", "30s", cwd=folder)
+        require(status == 0 and "exec" in err and os.path.exists(os.path.join(folder, "report.md")), "%d %s" % (status, err))
+        require(target.child.poll() is None, "the new program was harmed")
+
+
+def stopped_meanwhile():
+    """A target that is stopped when it is to be left: said so, and it frees itself once it goes on."""
+    with tempfile.TemporaryDirectory() as folder, Busy() as target:
+        first = subprocess.Popen([BINARY, "attach", str(target.pid), "-d", "2s"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder)
+        time.sleep(1)
+        os.kill(target.pid, signal.SIGSTOP)
+        out, err = first.communicate(timeout=60)
+        with open("/proc/%d/stat" % target.pid) as f:
+            require(f.read().rpartition(")")[2].split()[0] == "T", "it was continued")
+        os.kill(target.pid, signal.SIGCONT)
+        require(first.returncode == 7 and os.path.exists(os.path.join(folder, "report.md")), "%d %s" % (first.returncode, err))
+        time.sleep(1)
+        status, out, err = inferscope("attach", target.pid, "-d", "500ms", cwd=folder)
+        require(status == 0 and is_free(target), "%d %s" % (status, err))
+
+
+def disk_full():
+    """The trace's file system is full: the target is left clean, and what failed is said."""
+    if os.geteuid() != 0:
+        raise Skip("needs root to mount a small file system")
+    with tempfile.TemporaryDirectory() as folder, Busy(BUSY.replace("sum(range(2000))", "[len(()) for _ in range(3)]").replace("    inner()", "    for _ in range(1000): inner()")) as target:
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], capture_output=True).returncode != 0:
+            raise Skip("cannot mount a small file system here")
+        try:
+            status, out, err = inferscope("attach", target.pid, "-d", "30s", "--max-overhead", "none", cwd=folder)
+            left = os.listdir(folder)
+        finally:
+            subprocess.run(["umount", "-l", folder])
+        require(status == 8 and "space" in err, "%d %s" % (status, err))
+        require(not left and is_free(target), "files or hooks were left: %r" % left)
+
+
+def read_only():
+    """A folder on a file system that cannot be written: said before the target is touched; what needs no file works there."""
+    if os.geteuid() != 0:
+        raise Skip("needs root to mount a small file system")
+    with tempfile.TemporaryDirectory() as folder, Busy() as target:
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,ro", "tmpfs", folder], capture_output=True).returncode != 0:
+            raise Skip("cannot mount a small file system here")
+        try:
+            status, out, err = inferscope("attach", target.pid, "-d", "30s", cwd=folder)
+            touched = re.search(r"inferscope", open("/proc/%d/maps" % target.pid).read())
+            dry, _, said = inferscope("dump", target.pid, cwd=folder)
+            elsewhere, _, other = inferscope("attach", target.pid, "-d", "0.2s", "--trace", "none", "-o", "-", "-f", "json", cwd=folder, env={"TMPDIR": "/tmp"})
+        finally:
+            subprocess.run(["umount", "-l", folder])
+        require(status == 8 and "Read-only file system" in err and not touched, "%d %s" % (status, err))
+        require(dry == 0 and elsewhere == 0, "%d %s %d %s" % (dry, said, elsewhere, other))
+
+
+def full_stdout():
+    """What cannot be printed is said, whatever is printed; where nobody reads any more, nothing is."""
+    with Busy() as target:
+        for words in (["--version"], ["help"], ["help", "--man"], ["schema", "report"], ["config", "show"], ["analyze", "--list-metrics"], ["doctor"], ["doctor", target.pid], ["doctor", target.pid, "--json"],
+                      ["dump", target.pid], ["dump", target.pid, "-n", "--json"], ["top", target.pid, "--once"], ["attach", target.pid, "--dry-run"]):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([BINARY, *map(str, words)], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+            require(done.returncode == 8 and "cannot write stdout: No space left" in done.stderr, "%s: %d %s" % (words, done.returncode, done.stderr))
+            read, write = os.pipe()
+            os.close(read)
+            done = subprocess.run([BINARY, *map(str, words)], stdout=write, stderr=subprocess.PIPE, text=True, timeout=60, preexec_fn=lambda: signal.signal(signal.SIGPIPE, signal.SIG_IGN))
+            os.close(write)
+            require(done.returncode == 0 and not done.stderr, "%s, and nobody reads: %d %s" % (words, done.returncode, done.stderr))
+
+
+TESTS = (not_clean, no_answer, dead_attacher, interrupted, held_up, clock_set, target_ends, target_execs, stopped_meanwhile, disk_full, read_only, full_stdout)
