@@ -166,5 +166,8 @@ PyObject *python_frame_code(const struct python *python, const char *frame)
 		return NULL;
 	if (!code || at_pointer((void *)code, layout->object_type) != python->code_type)
 		return NULL;
+	/* 3.12 and later: the trampoline under an inlined __init__ calls itself and its file by the same str, and has no line. Its end is no event. */
+	if (python->minor >= 12 && !at_int((void *)code, layout->code_firstlineno) && at_pointer((void *)code, layout->code_name) == at_pointer((void *)code, layout->code_filename))
+		return NULL;
 	return (PyObject *)code;
 }

@@ -101,6 +101,24 @@ def stack_is_left(backend):
     threading.stack_size(0)
 
 
+@on(12)
+def case_armed_in_init():
+    """What runs an inlined __init__ is a frame of the interpreter's own, and no call: its end would never be seen."""
+    class Made:
+        def __init__(self, work):
+            work()
+
+    def make(work):
+        return Made(work)
+    for _ in range(1000):
+        make(int)
+    box = []
+    make(lambda: box.append(Session().arm()))
+    tree(3)
+    s = box[0].disarm().read().check()
+    assert s.count('seed', 'make') == 1 and not [n for n in s.names.values() if n[2] == '__init__'], s.names
+
+
 def case_deep_at_arm():
     """Ten thousand frames at arm: the innermost 256 are seeded, the rest is counted; all returns match."""
     sys.setrecursionlimit(30000)
