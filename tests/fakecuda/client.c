@@ -141,7 +141,8 @@ static void save_bytes(const void *bytes, uint32_t length)
 		return;
 	saved_left -= sizeof length + length;
 	fwrite(&length, sizeof length, 1, saved);
-	fwrite(bytes, 1, length, saved);
+	if (length)
+		fwrite(bytes, 1, length, saved);
 }
 
 static void save_name(uint64_t pointer)

@@ -78,8 +78,8 @@ static void put_name(uint8_t *record, const uint8_t *end)
 		return;
 	memcpy(&kind, record, sizeof kind);
 	offset = kind == CUPTI_KIND_KERNEL ? CUPTI_KERNEL_NAME : kind == CUPTI_KIND_MARKER ? CUPTI_MARKER_NAME : CUPTI_DEVICE_NAME;
-	if ((kind == CUPTI_KIND_KERNEL || kind == CUPTI_KIND_DEVICE || kind == CUPTI_KIND_MARKER) && (size_t)(end - record) >= offset + sizeof(char *))
-		memcpy(record + offset, &names[record[offset] % 4], sizeof(char *));
+	if ((kind == CUPTI_KIND_KERNEL || kind == CUPTI_KIND_DEVICE || kind == CUPTI_KIND_MARKER) && (size_t)(end - record) >= offset + sizeof *names)
+		memcpy(record + offset, &names[record[offset] % 4], sizeof *names);
 }
 
 static int step(struct cupti *cupti, uint8_t *buffer, size_t valid, uint8_t **record)

@@ -84,7 +84,8 @@ static void write_chunks(struct input *input, struct trace_writer *writer)
 
 	event_builder_init(&builder);
 	while (input->at < input->end) {
-		uint32_t lane = (uint32_t)take(input, 1) % 8, kinds[] = { LANE_META, LANE_SESSION, LANE_GPU, LANE_THREAD, LANE_THREAD, LANE_THREAD, LANE_THREAD, LANE_THREAD };
+		static const uint32_t kinds[] = { LANE_META, LANE_SESSION, LANE_GPU, LANE_THREAD, LANE_THREAD, LANE_THREAD, LANE_THREAD, LANE_THREAD };
+		uint32_t lane = (uint32_t)take(input, 1) % 8;
 		uint8_t shape = (uint8_t)take(input, 1);
 		struct chunk chunk = { .lane = lane, .lane_kind = kinds[lane], .tid = lane, .process = shape & 1, .sequence = take(input, 1), .lost_before = take(input, 1), .depth = shape >> 4 };
 

@@ -8,23 +8,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static int replay(const char *path)
 {
 	FILE *file = fopen(path, "rb");
-	uint8_t *data;
+	uint8_t *data = NULL;
+	int result = -1;
 	long size;
 
-	if (!file || fseek(file, 0, SEEK_END) < 0 || (size = ftell(file)) < 0) {
-		fprintf(stderr, "replay: cannot read %s\n", path);
-		return -1;
+	if (file && fseek(file, 0, SEEK_END) == 0 && (size = ftell(file)) >= 0 && (data = malloc(size ? (size_t)size : 1))) {
+		rewind(file);
+		if (fread(data, 1, (size_t)size, file) == (size_t)size)
+			result = 0;
 	}
-	rewind(file);
-	data = malloc(size ? (size_t)size : 1);
-	if (!data || fread(data, 1, (size_t)size, file) != (size_t)size) {
+	if (file)
+		fclose(file);
+	if (result < 0)
 		fprintf(stderr, "replay: cannot read %s\n", path);
-		return -1;
-	}
-	fclose(file);
-	LLVMFuzzerTestOneInput(data, (size_t)size);
+	else
+		LLVMFuzzerTestOneInput(data, (size_t)size);
 	free(data);
-	return 0;
+	return result;
 }
 
 int main(int count, char **paths)

@@ -158,6 +158,10 @@ static int run_rounds(const struct plan *plan, struct target *target, const stru
 	uint64_t tries = 0;
 	int worst = 0;
 
+	if (!numbers) {
+		fprintf(stderr, "no memory for %ld rounds\n", plan->rounds);
+		return 2;
+	}
 	for (long i = 0; i < plan->rounds; i++) {
 		int result = round_once(plan, target, payload, options, &receipt);
 
@@ -231,6 +235,10 @@ static int run_kills(const struct plan *plan, struct target *target, const struc
 	long killed = 0, finished = 0, refused = 0;
 	unsigned seed = (unsigned)getpid();
 
+	if (stage == MAP_FAILED) {
+		perror("mmap");
+		return 2;
+	}
 	options->step = on_step;
 	options->step_context = stage;
 	for (long i = 0; i < plan->rounds && target_alive(target); i++) {

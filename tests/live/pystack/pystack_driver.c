@@ -113,6 +113,7 @@ int main(int argc, char **argv)
 	}
 	if (pyreader_open(&memory, find_runtime(pid), hex, TID_OFFSET, &told.reader, &err) < 0) {
 		fprintf(stderr, "pystack_driver: %s: %s\n", error_name(err.code), err.text);
+		free(costs);
 		return error_status(err.code);
 	}
 	for (long i = 0; i < rounds; i++) {

@@ -110,25 +110,26 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void print_costs(struct walker *walker, const struct thread_copy *copy, long rounds, size_t modules, double open_us, double first_us)
+static int print_costs(struct walker *walker, const struct thread_copy *copy, long rounds, size_t modules, double open_us, double first_us)
 {
 	static struct native_stack stack;
 	double *costs = calloc((size_t)rounds, sizeof *costs);
 	struct rusage usage;
 
-	for (long i = 0; costs && i < rounds; i++) {
+	if (!costs)
+		return -1;
+	for (long i = 0; i < rounds; i++) {
 		double begun = now_us();
 
 		walker_walk(walker, copy, &stack);
 		costs[i] = now_us() - begun;
 	}
-	if (!costs)
-		return;
 	qsort(costs, (size_t)rounds, sizeof *costs, by_value);
 	getrusage(RUSAGE_SELF, &usage);
 	printf("{\"modules\":%zu,\"open_us\":%.0f,\"first_us\":%.0f,\"warm_us\":%.2f,\"frames\":%u,\"rss_kb\":%ld}\n", modules, open_us, first_us,
 	       costs[rounds / 2], stack.count, usage.ru_maxrss);
 	free(costs);
+	return 0;
 }
 
 int main(int argc, char **argv)
@@ -158,7 +159,10 @@ int main(int argc, char **argv)
 	}
 	opened = now_us();
 	walker_walk(walker, &copies[0], &stack);
-	print_costs(walker, &copies[0], rounds, modules_count(modules), opened - begun, now_us() - opened);
+	if (print_costs(walker, &copies[0], rounds, modules_count(modules), opened - begun, now_us() - opened) < 0) {
+		fprintf(stderr, "walk_driver: no memory for %ld rounds\n", rounds);
+		return 1;
+	}
 	for (ssize_t i = 0; i < threads; i++)
 		print_thread(walker, modules, &copies[i]);
 	walker_close(walker);
