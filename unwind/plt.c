@@ -64,7 +64,7 @@ static int add_relocations(Elf *elf, const char *name, const Elf_Data *symbols, 
 static uint32_t stub_name(const unsigned char *stub, size_t size, uint64_t addr, const struct slots *slots, const struct slot *sorted)
 {
 	static const unsigned char endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
-	struct slot key, *found;
+	const struct slot *found;
 	size_t at = 0;
 	int32_t value;
 
@@ -74,8 +74,7 @@ static uint32_t stub_name(const unsigned char *stub, size_t size, uint64_t addr,
 		at++;
 	if (at + 6 <= size && stub[at] == 0xff && stub[at + 1] == 0x25) { /* jmp *value(%rip) */
 		memcpy(&value, stub + at + 2, sizeof value);
-		key.addr = addr + at + 6 + (uint64_t)(int64_t)value;
-		found = bsearch(&key, sorted, slots->count, sizeof key, by_addr);
+		found = bsearch(&(struct slot){ .addr = addr + at + 6 + (uint64_t)(int64_t)value }, sorted, slots->count, sizeof *sorted, by_addr);
 		return found ? found->name : 0;
 	}
 	if (at + 5 <= size && stub[at] == 0x68) { /* push $value */

@@ -185,7 +185,7 @@ static uint64_t function_end(const struct functions *functions, uint64_t addr, u
 
 void symtab_finish(struct symtab *symtab, const struct functions *functions)
 {
-	struct symtab_entry *entries = symtab->entries.items;
+	struct symtab_entry *entries = symtab->entries.items, *smaller;
 	size_t kept = 0;
 	uint64_t covered = 0; /* by symbols that have a size */
 
@@ -213,9 +213,9 @@ void symtab_finish(struct symtab *symtab, const struct functions *functions)
 		entries[kept++] = entry;
 	}
 	symtab->entries.count = kept;
-	entries = realloc(entries, (kept ? kept : 1) * sizeof *entries);
-	if (entries) {
-		symtab->entries.items = entries;
+	smaller = realloc(entries, (kept ? kept : 1) * sizeof *entries);
+	if (smaller) {
+		symtab->entries.items = smaller;
 		symtab->entries.capacity = kept;
 	}
 }

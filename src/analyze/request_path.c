@@ -114,6 +114,7 @@ static void share_out(const struct placed *spans, size_t count, uint64_t *self_n
 		moments[2 * i + 1] = spans[i].end_ns;
 		self_ns[i] = 0;
 	}
+	/* cppcheck-suppress uninitvar ; 2 * count of them are set */
 	qsort(moments, 2 * count, sizeof *moments, compare_moments);
 	*between_ns = 0;
 	for (size_t i = 1; i < 2 * count; i++) {

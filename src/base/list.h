@@ -12,22 +12,13 @@
 
 #define LIST(type) struct { type *items; size_t count, capacity; }
 
+/* Moves the items to where twice as many fit. When out of memory they stay, and *FAILED is set (it may be NULL). */
+bool list_widen(void **items, size_t *capacity, size_t size, bool *failed);
+
 static inline void *list_grow(void **items, size_t *count, size_t *capacity, size_t size, size_t limit, bool *failed)
 {
-	if (*count >= limit)
+	if (*count >= limit || (*count == *capacity && !list_widen(items, capacity, size, failed)))
 		return NULL;
-	if (*count == *capacity) {
-		size_t bigger = *capacity ? *capacity * 2 : 16;
-		void *moved = realloc(*items, bigger * size);
-
-		if (!moved) {
-			if (failed)
-				*failed = true;
-			return NULL;
-		}
-		*items = moved;
-		*capacity = bigger;
-	}
 	void *item = (char *)*items + (*count)++ * size;
 
 	return memset(item, 0, size);

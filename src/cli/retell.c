@@ -27,7 +27,7 @@ static void word_add(struct text *line, const char *word)
 char *command_line_retell(char *const *words, bool whole)
 {
 	struct text given, told, line;
-	const struct text *from = whole ? &given : &told;
+	const struct text *from;
 
 	text_init(&given);
 	text_init(&told);
@@ -36,6 +36,7 @@ char *command_line_retell(char *const *words, bool whole)
 		text_add(&given, *words, strlen(*words) + 1);
 	if (!whole && given.length)
 		redact_words(given.data, given.length, &told);
+	from = whole ? &given : &told;
 	text_add_string(&line, "inferscope");
 	for (size_t at = 0; at < from->length; at += strlen(from->data + at) + 1)
 		word_add(&line, from->data + at);

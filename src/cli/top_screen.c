@@ -104,6 +104,7 @@ void screen_suspend(struct screen *screen)
 	endwin();
 	sigaction(SIGTSTP, &standard, &before);
 	raise(SIGTSTP);
+	/* cppcheck-suppress unreachableCode ; raise returns when SIGCONT has come */
 	sigemptyset(&set);
 	sigaddset(&set, SIGTSTP);
 	sigprocmask(SIG_UNBLOCK, &set, NULL); /* it may have come from a handler that blocks it */

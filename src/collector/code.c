@@ -148,7 +148,7 @@ struct code *code_add(PyObject *object, uint64_t key)
 	if (!code)
 		return code_overflow();
 	the.python.Py_IncRef(object);
-	code->flags = CODE_OWNED | (flags & (FLAG_GENERATOR | FLAG_COROUTINE | FLAG_ASYNC_GENERATOR) ? CODE_GENERATOR : 0);
+	code->flags = CODE_OWNED | ((flags & (FLAG_GENERATOR | FLAG_COROUTINE | FLAG_ASYNC_GENERATOR)) ? CODE_GENERATOR : 0);
 	text_from_str(&the.python, at_pointer(object, layout->code_name), the.codes.name, sizeof the.codes.name, &cut);
 	text_from_str(&the.python, at_pointer(object, layout->code_filename), the.codes.file, sizeof the.codes.file, &cut);
 	the.codes.qualname[0] = 0;

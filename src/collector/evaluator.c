@@ -73,7 +73,7 @@ static __attribute__((noinline)) void say_anew(struct lane *lane, uint64_t now)
 }
 
 /* A frame that began in an earlier window, and is now a seed, returns. */
-static __attribute__((noinline)) void seed_leaves(char *frame, uint8_t kind, uint8_t flags)
+static __attribute__((noinline)) void seed_leaves(const char *frame, uint8_t kind, uint8_t flags)
 {
 	struct lane *lane = lane_mine;
 	uint64_t now = ticks_now(), window = the.window;

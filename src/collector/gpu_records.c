@@ -326,7 +326,7 @@ static void take_device(struct record record)
 	const char *name = string_at(record, CUPTI_DEVICE_NAME);
 	uint32_t numbers[2] = { u32_at(record, CUPTI_DEVICE_MULTIPROCESSORS), u32_at(record, CUPTI_DEVICE_COMPUTE_MAJOR) * 10 + u32_at(record, CUPTI_DEVICE_COMPUTE_MINOR) };
 	uint64_t sizes[2] = { u64_at(record, CUPTI_DEVICE_MEMORY_SIZE), u64_at(record, CUPTI_DEVICE_BANDWIDTH) };
-	char payload[512], uuid[48];
+	char payload[512], uuid[48] = "";
 	size_t at = sizeof sizes + sizeof numbers;
 
 	memcpy(payload, sizes, sizeof sizes);

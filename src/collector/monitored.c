@@ -64,7 +64,7 @@ static __attribute__((noinline)) PyObject *refuse(bool may_disable)
 }
 
 /* First event of this thread in this window: its stack is said, without a frame that is only about to begin. */
-static __attribute__((noinline)) struct lane *enter_window(PyObject *code, bool begins, uint64_t now)
+static __attribute__((noinline)) struct lane *enter_window(const PyObject *code, bool begins, uint64_t now)
 {
 	char *frame = python_top_frame(&the.python, the.python.PyThreadState_Get());
 

@@ -1,6 +1,7 @@
 /* Numbers as people read them. Integers to the last step; no printf of floating point, because that follows the locale. */
 #include "report/quantity.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -118,7 +119,7 @@ struct quantity quantity_plain(double value, unsigned decimals)
 	if (!isfinite(value))
 		value = 0;
 	if (fabs(value) >= 1e15 || decimals == 0) { /* no fraction left to print; the longest double would not fit */
-		snprintf(out.text, sizeof out.text, "%lld", value >= 9.2e18 ? INT64_MAX : value <= -9.2e18 ? INT64_MIN : llround(value));
+		snprintf(out.text, sizeof out.text, "%lld", value >= 9.2e18 ? LLONG_MAX : value <= -9.2e18 ? LLONG_MIN : llround(value));
 		return out;
 	}
 	while (fabs(value) * (double)scale >= 1.8e19)

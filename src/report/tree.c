@@ -25,7 +25,6 @@ struct branch { uint32_t first, next; uint32_t left_out; uint64_t left_out_ns; b
 struct forest {
 	const struct timeline *timeline;
 	const struct tree_node *nodes;
-	size_t count;
 	struct branch *branches;
 	uint32_t stack[TREE_DEPTH_MAX + 2];
 	struct tree_rows *out;
@@ -158,7 +157,7 @@ static void place_rows(struct tree_rows *rows)
 
 static int rows_build(struct report *report, const struct tree_node *nodes, size_t count, bool by_thread, struct tree_rows *out, struct error *err)
 {
-	struct forest forest = { .timeline = report->timeline, .nodes = nodes, .count = count, .out = out };
+	struct forest forest = { .timeline = report->timeline, .nodes = nodes, .out = out };
 	struct pick *picks = calloc(count, sizeof *picks);
 	size_t pick_count = 0;
 	int result = -1;

@@ -149,7 +149,7 @@ static uint64_t thread_track(struct perfetto *all, uint32_t thread)
 		return all->process_track;
 	track = &all->thread_tracks[thread];
 	if (*track)
-		return *track;
+		return *track; /* cppcheck-suppress identicalInnerCondition ; the number, not whether there is one */
 	*track = begin_track(all, NULL, all->process_track);
 	export_thread(all->timeline, thread, &all->name);
 	text_clear(&all->message);

@@ -163,6 +163,7 @@ static void tell_pages(const struct around *around, uint64_t ticks, struct event
 	struct numa_pages pages;
 	bool walked = may_walk(around);
 
+	/* cppcheck-suppress uninitvar ; both functions fill it */
 	if (around->numa.nodes < 2 || !home || !(walked ? numa_pages_read : numa_pages_sample)(around->procfs, around->pid, &pages))
 		return;
 	for (int node = 0; node < NUMA_NODES; node++) {

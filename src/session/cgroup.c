@@ -83,10 +83,10 @@ static double walk_up(const char *root, const char *group, const char *file, dou
 	snprintf(path, sizeof path, "%s", strcmp(group, "/") == 0 ? "" : group);
 	for (;;) {
 		char *slash = strrchr(path, '/');
-		double limit = 0;
 
 		if (snprintf(folder, sizeof folder, "%s%s", root, path) < (int)sizeof folder && folder_has(folder, file)) {
-			limit = limit_at ? limit_at(folder) : 0;
+			double limit = limit_at ? limit_at(folder) : 0;
+
 			if (!*out || (limit > 0 && (least == 0 || limit < least)))
 				memcpy(out, folder, sizeof folder);
 			if (limit > 0 && (least == 0 || limit < least))

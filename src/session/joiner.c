@@ -222,7 +222,8 @@ size_t joiner_names(struct joiner *joiner, const struct native_stack *native, ui
 
 bool joiner_hides(struct joiner *joiner, const struct native_stack *native, uint32_t which)
 {
-	const struct module *module = modules_find(joiner->modules, which > 0 ? native->frames[which].ip - 1 : native->frames[which].ip);
+	uint64_t ip = native->frames[which].ip;
+	const struct module *module = modules_find(joiner->modules, which > 0 ? ip - 1 : ip);
 
 	return module && strstr(module->path, "inferscope-collector");
 }

@@ -256,12 +256,11 @@ static struct tally_thread *thread_of(struct tally *tally, pid_t tid)
 
 void tally_turn(struct tally *tally)
 {
-	static const struct tally_time none;
 	size_t kept = 0;
 
 	tally->turn++;
 	for (size_t i = 0; i < tally->functions.count; i++)
-		tally->functions.items[i].now = none;
+		tally->functions.items[i].now = (struct tally_time){ 0 };
 	for (size_t i = 0; i < tally->threads.count; i++) {
 		struct tally_thread *thread = &tally->threads.items[i];
 

@@ -242,10 +242,10 @@ void syscalls_build(struct timeline_private *p)
 		sort_summaries(p, items, places);
 		for (size_t i = 0; i < sites.count; i++)
 			sites.items[i].syscall = places[sites.items[i].syscall];
-		if (sites.count)
+		if (sites.count) {
 			qsort(sites.items, sites.count, sizeof *sites.items, compare_sites);
-		if (sites.count)
 			memcpy(kept, sites.items, sites.count * sizeof *kept);
+		}
 		p->timeline.syscalls = items;
 		p->timeline.syscall_count = p->syscalls.count;
 		p->timeline.syscall_sites = kept;

@@ -236,6 +236,7 @@ void totals_build(struct timeline_private *p)
 	lists_threads(p);
 	if (!p->failed)
 		nodes_export(&totals);
+	/* cppcheck-suppress duplicateCondition ; it may have failed */
 	if (!p->failed) {
 		gpu_idle_stacks_build(p);
 		gpu_sites_build(p);

@@ -105,7 +105,7 @@ static void fill(struct numbered *items, uint32_t count, uint32_t run)
 
 	for (uint32_t i = 0; i < count; i++) {
 		random = random * 1664525 + 1013904223;
-		items[i] = (struct numbered){ i % run ? items[i - 1].key + (random >> 30) : random >> 24, i };
+		items[i] = (struct numbered){ (i % run) ? items[i - 1].key + (random >> 30) : random >> 24, i };
 	}
 }
 

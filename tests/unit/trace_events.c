@@ -106,7 +106,7 @@ Test(events, long_strings_are_cut_at_a_whole_character_and_marked)
 	longer[sizeof longer - 1] = '\0';
 	event_builder_init(&builder);
 	event_add(&builder, 1, EVENT_COUNTER, 0, 0, longer, (int64_t)1);
-	event_add(&builder, 1, EVENT_COUNTER, 0, 0, NULL, (int64_t)1);
+	event_add(&builder, 1, EVENT_COUNTER, 0, 0, (const char *)NULL, (int64_t)1);
 	cursor = event_cursor(builder.bytes, builder.size);
 	cr_assert(event_next(&cursor));
 	string = event_str(&cursor, 0, &length);
