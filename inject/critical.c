@@ -128,6 +128,7 @@ static bool has_pending(const struct window *window, uint64_t blocked)
 
 	for (args.flags = 0; args.flags < 2; args.flags++)
 		for (args.off = 0; args.off < 128 && raw_ptrace(PTRACE_PEEKSIGINFO, window->tid, (long)&args, &info) > 0; args.off++)
+			/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): the kernel has filled it */
 			if (!(blocked >> (info.si_signo - 1) & 1))
 				return true;
 	return false;

@@ -42,7 +42,7 @@ long raw_ptrace(long request, pid_t tid, long addr, const volatile void *data)
 
 uint64_t raw_now_ns(void)
 {
-	struct timespec time;
+	struct timespec time = { 0 };
 
 	raw_call(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&time, 0, 0, 0, 0);
 	return (uint64_t)time.tv_sec * 1000000000ull + (uint64_t)time.tv_nsec;
@@ -186,6 +186,7 @@ bool tracee_disturbed(pid_t tid, const struct user_regs_struct *regs)
 {
 	struct ptrace_syscall_info info;
 
+	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): the kernel has filled them */
 	if ((long)regs->rax != -EINTR || (long)regs->orig_rax < 0 || regs->cs != FLAT_CODE_SEGMENT || !resume_repeats((long)regs->orig_rax))
 		return false;
 	/* 64-bit code may make 32-bit calls (int 0x80), whose numbers mean others. Kernels before 5.3 do not tell. */

@@ -133,6 +133,7 @@ int cfi_read_cie(const struct cfi_entry *entry, struct cfi_cie *out)
 		return -1;
 	while (cfi_number(&bytes, 1))
 		;
+	/* NOLINTNEXTLINE(misc-redundant-expression): each call reads on */
 	if (version == 4 && (cfi_number(&bytes, 1) != 8 || cfi_number(&bytes, 1) != 0))
 		return -1;
 	cie.code_factor = cfi_uleb(&bytes);

@@ -18,6 +18,7 @@ uint64_t cfi_number(struct cfi_bytes *bytes, size_t size)
 
 int64_t cfi_signed(struct cfi_bytes *bytes, size_t size)
 {
+	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): SIZE is 1 to 8 */
 	uint64_t value = cfi_number(bytes, size), sign = 1ull << (8 * size - 1);
 
 	return (int64_t)((value ^ sign) - sign);

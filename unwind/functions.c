@@ -84,6 +84,7 @@ static unsigned char cie_encoding(const struct piece *frames, size_t at)
 	if (augmentation[0] != 'z')
 		return augmentation[0] == '\0' ? PE_ABSPTR : PE_OMIT;
 	place = end + 1;
+	/* NOLINTNEXTLINE(misc-redundant-expression): each call reads on */
 	if (!leb(frames, &place) || !leb(frames, &place)) /* alignment factors */
 		return PE_OMIT;
 	if (version == 1)
@@ -180,6 +181,7 @@ static int load_rows(const struct piece *header, const struct piece *frames, str
 
 		if (size == 0)
 			continue;
+		/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): as many as are counted */
 		sorted = sorted && (out->count == 0 || out->extents[out->count - 1].start <= start);
 		out->extents[out->count++] = (struct function_extent){ start, size };
 	}

@@ -37,7 +37,7 @@ static uint32_t line_3_10(const unsigned char *table, size_t size, uint32_t firs
 	int64_t line = first;
 
 	for (size_t i = 0; i + 1 < size; i += 2) {
-		int delta = (signed char)table[i + 1];
+		int delta = (signed char)table[i + 1]; /* NOLINT(bugprone-signed-char-misuse,cert-str34-c): a number with a sign */
 
 		addr += table[i];
 		if (delta != NO_LINE)

@@ -85,7 +85,7 @@ static void take_sign(struct lexer *lexer)
 	for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
 		if (strncmp(at, signs[i], strlen(signs[i])) != 0)
 			continue;
-		strcpy(lexer->token.sign, signs[i]);
+		snprintf(lexer->token.sign, sizeof lexer->token.sign, "%s", signs[i]);
 		lexer->at += strlen(signs[i]);
 		return;
 	}

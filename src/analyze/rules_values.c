@@ -56,6 +56,7 @@ int rules_count(const struct rules_file *file, const struct yaml_tree_node *node
 
 	if (rules_number(file, node, &value) < 0)
 		return -1;
+	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): rules_number has set it */
 	if (value < 0 || value > most || value != floor(value))
 		return rules_refuse(file, node, NULL, "expected a whole number from 0 to %u", most);
 	*out = (uint32_t)value;

@@ -45,6 +45,7 @@ static struct yaml_tree_node *add_node(struct builder *builder, enum yaml_kind k
 
 static bool is_key(const struct builder *builder)
 {
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): libyaml ends no more maps and lists than it begins */
 	return builder->depth && builder->open[builder->depth - 1].node->kind == YAML_MAP && builder->open[builder->depth - 1].count % 2 == 0;
 }
 

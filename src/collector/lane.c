@@ -241,6 +241,7 @@ static struct lane *take_slot(uint32_t first, enum lane_kind kind, uint64_t pthr
 		if (__atomic_load_n(&the.lanes.threads[i], __ATOMIC_RELAXED) || __atomic_load_n(&lane->in_use, __ATOMIC_ACQUIRE) ||
 		    !__atomic_compare_exchange_n(&slot->kind, &nobody, kind, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			continue;
+		/* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): the table is there before the first lane */
 		memset(lane, 0, offsetof(struct lane, seeds));
 		__atomic_store_n(&slot->current, LANE_NONE, __ATOMIC_RELAXED);
 		__atomic_store_n(&slot->tid, tid, __ATOMIC_RELAXED);

@@ -114,6 +114,7 @@ int python_check(const struct python *python, char *text, size_t size)
 bool python_ends(const struct python *python)
 {
 	return !python->Py_IsInitialized() ||
+	       /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it is set before anything runs that asks */
 	       __atomic_load_n((void **)(python->runtime + python->layout->runtime_finalizing), __ATOMIC_ACQUIRE);
 }
 

@@ -35,8 +35,10 @@ static double chance_of(double x)
 
 	if (x > 40)
 		return 1;
-	for (; x > 0.5; x /= 2)
+	while (x > 0.5) {
+		x /= 2;
 		doublings++;
+	}
 	for (int n = 1; n < 12; n++) {
 		term *= -x / n;
 		sum -= term;

@@ -81,7 +81,7 @@ static int find_events(struct json *json, struct gather_about *about)
 		return format_of_array(json);
 	if (token != JSON_OBJECT)
 		return -1;
-	while ((token = json_next(json)) == JSON_KEY) {
+	while (json_next(json) == JSON_KEY) {
 		bool is_about = json_is(json, "distributedInfo") || json_is(json, "deviceProperties");
 		int format = -1;
 

@@ -239,13 +239,11 @@ static int end_wait(pid_t pid, int limit_ms)
 static char *text_of(int fd)
 {
 	off_t size = lseek(fd, 0, SEEK_END), at = 0;
-	char *text = size < 0 ? NULL : malloc((size_t)size + 1);
+	char *text = size < 0 ? NULL : calloc((size_t)size + 1, 1);
 	ssize_t got;
 
 	while (text && at < size && (got = pread(fd, text + at, (size_t)(size - at), at)) > 0)
 		at += got;
-	if (text)
-		text[at] = '\0';
 	return text;
 }
 

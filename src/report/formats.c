@@ -54,7 +54,7 @@ const struct report_format *report_format_of_path(const char *path)
 	for (size_t i = 0; i < sizeof FORMATS / sizeof *FORMATS; i++) {
 		size_t extension = strlen(FORMATS[i].extension);
 
-		if (extension <= longest || length <= extension + 1 || name[length - extension - 1] != '.' || strcasecmp(name + length - extension, FORMATS[i].extension))
+		if (extension <= longest || length <= extension + 1 || name[length - extension - 1] != '.' || strcasecmp(name + length - extension, FORMATS[i].extension) != 0)
 			continue;
 		found = &FORMATS[i];
 		longest = extension;

@@ -125,6 +125,7 @@ struct quantity quantity_plain(double value, unsigned decimals)
 	while (fabs(value) * (double)scale >= 1.8e19)
 		scale /= 10;
 	digits = (unsigned long long)(fabs(value) * (double)scale + 0.5);
+	/* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): below 10^15 the loop ends before it is 0 */
 	length = (size_t)snprintf(out.text, sizeof out.text, "%s%llu", value < 0 && digits ? "-" : "", digits / scale);
 	if (digits % scale == 0)
 		return out;

@@ -121,6 +121,7 @@ size_t terminal_wrap(struct terminal *terminal, int sgr, const char *bytes, size
 			at += length;
 		}
 		text_add(&terminal->text, "\n", 1);
+		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): what has a length has data */
 		while (at < shown.length && shown.data[at] == ' ')
 			at++;
 		line++;

@@ -204,6 +204,7 @@ static uint32_t stack_make(struct digest *digest, const struct pystack *python)
 	for (uint32_t i = digest->joined.count; i-- > 0;) {
 		const struct joined_frame *frame = &digest->joined.frames[i];
 
+		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): frames of Python come from that stack */
 		stack = frame->python ? stacks_push_python(digest->stacks, stack, python->code[frame->index], python->stamp[frame->index]) : push_native(digest, stack, frame->index);
 	}
 	return stack;

@@ -30,6 +30,7 @@ static void add_window(struct timeline_private *p, struct process_build *process
 		if (at_ns < p->first_window)
 			p->first_window = at_ns;
 	} else {
+		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a window that is open is the last in the list */
 		window->end_ns = at_ns;
 		window->reason = reason;
 		if (reason == WINDOW_ARM && at_ns > p->last_disarm)
@@ -46,6 +47,7 @@ static void add_plan(struct timeline_private *p, struct process_build *process, 
 
 	if (!process->window_open || !duration_ns || duration_ns > NO_TIME - from_ns)
 		return;
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a window that is open is the last in the list */
 	window->stands_from_ns = from_ns;
 	window->stands_to_ns = from_ns + duration_ns;
 	p->planned = true;

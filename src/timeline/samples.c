@@ -128,7 +128,7 @@ static uint32_t node_of_sample(struct resolve *resolve, const struct sample *sam
 
 	if (sample->stack == NONE)
 		return sample->node != NONE ? sample->node : tree_root(p, sample->thread);
-	base = node = base_of_sample(resolve, sample);
+	base = base_of_sample(resolve, sample);
 	if (!p->stacks.items[sample->stack].kind)
 		return base;
 	key = (uint64_t)base << 32 | sample->stack << 1 | sample->running;

@@ -163,6 +163,7 @@ int scan_i64(struct scan *scan, uint64_t *out, struct error *err)
 
 	if (scan_u64(scan, &value, err) < 0)
 		return -1;
+	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): scan_u64 has set it */
 	if (value > (uint64_t)INT64_MAX + (negative ? 1 : 0))
 		return scan_fail_at(scan, start, err, "the number does not fit 64 bits with a sign");
 	*out = negative ? -value : value;
