@@ -15,6 +15,7 @@ include tests/unit/cli.mk
 include tests/unit/profiler.mk
 include tests/fuzz/local.mk
 include tests/golden/local.mk
+include tests/checkers/local.mk
 if ATTACHES
 include tests/unit/inject.mk
 include tests/unit/hold.mk

@@ -230,7 +230,7 @@ char *fgets(char *line, int size, FILE *file) { return fails(READ, CALLER) ? NUL
 
 static int mode_of(int flags, va_list arguments)
 {
-	return flags & (O_CREAT | __O_TMPFILE) ? va_arg(arguments, int) : 0;
+	return (flags & (O_CREAT | __O_TMPFILE)) ? va_arg(arguments, int) : 0;
 }
 
 int open(const char *path, int flags, ...)
