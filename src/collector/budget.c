@@ -202,12 +202,11 @@ static void stacks_anew(uint64_t now)
 
 /*
  * Tokens are used up. Rather than closing the window: fewer events, where some functions are hot and tiny. What is spent until
- * the savings are back is borrowed, at most half a cycle's at a time.
+ * the savings are back is borrowed, at most half a cycle's at a time. *CHOSEN: something was chosen, enough or not, and stacks are to be said anew if hooks stay on.
  */
-static bool relieve(uint64_t now)
+static bool relieve(uint64_t now, bool *chosen)
 {
 	const struct lane *lane = lane_mine;
-	bool chosen = false;
 	uint64_t load;
 
 	if (!the.hooks->counts[the.python.minor] || the.saved < -the.allowance / 2 || !lane_is_mine(lane) || !lane->subbuf)
@@ -221,15 +220,11 @@ static bool relieve(uint64_t now)
 		grant(2 * TALLY_LEAST);
 		return true;
 	}
-	if (!counted_choose(lane, now, load, &chosen)) {
-		if (chosen)
-			stacks_anew(now); /* hooks may stay on all the same */
+	if (!counted_choose(lane, now, load, chosen))
 		return false;
-	}
 	the.given = the.earned = 0;
 	counted_note();
 	grant(the.allowance / 2);
-	stacks_anew(now); /* without the frames of what is only counted */
 	return true;
 }
 
@@ -360,11 +355,11 @@ void window_close(uint64_t now, enum window_reason reason)
 /* Tokens are used up, or the stretch is over. True: hooks stay on. */
 static bool window_goes_on(uint64_t now)
 {
-	bool over = now > the.stretch_end, quiet = over && now - the.stretch_end > the.cycle_ticks;
+	bool over = now > the.stretch_end, quiet = over && now - the.stretch_end > the.cycle_ticks, chosen = false;
 
 	put_back();
 	/* Nobody called for a whole cycle: what begins now is what the window is on for. */
-	if (!spend(now) && !relieve(now) && !((!over || quiet) && borrow(the.allowance / 4, quiet ? 0 : the.allowance / 2)))
+	if (!spend(now) && !relieve(now, &chosen) && !((!over || quiet) && borrow(the.allowance / 4, quiet ? 0 : the.allowance / 2)))
 		return false;
 	if (over) {
 		stretch_ends(the.stretch_end);
@@ -372,10 +367,10 @@ static bool window_goes_on(uint64_t now)
 	} else {
 		look_later();
 	}
-	if (!the.greenlets && greenlets_imported()) {
-		the.greenlets = true;
-		stacks_anew(now);
-	}
+	if (!the.greenlets && greenlets_imported())
+		the.greenlets = chosen = true;
+	if (chosen)
+		stacks_anew(now); /* without the frames of what is only counted */
 	return true;
 }
 

@@ -231,8 +231,10 @@ bool counted_choose(const struct lane *lane, uint64_t now, uint64_t load, bool *
 	struct sums sums;
 	uint64_t left, after;
 
-	if (the.given > 0 && leave_out_counted(now, load))
+	if (the.given > 0 && leave_out_counted(now, load)) {
+		*chosen = true;
 		return true;
+	}
 	sums = tally_lane(lane);
 	if (sums.events < TALLY_LEAST / 2)
 		return false;
