@@ -8,7 +8,7 @@ libinferscope_collector_so_SOURCES = \
 	src/collector/monitored.c src/collector/monitoring.c src/collector/monitoring.h src/collector/memory.c src/collector/memory.h src/collector/page.c src/collector/page.h src/collector/python.c src/collector/python.h src/collector/sampled.c src/collector/sampled.h src/collector/scopes.c src/collector/seed.c src/collector/setprofile.c \
 	src/collector/settrace.c src/collector/skip.c src/collector/switcher.c src/collector/traced.c src/collector/traced.h \
 	src/collector/slots.c src/collector/spending.c src/collector/spending.h src/collector/stack.c src/collector/stack.h src/collector/text.c src/collector/text.h
-libinferscope_collector_so_CPPFLAGS = -I$(top_srcdir)/src -D_GNU_SOURCE
+libinferscope_collector_so_CPPFLAGS = -I$(top_srcdir)/src -D_GNU_SOURCE -include abi/strtol.h
 libinferscope_collector_so_CFLAGS = -std=gnu11 $(WARN_CFLAGS) -O2 -g -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-semantic-interposition \
 	-U_FORTIFY_SOURCE -fno-stack-protector -fno-plt
 libinferscope_collector_so_LDFLAGS = -shared -Wl,-z,nodelete -Wl,-z,now -Wl,-z,defs -Wl,--build-id=sha1 -Wl,-soname,libinferscope-collector.so -Wl,--as-needed
