@@ -151,7 +151,8 @@ class Pytest(Case):
             out = run("-m", "pytest", "-p", "no:cacheprovider", "--inferscope", "--inferscope-report", "r.json", "test_it.py", cwd=self.folder)
             if "no calls seen" not in out:
                 break
-        self.assertRegex(out, r"(?s)= inferscope =.*\d ms  test_it.py::test_slow  slow_part \d+.*test_it.py::test_quick")
+        # sum has a row of its own as long as calls of C functions fit into the budget.
+        self.assertRegex(out, r"(?s)= inferscope =.*\d ms  test_it.py::test_slow  (sum [\d.]+ ms, )?slow_part \d+.*test_it.py::test_quick")
         with open(self.path("r.json")) as file:
             names = [row["name"] for row in json.load(file)["scopes"]]
         self.assertEqual(sorted(names), ["test_it.py::test_quick", "test_it.py::test_slow"])

@@ -53,13 +53,25 @@ def label(path):
     return match[1] if match else os.path.basename(os.path.realpath(path))
 
 
+def thread_statuses(pid):
+    """/proc/PID/task/*/status of each thread; those that end meanwhile are left out."""
+    texts = []
+    for path in glob.glob("/proc/%d/task/*/status" % pid):
+        try:
+            with open(path) as f:
+                texts.append(f.read())
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+    return texts
+
+
 def snapshot(pid):
     """What must not change for the target; mappings are judged apart, because the library stays."""
     status = open("/proc/%d/status" % pid).read()
     return {
         "threads": len(os.listdir("/proc/%d/task" % pid)),
         "fds": sorted(os.listdir("/proc/%d/fd" % pid)),
-        "blocked": sorted(set(re.findall(r"SigBlk:\s*(\S+)", "".join(open(p).read() for p in glob.glob("/proc/%d/task/*/status" % pid))))),
+        "blocked": sorted(set(re.findall(r"SigBlk:\s*(\S+)", "".join(thread_statuses(pid))))),
         "caught": re.findall(r"SigCgt:\s*(\S+)", status),
         "tracer": re.findall(r"TracerPid:\s*(\S+)", status),
     }
