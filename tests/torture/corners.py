@@ -133,8 +133,6 @@ def slope_per_hour(points):
 
 def stays_flat(world, python):
     """Measured for long (INFERSCOPE_LONG_SECONDS, 600): neither the target nor who measures it has more and more memory or descriptors, as the second half shows."""
-    if world.quick:
-        raise harness.Skip("takes ten minutes")
     seconds = int(os.environ.get("INFERSCOPE_LONG_SECONDS", "600"))
     with Target(python, os.path.join(harness.PROGRAMS, "planted.py"), "locks", "--seconds", str(seconds + 60)) as target:
         attach = world.attach(target.pid, "-d", "%ds" % seconds, trace="long.iscope")
