@@ -300,7 +300,8 @@ int write_events(const struct report *report, struct sink *sink, struct error *e
 		if (collect(report, all, err) < 0)
 			goto out;
 	}
-	qsort(all->records, all->count, sizeof *all->records, by_start);
+	if (all->count)
+		qsort(all->records, all->count, sizeof *all->records, by_start);
 	result = write_records(report, all, sink, err);
 out:
 	free(all->records);
