@@ -96,6 +96,24 @@ Test(holder, harms_nobody_when_it_is_stopped_at_any_moment)
 	storm(SIGSTOP);
 }
 
+/* An attacher in a process of its own, that holds SUBJECT again and again until it is killed. */
+static pid_t start_holding(const struct subject *subject)
+{
+	pid_t attacher = fork();
+
+	if (attacher == 0) {
+		const struct hold_copy *copy;
+		struct holder *holder;
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (holder_open(subject->target, NULL, NULL, &holder, NULL) == 0)
+			for (;;)
+				holder_copy(holder, subject->pid, false, &copy);
+		_exit(1);
+	}
+	return attacher;
+}
+
 Test(holder, ends_with_the_attacher)
 {
 	struct subject subject = subject_start(spin, NULL, NULL);
@@ -103,18 +121,8 @@ Test(holder, ends_with_the_attacher)
 	holder_close(subject.holder);
 	subject.holder = NULL;
 	for (int i = 0; i < 20; i++) {
-		pid_t attacher = fork(), small = 0;
+		pid_t attacher = start_holding(&subject), small = 0;
 
-		if (attacher == 0) {
-			const struct hold_copy *copy;
-			struct holder *holder;
-
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			if (holder_open(subject.target, NULL, NULL, &holder, NULL) == 0)
-				for (;;)
-					holder_copy(holder, subject.pid, false, &copy);
-			_exit(1);
-		}
 		for (int k = 0; k < 2000 && (small = holder_pid(attacher)) == 0; k++)
 			usleep(1000);
 		cr_assert_neq(small, 0);
@@ -151,17 +159,7 @@ Test(holder, holds_nobody_when_both_it_and_the_attacher_are_stopped)
 
 	holder_close(subject.holder);
 	subject.holder = NULL;
-	attacher = fork();
-	if (attacher == 0) {
-		const struct hold_copy *copy;
-		struct holder *holder;
-
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (holder_open(subject.target, NULL, NULL, &holder, NULL) == 0)
-			for (;;)
-				holder_copy(holder, subject.pid, false, &copy);
-		_exit(1);
-	}
+	attacher = start_holding(&subject);
 	for (int i = 0; i < 100; i++) {
 		long rounds;
 

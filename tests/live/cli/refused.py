@@ -1,4 +1,5 @@
 """Processes that cannot be measured, or not now: which exit status each has, and what is said. For tests/live/cli/run."""
+import contextlib
 import ctypes
 import json
 import os
@@ -86,26 +87,28 @@ def traced_target():
             os.kill(target.pid, signal.SIGKILL)
 
 
-def no_permission():
+@contextlib.contextmanager
+def copy_for_nobody():
+    """The program, in a folder that the user nobody may write to."""
     if os.geteuid() != 0:
         raise Skip("needs root to become nobody")
-    with Busy() as target, tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o777)
         copy = os.path.join(folder, "inferscope")
-        subprocess.run(["cp", BINARY, copy], check=True)
+        shutil.copyfile(BINARY, copy)
         os.chmod(copy, 0o755)
+        yield folder, copy
+
+
+def no_permission():
+    with copy_for_nobody() as (folder, copy), Busy() as target:
         done = subprocess.run([copy, "attach", str(target.pid), "-o", os.path.join(folder, "r.md"), "--trace", "none"], capture_output=True, text=True, user=NOBODY, group=NOBODY, cwd=folder)
         require(done.returncode == 4 and str(NOBODY) in done.stderr, "%d %s" % (done.returncode, done.stderr))
 
 
 def installed_setuid():
     """Whoever makes it setuid gives nothing away."""
-    if os.geteuid() != 0:
-        raise Skip("needs root to become nobody")
-    with Busy() as target, tempfile.TemporaryDirectory() as folder:
-        os.chmod(folder, 0o777)
-        copy = os.path.join(folder, "inferscope")
-        subprocess.run(["cp", BINARY, copy], check=True)
+    with copy_for_nobody() as (folder, copy), Busy() as target:
         for mode in (0o4755, 0o2755):
             os.chmod(copy, mode)
             done = subprocess.run([copy, "dump", str(target.pid)], capture_output=True, text=True, user=NOBODY, group=NOBODY, extra_groups=[], cwd=folder)
