@@ -28,6 +28,7 @@ static void fill_window(struct attempt *attempt, const struct candidate *thread)
 	window->tid = thread->tid;
 	window->inner_tid = thread->inner_tid;
 	window->tid_offset = target->facts.tid_offset;
+	window->block_below = target->block_below;
 	window->memory_fd = target->memory_fd;
 	snprintf(window->fd_folder, sizeof window->fd_folder, "%.40s/%d/fd/", target->procfs.root, (int)target->pid);
 	snprintf(window->stat_path, sizeof window->stat_path, "%.40s/%d/task/%d/stat", target->procfs.root, (int)target->pid, (int)thread->tid);
@@ -45,7 +46,7 @@ static void fill_window(struct attempt *attempt, const struct candidate *thread)
 		window->signals_caught = status.signals_caught;
 	window->seccomp = thread->seccomp == 2;
 	window->clone_flags = attempt->data.clone_flags;
-	window->max_tries = TRIES_PER_WINDOW;
+	window->max_tries = MACHINE_BORROWS_RUNNING ? TRIES_PER_WINDOW : 1; /* each needs a fresh look, there */
 	window->stop_timeout_ms = attempt->patience_ms;
 	/* Woken by us, or about to wait, it may say EINTR to its program unless it is repaired: wait until it gets to a CPU. It is not held meanwhile. */
 	window->runnable_timeout_ms = RUNNABLE_MS;
@@ -54,7 +55,9 @@ static void fill_window(struct attempt *attempt, const struct candidate *thread)
 	window->step_context = attempt->options ? attempt->options->step_context : NULL;
 	window->status_fd = -1;
 	window->watched_since_ns = 0;
-	if (thread->kind != THREAD_PRONE_FINITE)
+	window->seen = (struct waiting){ .nr = thread->nr, .sp = thread->sp, .pc = thread->pc };
+	memcpy(window->seen.args, thread->args, sizeof window->seen.args);
+	if (thread->kind != THREAD_PRONE_FINITE && MACHINE_BORROWS_RUNNING)
 		return;
 	window->watched_since_ns = thread->first_seen_ns;
 	window->switches = thread->switches;
@@ -66,6 +69,7 @@ static const char *reason_text(const struct window *window)
 {
 	static const char *const texts[REASON_COUNT] = {
 		"", "signals kept arriving", "signals were pending", "it stayed inside restartable sequences",
+		"it did not stay in a system call",
 		"it is single-threaded and stayed inside malloc or the loader"
 	};
 	int most = REASON_SIGNAL;
@@ -145,11 +149,11 @@ static void describe_thread(const struct attempt *attempt, const struct candidat
 	char name[32];
 
 	receipt->tid = thread->tid;
-	if ((long)window->regs.orig_rax < 0)
+	if (window->call < 0)
 		snprintf(receipt->thread_state, sizeof receipt->thread_state, "running");
 	else
 		snprintf(receipt->thread_state, sizeof receipt->thread_state, "%s%s",
-		         resume_call_name((long)window->regs.orig_rax, name, sizeof name), window->repaired ? " restarted" : window->part ? " continued" : "");
+		         resume_call_name(window->call, name, sizeof name), window->repaired ? " restarted" : window->part ? " continued" : "");
 }
 
 static int run_window(struct attempt *attempt, const struct candidate *thread, struct error *err)

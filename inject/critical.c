@@ -6,6 +6,7 @@
 #include "inject/critical.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
@@ -29,7 +30,6 @@ struct rseq_configuration {
 	uint32_t size, signature, flags, pad;
 };
 
-#define FLAT_CODE_SEGMENT 0x33 /* __USER_CS of a 64-bit task */
 #define NS_PER_MS 1000000ull
 
 static void step(const struct window *window, int number)
@@ -60,19 +60,24 @@ struct sight {
 	unsigned char single;  /* __libc_single_threaded */
 };
 
+static uint64_t block_addr(const struct window *window)
+{
+	return registers_thread_pointer(&window->registers) - window->block_below;
+}
+
 /* All of it by one call: each takes a microsecond or two, and it is held meanwhile. */
 static bool look(struct window *window, struct sight *sight)
 {
 	struct rseq_configuration config;
 	struct iovec here[4] = { { window->tcb, sizeof window->tcb }, { &sight->tid, sizeof sight->tid } };
-	struct iovec there[4] = { { (void *)window->regs.fs_base, sizeof window->tcb }, { (void *)(window->regs.fs_base + window->tid_offset), sizeof sight->tid } };
+	struct iovec there[4] = { { (void *)block_addr(window), sizeof window->tcb }, { (void *)(block_addr(window) + window->tid_offset), sizeof sight->tid } };
 	long count = 2, size = sizeof window->tcb + sizeof sight->tid;
 
 	memset(sight, 0, sizeof *sight);
 	memset(&config, 0, sizeof config);
 	window->rseq_known = raw_ptrace(GET_RSEQ_CONFIGURATION, window->tid, sizeof config, &config) > 0 && config.pointer;
 	if (window->rseq_known) {
-		window->rseq_offset = config.pointer - window->regs.fs_base;
+		window->rseq_offset = config.pointer - registers_thread_pointer(&window->registers);
 		here[count] = (struct iovec){ &sight->section, sizeof sight->section };
 		there[count++] = (struct iovec){ (void *)(config.pointer + 8), sizeof sight->section };
 		size += sizeof sight->section;
@@ -85,14 +90,10 @@ static bool look(struct window *window, struct sight *sight)
 	return raw_call(SYS_process_vm_readv, window->tid, (long)here, count, (long)there, count, 0) == size;
 }
 
-/* A glibc thread of this process: its TCB points to itself and knows its tid. */
+/* A glibc thread of this process: its control block knows its tid. */
 static bool is_glibc_thread(const struct window *window, const struct sight *sight)
 {
-	uint64_t self, again;
-
-	memcpy(&self, window->tcb, sizeof self);
-	memcpy(&again, window->tcb + 0x10, sizeof again);
-	return window->regs.cs == FLAT_CODE_SEGMENT && self == window->regs.fs_base && again == self && sight->tid == window->inner_tid;
+	return registers_are_native(&window->registers) && block_is_own(window->tcb, block_addr(window)) && sight->tid == window->inner_tid;
 }
 
 /* In a critical section the kernel would have to restart it; changing rip makes it drop that silently. */
@@ -101,7 +102,7 @@ static bool in_rseq(const struct window *window, const struct sight *sight)
 	struct { uint32_t version, flags; uint64_t start, length, abort; } section;
 
 	return sight->section && tracee_read(window->tid, sight->section, &section, sizeof section) == 0 &&
-	       window->regs.rip - section.start < section.length;
+	       registers_pc(&window->registers) - section.start < section.length;
 }
 
 /*
@@ -110,13 +111,12 @@ static bool in_rseq(const struct window *window, const struct sight *sight)
  */
 static bool in_lockless_libc(const struct window *window, const struct sight *sight, const struct resume *resume)
 {
-	uint32_t multiple;
+	uint64_t pc = registers_pc(&window->registers);
 
-	memcpy(&multiple, window->tcb + 0x18, sizeof multiple);
-	if ((!sight->single && multiple) || resume->restarts)
+	if ((!sight->single && block_knows_threads(window->tcb)) || resume->restarts)
 		return false;
 	for (int i = 0; i < 4; i++)
-		if (window->regs.rip >= window->libc_text[i][0] && window->regs.rip < window->libc_text[i][1])
+		if (pc >= window->libc_text[i][0] && pc < window->libc_text[i][1])
 			return true;
 	return false;
 }
@@ -134,15 +134,15 @@ static bool has_pending(const struct window *window, uint64_t blocked)
 	return false;
 }
 
-/* How long it has been in this very block: only if it was switched out no more than once since (by our stop). */
-static int64_t watched_ms(const struct window *window)
+/* Is it in the very block in which it was seen? Only if it was switched out no more than once since (by our stop). */
+static bool has_stayed(const struct window *window)
 {
 	char text[4096];
 	uint64_t switches = 0;
 	long got;
 
 	if (window->status_fd < 0 || window->watched_since_ns == 0)
-		return 0;
+		return false;
 	got = raw_call(SYS_pread64, window->status_fd, (long)text, sizeof text - 1, 0, 0, 0);
 	for (long i = 0; i + 25 < got; i++) {
 		if (text[i] != '\n' || text[i + 1] != 'v' || text[i + 10] != '_' || text[i + 24] != ':')
@@ -153,17 +153,14 @@ static int64_t watched_ms(const struct window *window)
 			switches = switches * 10 + (uint64_t)(text[i] - '0');
 		break;
 	}
-	if (switches == 0 || switches > window->switches + 1)
-		return 0;
-	/* Until it was interrupted, and rounded down: its call must not end early. */
-	return (int64_t)((window->interrupted_ns - window->watched_since_ns) / NS_PER_MS);
+	return switches != 0 && switches <= window->switches + 1;
 }
 
 /* Is the descriptor of the call no file proper? */
 static bool on_stream(const struct window *window)
 {
 	char path[sizeof window->fd_folder + 12], digits[12], name[16];
-	unsigned fd = (unsigned)window->regs.rdi;
+	unsigned fd = (unsigned)registers_argument(&window->registers);
 	size_t length = 0, count = 0;
 	long got;
 
@@ -175,7 +172,7 @@ static bool on_stream(const struct window *window)
 	while (count > 0)
 		path[length++] = digits[--count];
 	path[length] = '\0';
-	got = raw_call(SYS_readlink, (long)path, (long)name, sizeof name - 1, 0, 0, 0);
+	got = raw_call(SYS_readlinkat, AT_FDCWD, (long)path, (long)name, sizeof name - 1, 0, 0);
 	if (got <= 0)
 		return false;
 	name[got] = '\0';
@@ -229,11 +226,14 @@ static enum outcome check(struct window *window, uint64_t *blocked, struct resum
 	struct sight sight;
 	long error;
 
-	if (raw_ptrace(PTRACE_GETREGS, window->tid, 0, &window->regs) < 0)
+	if (registers_read(window->tid, &window->registers) < 0)
 		return end_with(window, WINDOW_GONE, 0);
 	step(window, STEP_REGISTERS);
-	window->watched_ms = tracee_was_waiting(&window->regs) ? watched_ms(window) : 0;
-	resume_plan(&window->regs, window->watched_ms, resume);
+	window->seen.known = tracee_was_waiting(&window->registers) && has_stayed(window);
+	/* Until it was interrupted, and rounded down: its call must not end early. */
+	window->watched_ms = window->seen.known ? (int64_t)((window->interrupted_ns - window->watched_since_ns) / NS_PER_MS) : 0;
+	window->call = resume_call(&window->registers, &window->seen);
+	resume_plan_held(&window->registers, &window->seen, window->watched_ms, resume);
 	if (resume->part_done && !on_stream(window))
 		resume->part_done = resume->heeds_signals = resume->restarts = 0;
 	window->repaired = resume->repaired;
@@ -244,10 +244,14 @@ static enum outcome check(struct window *window, uint64_t *blocked, struct resum
 	if (error < 0)
 		return end_with(window, WINDOW_FAILED, (int)-error);
 	/* With a signal to be delivered the kernel does the exact thing by itself. */
-	if (resume->heeds_signals && has_pending(window, *blocked))
+	if (resume->heeds_signals && has_pending(window, *blocked)) {
+		resume->leave = has_pending(window, *blocked | ~window->signals_caught);
 		return retry(window, REASON_PENDING);
+	}
 	if (!look(window, &sight) || !is_glibc_thread(window, &sight))
 		return end_with(window, WINDOW_ODD_THREAD, 0);
+	if (resume->unfit)
+		return retry(window, REASON_RUNNING);
 	if (in_rseq(window, &sight))
 		return retry(window, REASON_RSEQ);
 	if (in_lockless_libc(window, &sight, resume))
@@ -255,42 +259,25 @@ static enum outcome check(struct window *window, uint64_t *blocked, struct resum
 	return window->seccomp ? judge_seccomp(window) : GO_ON;
 }
 
-/* A call that our stop ended with EINTR is made again, though we do not enter. */
-static void let_go(struct window *window, const struct resume *resume)
-{
-	struct user_regs_struct regs = window->regs;
-
-	if (resume->repaired && resume->r10 != regs.r10) {
-		regs.r10 = resume->r10;
-		raw_ptrace(PTRACE_SETREGS, window->tid, 0, &regs);
-	}
-	if (resume->repaired)
-		tracee_repeat_call(window->tid);
-	tracee_detach(window->tid, 0);
-}
-
 static enum outcome hand_over(struct window *window, uint64_t blocked, const struct resume *resume)
 {
-	const struct user_regs_struct *r = &window->regs;
+	struct stub_saved saved;
 	uint64_t all = UINT64_MAX;
-	struct stub_saved saved = {
-		r->r15, r->r14, r->r13, r->r12, r->rbp, r->rbx, r->r11, resume->r10, r->r9, r->r8, resume->rax, r->rcx, r->rdx, r->rsi, r->rdi,
-		resume->rip, resume->interrupted_rip, resume->interrupted_rax,
-		resume->part_done, r->orig_rax, r->rsi + resume->part_done, r->rdx - resume->part_done, blocked,
-		resume->heeds_signals ? window->signals_caught & ~blocked : 0, resume->ask_restart, (uint64_t)window->tid
-	};
-	struct user_regs_struct entry = *r;
 	long error;
 
+	if (!stub_save(&saved, window->slot_saved, &window->registers, resume))
+		return end_with(window, WINDOW_ODD_THREAD, 0);
+	saved.mask = blocked;
+	saved.caught = resume->heeds_signals ? window->signals_caught & ~blocked : 0;
+	saved.ask_restart = resume->ask_restart;
+	saved.borrowed_tid = (uint64_t)window->tid;
 	window->entering = true;
 	if (raw_call(SYS_pwrite64, window->memory_fd, (long)&saved, sizeof saved, (long)window->slot_saved, 0, 0) != (long)sizeof saved) {
 		window->entering = false;
 		return end_with(window, WINDOW_FAILED, EIO);
 	}
 	step(window, STEP_SAVED);
-	entry.rip = window->slot_entry;
-	entry.orig_rax = (unsigned long long)-1;
-	error = raw_ptrace(PTRACE_SETREGS, window->tid, 0, &entry);
+	error = registers_enter(window->tid, &window->registers, window->slot_entry);
 	if (error < 0) {
 		/* The thread is as it was: the slot too. */
 		memset(&saved, 0, sizeof saved);
@@ -334,7 +321,7 @@ static enum outcome try_once(struct window *window)
 	if (stopped && window->result == WINDOW_ENTERED)
 		tracee_detach(window->tid, 0);
 	else if (stopped)
-		let_go(window, &resume);
+		resume_let_go(window->tid, &window->registers, &resume);
 	if (stopped)
 		held_ns = raw_now_ns() - window->moving_ns;
 	window->held = false;

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include <sys/user.h>
 
+#include "inject/resume.h"
 #include "inject/stub_layout.h"
 #include "inject/tracee.h"
 
@@ -37,6 +37,7 @@ enum window_reason {
 	REASON_SIGNAL,  /* a signal was being delivered */
 	REASON_PENDING, /* … or waited for it */
 	REASON_RSEQ,    /* inside a restartable sequence */
+	REASON_RUNNING, /* in no system call, or in another one, where that matters on this machine */
 	REASON_LIBC,    /* single-threaded and inside libc or ld.so */
 	REASON_COUNT
 };
@@ -45,7 +46,7 @@ struct window {
 	/* What to do: the attacher's. */
 	pid_t tid;
 	pid_t inner_tid;
-	uint32_t tid_offset;
+	uint32_t tid_offset, block_below; /* in its control block; how much of that lies below the thread pointer */
 	int memory_fd;  /* /proc/PID/mem */
 	char fd_folder[64]; /* /proc/PID/fd/ */
 	char stat_path[96]; /* /proc/PID/task/TID/stat */
@@ -56,6 +57,7 @@ struct window {
 	uint64_t signals_caught;
 	bool seccomp;
 	uint64_t clone_flags;
+	struct waiting seen; /* the call that it was seen in; whether it still is in that, is the window's */
 	uint64_t watched_since_ns; /* in the same block since then, 0 = not watched */
 	uint64_t switches;
 	uint32_t max_tries;
@@ -75,11 +77,12 @@ struct window {
 	uint32_t reasons[REASON_COUNT];
 	uint64_t hold_ns, hold_total_ns; /* longest and sum over the tries */
 	uint64_t interrupted_ns, moving_ns; /* CLOCK_MONOTONIC, for the last try: asked to stop; last seen not to have stopped yet */
-	struct user_regs_struct regs;
+	struct thread_registers registers;
+	long call; /* that it was in, -1 = none */
 	bool repaired;
 	bool part; /* the stub makes the rest of its call */
 	int64_t watched_ms;
-	uint64_t rseq_offset; /* of its rseq area from fs base; valid if rseq_known */
+	uint64_t rseq_offset; /* of its rseq area from the thread pointer; valid if rseq_known */
 	bool rseq_known;
 	unsigned char tcb[WINDOW_TCB_BYTES];
 	struct sock_filter filter[WINDOW_FILTER_MAX];

@@ -9,6 +9,8 @@
 
 #include "inject/memory.h"
 
+#include "inject/machine.h"
+
 #define TLS_ARGUMENT_UNKNOWN (-1)
 #define TLS_ARGUMENT_NONE 2 /* the function takes one argument */
 
@@ -19,8 +21,11 @@
  */
 int decode_tls_argument(const unsigned char *code, size_t size, uint64_t addr, uint64_t init);
 
-/* The address of an object whose address the instruction at CODE[AT] takes (lea rip-relative, mov imm32), 0 = no such instruction. */
+/* The address of an object whose address the instruction at CODE[AT] takes (x86-64: lea rip-relative, mov imm32; aarch64: adrp and add), 0 = no such instruction. */
 uint64_t decode_address(const unsigned char *code, size_t size, size_t at, uint64_t addr);
+
+/* Is this the last instruction of a function? */
+bool decode_is_end(const unsigned char *code, size_t size, size_t at);
 
 /* A string like "3.11.2+" that the function at ADDR refers to. Empty and false when there is none. */
 bool decode_version(const struct memory *memory, uint64_t addr, char *out, size_t out_size);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "inject/machine.h"
 #include "inject/memory.h"
 #include "inject/target.h"
 
@@ -58,12 +59,12 @@ static bool read_table(const struct image *image, uint64_t table, uint64_t bytes
 			uint64_t slot = image->bias + chunk[i].r_offset;
 			struct candidate *candidate;
 
-			if ((type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) || slot % sizeof(uint64_t) || !in_segment(image, slot, false))
+			if ((type != MACHINE_JUMP_SLOT && type != MACHINE_GLOB_DAT) || slot % sizeof(uint64_t) || !in_segment(image, slot, false))
 				continue;
 			candidate = list_add(out, RELOCATIONS_MAX);
 			if (!candidate)
 				return false;
-			*candidate = (struct candidate){ slot, (uint32_t)ELF64_R_SYM(chunk[i].r_info), type == R_X86_64_JUMP_SLOT };
+			*candidate = (struct candidate){ slot, (uint32_t)ELF64_R_SYM(chunk[i].r_info), type == MACHINE_JUMP_SLOT };
 		}
 	}
 	return true;

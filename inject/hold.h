@@ -7,6 +7,7 @@
 #define INFERSCOPE_INJECT_HOLD_H
 
 #include "inject/inject.h"
+#include "inject/machine.h"
 
 enum { HOLD_STACK_MAX = 1 << 16, HOLD_EXTRA_MAX = 1 << 16 };
 
@@ -15,7 +16,7 @@ enum hold_result {
 	HOLD_GONE,      /* the thread ended */
 	HOLD_REFUSED,   /* error: errno of PTRACE_SEIZE (EPERM: traced by somebody else, or not permitted), ENOEXEC: it runs 32-bit code */
 	HOLD_NOT_NOW,   /* did not stop in time, is stopped by job control, or gets a signal: look again later */
-	HOLD_BLOCKED,   /* blocked, and FORCE was not given: not touched. syscall_nr, rsp and rip are known all the same, if rip is not 0 */
+	HOLD_BLOCKED,   /* blocked, and FORCE was not given: not touched. syscall_nr, the stack pointer and the instruction's address are known all the same, if that is not 0 */
 	HOLD_PRONE,     /* the same, in a call that a stop would disturb: not touched with FORCE either */
 	HOLD_FAILED,    /* error: errno; the holder is of no use any longer */
 };
@@ -25,8 +26,8 @@ struct hold_copy {
 	uint64_t at_ns;              /* CLOCK_MONOTONIC: it stands still */
 	uint64_t hold_ns, extra_ns;  /* from the last moment at which it had not stopped yet until it was let go; of these for EXTRA */
 	uint64_t stood_ns;           /* from at_ns until it was let go: until then it may have waited for a CPU anyway */
-	uint64_t regs[17];           /* in the order of DWARF numbers: rax rdx rcx rbx rsi rdi rbp rsp r8…r15 rip */
-	uint64_t fs_base;
+	uint64_t regs[MACHINE_REGISTERS]; /* in the order of DWARF numbers, the instruction's address last: rax rdx rcx rbx rsi rdi rbp rsp r8…r15 rip; x0…x30 sp pc */
+	uint64_t thread_pointer;
 	long syscall_nr;             /* of the system call it stood in, else -1 */
 	bool repaired;               /* it had slipped into a call that the stop would have ended with EINTR */
 	uint32_t stack_size;

@@ -13,29 +13,24 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 
+#include "inject/calls.h"
 #include "inject/target.h"
 #include "inject/threads.h"
 #include "inject/tracee.h"
 
-#define FLAT_CODE_SEGMENT 0x33
-#define RESTART_BLOCK (-516) /* kernel: go on by restart_syscall() */
 #define PAGE 4096u
 #define RUNNABLE_MS 1000 /* for a thread that only lacks a CPU to stop in */
 #define TERM_BIT (1ull << (SIGTERM - 1))
-#ifndef SYS_close_range
-#define SYS_close_range 436
-#endif
 
 struct holding {
 	const struct hold_work *work;
 	struct alarm alarm;
 	pid_t tid;
 	char status_path[PATH_MAX], stat_path[PATH_MAX];
-	struct user_regs_struct regs;
+	struct thread_registers registers;
 };
 
 /* Blocked in a write the thread may have written a part already: a stop would make it say so, and C code often takes no notice. */
@@ -75,18 +70,18 @@ static enum hold_result look(const struct hold_work *work, pid_t tid, bool force
 	char name[48], line[256];
 
 	copy->syscall_nr = -1;
-	copy->regs[7] = copy->regs[16] = 0;
+	copy->regs[MACHINE_SP] = copy->regs[MACHINE_PC] = 0;
 	snprintf(name, sizeof name, "task/%d/syscall", (int)tid);
 	if (procfs_read(&work->target->procfs, work->target->pid, name, line, sizeof line) <= 0)
 		return has_ended(work, tid) ? HOLD_GONE : HOLD_PRONE;
 	if (strncmp(line, "running", 7) == 0)
-		return HOLD_COPIED;
+		return MACHINE_BORROWS_RUNNING ? HOLD_COPIED : HOLD_PRONE;
 	thread_classify(line, &thread);
 	if (thread.nr < 0 && has_ended(work, tid))
 		return HOLD_GONE;
 	copy->syscall_nr = thread.nr;
-	copy->regs[7] = thread.sp;
-	copy->regs[16] = thread.pc;
+	copy->regs[MACHINE_SP] = thread.sp;
+	copy->regs[MACHINE_PC] = thread.pc;
 	if (force)
 		return judge_blocked(work, tid);
 	if (thread.kind == THREAD_RUNNING) /* in the kernel for a page fault, say, or stopped */
@@ -112,7 +107,7 @@ static bool under_seccomp(const struct holding *holding)
 {
 	static const char key[] = "\nSeccomp:\t";
 	char text[4096];
-	long fd = raw_call(SYS_open, (long)holding->status_path, O_RDONLY | O_CLOEXEC, 0, 0, 0, 0), got;
+	long fd = raw_call(SYS_openat, AT_FDCWD, (long)holding->status_path, O_RDONLY | O_CLOEXEC, 0, 0, 0), got;
 
 	if (fd < 0)
 		return true;
@@ -132,29 +127,20 @@ static bool under_seccomp(const struct holding *holding)
 /* Leaves the call that the thread slipped into as if nobody had stopped it. */
 static void mend(struct holding *holding, struct hold_copy *copy)
 {
-	copy->repaired = tracee_disturbed(holding->tid, &holding->regs);
+	copy->repaired = tracee_disturbed(holding->tid, &holding->registers);
 	/* It had only just begun, so that beginning anew changes nothing, and needs no restart_syscall(). */
-	if (copy->repaired || ((long)holding->regs.orig_rax >= 0 && (long)holding->regs.rax == RESTART_BLOCK && under_seccomp(holding)))
+	if (copy->repaired || (tracee_needs_restart_call(&holding->registers) && under_seccomp(holding)))
 		tracee_repeat_call(holding->tid);
 }
 
-/* Above fs base lies the thread's control block, not its stack; the first thread's stack ends where its mapping does. */
-static uint32_t copy_stack(pid_t tid, uint64_t sp, uint64_t fs_base, unsigned char *out)
+/* Above the thread pointer lies the thread's control block, or what is above that, not its stack; the first thread's stack ends where its mapping does. */
+static uint32_t copy_stack(pid_t tid, uint64_t sp, uint64_t thread_pointer, unsigned char *out)
 {
-	uint64_t size = fs_base > sp && fs_base - sp < HOLD_STACK_MAX ? fs_base - sp : HOLD_STACK_MAX;
+	uint64_t size = thread_pointer > sp && thread_pointer - sp < HOLD_STACK_MAX ? thread_pointer - sp : HOLD_STACK_MAX;
 	struct iovec here = { out, size }, there = { (void *)(uintptr_t)sp, size };
 	long got = raw_call(SYS_process_vm_readv, tid, (long)&here, 1, (long)&there, 1, 0);
 
 	return got > 0 ? (uint32_t)got : 0;
-}
-
-static void copy_registers(const struct user_regs_struct *r, struct hold_copy *copy)
-{
-	const uint64_t regs[] = { r->rax, r->rdx, r->rcx, r->rbx, r->rsi, r->rdi, r->rbp, r->rsp, r->r8, r->r9, r->r10, r->r11, r->r12, r->r13, r->r14, r->r15, r->rip };
-
-	memcpy(copy->regs, regs, sizeof regs);
-	copy->fs_base = r->fs_base;
-	copy->syscall_nr = (long)r->orig_rax >= 0 ? (long)r->orig_rax : -1;
 }
 
 static enum hold_result copy_held(struct holding *holding, struct hold_copy *copy)
@@ -163,16 +149,18 @@ static enum hold_result copy_held(struct holding *holding, struct hold_copy *cop
 	uint64_t since_ns;
 
 	copy->at_ns = raw_now_ns();
-	if (raw_ptrace(PTRACE_GETREGS, holding->tid, 0, &holding->regs) < 0)
+	if (registers_read(holding->tid, &holding->registers) < 0)
 		return HOLD_GONE;
 	mend(holding, copy);
 	raw_alarm(&holding->alarm, work->page->timeout_ms);
-	if (holding->regs.cs != FLAT_CODE_SEGMENT) {
+	if (!registers_are_native(&holding->registers)) {
 		copy->error = ENOEXEC;
 		return HOLD_REFUSED;
 	}
-	copy_registers(&holding->regs, copy);
-	copy->stack_size = copy_stack(holding->tid, holding->regs.rsp, holding->regs.fs_base, copy->stack);
+	registers_copy(&holding->registers, copy->regs);
+	copy->thread_pointer = registers_thread_pointer(&holding->registers);
+	copy->syscall_nr = tracee_call(&holding->registers);
+	copy->stack_size = copy_stack(holding->tid, registers_sp(&holding->registers), copy->thread_pointer, copy->stack);
 	if (work->extra) {
 		since_ns = raw_now_ns();
 		copy->extra_size = work->extra(work->context, holding->tid, copy->extra, HOLD_EXTRA_MAX);

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "inject/machine.h"
+
 #define MAX_DYNAMIC 256
 #define MAX_CHAIN 1024 /* steps through one hash chain, each a read of the process: a chain that lies must end soon */
 #define MAX_NAME 64
@@ -158,7 +160,7 @@ static bool read_segments(struct image *image, const Elf64_Phdr *headers, uint32
 		segment->end = segment->start + size;
 		segment->executable = header->p_flags & PF_X;
 		segment->writable = header->p_flags & PF_W;
-		if (segment->end < segment->start || segment->end >= 1ull << 47)
+		if (segment->end < segment->start || segment->end >= 1ull << MACHINE_ADDRESS_BITS)
 			return false;
 		if (image->low == 0 || segment->start < image->low)
 			image->low = segment->start & ~0xfffull;
@@ -189,7 +191,7 @@ bool image_is_riddle(const struct memory *memory, const struct maps *maps, const
 	uint16_t machine;
 	uint8_t class;
 
-	if (!image_is_elf(memory, mapping->start, &class, &machine) || class != ELFCLASS64 || machine != EM_X86_64 || image_open(memory, maps, mapping, &image))
+	if (!image_is_elf(memory, mapping->start, &class, &machine) || class != ELFCLASS64 || machine != MACHINE_ELF || image_open(memory, maps, mapping, &image))
 		return false;
 	for (size_t i = 0; i < maps->count; i++)
 		if (maps->list[i].executable && mapping_same_file(&maps->list[i], mapping))
@@ -206,7 +208,7 @@ bool image_open(const struct memory *memory, const struct maps *maps, const stru
 	memset(out, 0, sizeof *out);
 	if (memory_read(memory, mapping->start, &header, sizeof header) < 0 || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
 		return false;
-	if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64 || header.e_phentsize != sizeof(Elf64_Phdr))
+	if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != MACHINE_ELF || header.e_phentsize != sizeof(Elf64_Phdr))
 		return false;
 	if (header.e_phnum == 0 || header.e_phnum > 64)
 		return false;

@@ -11,17 +11,16 @@
 
 #include "base/clock.h"
 #include "inject/decode.h"
+#include "inject/machine.h"
 #include "inject/memory.h"
 #include "inject/target.h"
 
 #define PROC_MAGIC 0x9fa0
-#define OLDEST_LIBC_MINOR 31
-#define NEWEST_LIBC_MINOR 43
 #define OLDEST_PYTHON_MINOR 8
 #define NEWEST_PYTHON_MINOR 15
-#define USUAL_TID_OFFSET 0x2d0 /* glibc 2.31 to 2.43, x86-64; checked against the borrowed thread while it is held */
 #define READY_NS 1000000000ull
 #define READY_NAP_NS 5000000l
+#define BLOCK_MAX 3584 /* what scratch.c has room for */
 #define MAX_TLS_MODULES 900    /* our DTV has room for 1000 */
 
 static bool auxv_read(const struct target *target, uint64_t *loader, uint64_t *headers)
@@ -56,9 +55,12 @@ static int check_architecture(struct target *target)
 	memcpy(&machine, head + 18, sizeof machine);
 	if (head[EI_CLASS] == ELFCLASS32)
 		return target_refuse(target, ERR_ARCHITECTURE, "architecture", NULL, "it is a 32-bit program");
-	if (head[EI_CLASS] == ELFCLASS64 && machine != EM_X86_64)
+	if (head[EI_CLASS] == ELFCLASS64 && machine != MACHINE_ELF)
 		return target_refuse(target, ERR_ARCHITECTURE, "architecture", NULL, "it is a program for another processor (ELF machine %u)", machine);
-	target_note(target, "architecture", "x86-64");
+	if (sysconf(_SC_PAGESIZE) != MACHINE_PAGE)
+		return target_refuse(target, ERR_ARCHITECTURE, "architecture", "a kernel with pages of 4 KiB will do", "this kernel has pages of %ld KiB, with which entering processes was never tried",
+		                     sysconf(_SC_PAGESIZE) / 1024);
+	target_note(target, "architecture", MACHINE_NAME);
 	return 0;
 }
 
@@ -221,9 +223,10 @@ static int check_python(struct target *target)
 static int check_libc(struct target *target)
 {
 	struct target_facts *facts = &target->facts;
-	char version[32];
+	char version[32], libc_hint[96];
 	int major = 0, minor = 0;
 
+	snprintf(libc_hint, sizeof libc_hint, "glibc 2.%d to 2.%d is supported; a later one may be tried with --unverified", MACHINE_OLDEST_LIBC, MACHINE_NEWEST_LIBC);
 	if (!target->loader.base)
 		return target_refuse(target, ERR_LIBC, "libc", "static programs cannot load the collector", "it is linked statically");
 	if (!target->libc.base)
@@ -233,8 +236,8 @@ static int check_libc(struct target *target)
 	    sscanf(version, "%d.%d", &major, &minor) != 2)
 		return target_refuse(target, ERR_LIBC, "libc", NULL, "its glibc does not tell its version");
 	snprintf(facts->libc, sizeof facts->libc, "glibc %s", version);
-	if ((major != 2 || minor < OLDEST_LIBC_MINOR || minor > NEWEST_LIBC_MINOR) && !target->unverified)
-		return target_refuse(target, ERR_LIBC, "libc", "glibc 2.31 to 2.43 is supported; a later one may be tried with --unverified",
+	if ((major != 2 || minor < MACHINE_OLDEST_LIBC || minor > MACHINE_NEWEST_LIBC) && !target->unverified)
+		return target_refuse(target, ERR_LIBC, "libc", libc_hint,
 		                     "it runs glibc %s", version);
 	target_note(target, "libc", "%s", facts->libc);
 	return 0;
@@ -247,7 +250,7 @@ static int check_tls(struct target *target)
 {
 	unsigned char code[256];
 	uint64_t size = 0, allocate = image_symbol(&target->loader, "_dl_allocate_tls", &size);
-	uint64_t tid = image_symbol(&target->libc, "_thread_db_pthread_tid", NULL);
+	uint64_t tid = image_symbol(&target->libc, "_thread_db_pthread_tid", NULL), block = image_symbol(&target->libc, "_thread_db_sizeof_pthread", NULL);
 	uint32_t row[3];
 	int minor = 0;
 
@@ -262,7 +265,10 @@ static int check_tls(struct target *target)
 	if (target->facts.tls_init_argument == TLS_ARGUMENT_UNKNOWN)
 		return target_refuse(target, ERR_LIBC, "thread storage", "please report this with `ldd --version` and the distribution's name",
 		                     "how its loader (%s) sets up thread storage could not be decoded", target->facts.libc);
-	target->facts.tid_offset = USUAL_TID_OFFSET;
+	target->facts.tid_offset = MACHINE_TID_OFFSET;
+	target->block_below = MACHINE_BLOCK_BYTES;
+	if (MACHINE_BLOCK_BYTES && (!block || memory_read(&target->memory, block, &target->block_below, sizeof target->block_below) < 0 || target->block_below > BLOCK_MAX))
+		return target_refuse(target, ERR_LIBC, "thread storage", NULL, "%s does not tell how large a thread's control block is", target->facts.libc);
 	if (tid && memory_read(&target->memory, tid, row, sizeof row) == 0 && row[0] == 32 && row[2] < 4000)
 		target->facts.tid_offset = row[2];
 	if (target->riddle && !target->look_only) /* ours would be too small: the loader writes to it (seen: SIGSEGV in the target) */

@@ -5,7 +5,7 @@
  *                   ↑                      │     interpreter mapped → break at Py_RunMain → gate, detached
  *                   └── exec again ────────┘     shell or wrapper   → run on, wait for its exec
  *                                                anything else      → refused, ended here
- * What the gate is: launch_gate_code.S. Signals pass through as they come; forked children are never traced.
+ * What the gate is: launch_gate_*.S. Signals pass through as they come; forked children are never traced.
  */
 #include "inject/launch.h"
 
@@ -22,7 +22,6 @@
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/user.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <time.h>
@@ -30,7 +29,7 @@
 
 enum stage { STAGE_EXEC, STAGE_ENTRY, STAGE_RUN_MAIN, STAGE_WRAPPER, STAGE_GATE, STAGE_ENDED };
 
-enum { CS_64_BIT = 0x33, SLEEP_MIN_US = 50, SLEEP_MAX_US = 10000 };
+enum { SLEEP_MIN_US = 50, SLEEP_MAX_US = 10000 };
 
 struct launch {
 	pid_t pid;
@@ -134,7 +133,6 @@ static int refuse(const struct launch *launch, struct error *err, const char *wh
 
 static int look_at_exec(struct launch *launch, struct error *err)
 {
-	struct user_regs_struct registers;
 	struct proc_status status;
 
 	launch->execed = true;
@@ -143,9 +141,7 @@ static int look_at_exec(struct launch *launch, struct error *err)
 		refuse(launch, err, "its file gives it another user's rights or capabilities, which a traced program does not get");
 		return fail_hint(err, "start it without inferscope, then `inferscope attach PID` as root");
 	}
-	if (ptrace(PTRACE_GETREGS, launch->pid, NULL, &registers) < 0)
-		return fail(err, ERR_LAUNCH, "reading registers of %s: %s", launch->program, strerror(errno));
-	if (registers.cs != CS_64_BIT)
+	if (!gate_is_native(launch->pid))
 		return refuse(launch, err, "it is a 32-bit program");
 	if (procfs_status(&procfs_real, launch->pid, 0, &status) == 0 && status.signals_blocked >> (SIGTRAP - 1) & 1)
 		launch->trap_blocked = true;

@@ -1,4 +1,4 @@
-/* Finding the interpreter of a program that is just starting, and the gate at its entry (launch_gate_code.S). What starts, what is refused and
+/* Finding the interpreter of a program that is just starting, and the gate at its entry (launch_gate_*.S). What starts, what is refused and
  * who waits for whom is launch.c's. */
 #include "inject/launch_gate.h"
 
@@ -10,14 +10,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <sys/user.h>
 #include <unistd.h>
 
-/* launch_gate_code.S */
+/* launch_gate_*.S */
 extern const unsigned char gate_code[], gate_code_end[], gate_words[];
 
 struct gate_data {
@@ -26,7 +24,7 @@ struct gate_data {
 	uint64_t trap_action[4]; /* the kernel's struct sigaction */
 };
 
-enum { GATE_BYTES_MAX = 512, RED_ZONE_WORD = 24 /* launch_gate_code.S: push, sub $16 */ };
+enum { GATE_BYTES_MAX = 512 };
 
 int gate_find_python(pid_t pid, struct gate_python *out, bool *old)
 {
@@ -73,28 +71,6 @@ remote_addr gate_program_entry(pid_t pid)
 		if (vector[i].a_type == AT_ENTRY)
 			return vector[i].a_un.a_val;
 	return 0;
-}
-
-static int debug_register_set(pid_t pid, size_t number, uint64_t value)
-{
-	return ptrace(PTRACE_POKEUSER, pid, (void *)(offsetof(struct user, u_debugreg) + number * sizeof(long)), (void *)value) < 0 ? -1 : 0;
-}
-
-int gate_break_at(pid_t pid, remote_addr addr)
-{
-	/* Register 7, bit 0: stop at the address in register 0 when it is about to be executed. */
-	if (debug_register_set(pid, 7, 0) < 0 || debug_register_set(pid, 0, addr) < 0)
-		return -1;
-	return addr ? debug_register_set(pid, 7, 1) : 0;
-}
-
-bool gate_reached(pid_t pid, remote_addr addr)
-{
-	siginfo_t info;
-	struct user_regs_struct registers;
-
-	return ptrace(PTRACE_GETSIGINFO, pid, NULL, &info) == 0 && info.si_signo == SIGTRAP && info.si_code == TRAP_HWBKPT
-		&& ptrace(PTRACE_GETREGS, pid, NULL, &registers) == 0 && registers.rip == addr;
 }
 
 /* ---- room for the gate ---- */
@@ -172,7 +148,6 @@ int gate_install(pid_t pid, const struct gate_python *python, pid_t parent, bool
 	const struct gate_data data = { .save_thread = python->save_thread, .restore_thread = python->restore_thread, .entry = python->run_main,
 		.parent = (uint64_t)parent, .interval = { 0, 1000000 }, .ignore_trap = ignore_trap, .trap_action = { (uint64_t)(uintptr_t)SIG_IGN } };
 	unsigned char image[GATE_BYTES_MAX] = { 0 };
-	struct user_regs_struct registers;
 	remote_addr room;
 
 	_Static_assert(sizeof data % sizeof(long) == 0, "written word by word");
@@ -183,17 +158,15 @@ int gate_install(pid_t pid, const struct gate_python *python, pid_t parent, bool
 	room = find_room(pid, size);
 	if (!room)
 		return fail(err, ERR_LAUNCH_REFUSED, "no room for the %zu bytes of the gate in the program's mappings", size);
-	if (ptrace(PTRACE_GETREGS, pid, NULL, &registers) < 0)
-		return fail(err, ERR_LAUNCH, "reading registers: %s", strerror(errno));
 	if (poke(pid, room, image, (size + 7) & ~(size_t)7) < 0)
 		return fail(err, ERR_LAUNCH_REFUSED, "writing the gate: %s", strerror(errno));
-	/* Set before the thread runs: it may be opened before it is reached. Below the stack pointer, but inside the red zone, which no signal handler touches. */
-	*word = registers.rsp - RED_ZONE_WORD;
+	*word = gate_word(pid);
+	if (!*word)
+		return fail(err, ERR_LAUNCH, "reading registers: %s", strerror(errno));
+	/* Set before the thread runs: it may be opened before it is reached. */
 	if (ptrace(PTRACE_POKEDATA, pid, (void *)*word, NULL) < 0)
 		return fail(err, ERR_LAUNCH, "writing to the stack: %s", strerror(errno));
-	registers.rip = room;
-	registers.orig_rax = ~0ull;
-	if (ptrace(PTRACE_SETREGS, pid, NULL, &registers) < 0 || ptrace(PTRACE_DETACH, pid, NULL, NULL) < 0)
+	if (gate_go_to(pid, room) < 0 || ptrace(PTRACE_DETACH, pid, NULL, NULL) < 0)
 		return fail(err, ERR_LAUNCH, "leaving the program at its gate: %s", strerror(errno));
 	return 0;
 }

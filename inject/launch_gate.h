@@ -3,6 +3,8 @@
 #ifndef INFERSCOPE_INJECT_LAUNCH_GATE_H
 #define INFERSCOPE_INJECT_LAUNCH_GATE_H
 
+#include <stdbool.h>
+
 #include "inject/inject.h"
 
 /* Where a program's interpreter is, once ld.so has mapped it. */
@@ -14,6 +16,12 @@ int gate_find_python(pid_t pid, struct gate_python *out, bool *old);
 
 /* The address at which the executable's own code begins, from the auxiliary vector; 0 = unknown. */
 remote_addr gate_program_entry(pid_t pid);
+
+/* Does it run 64-bit code of this machine? */
+bool gate_is_native(pid_t pid);
+/* launch_MACHINE.c: where the word that opens the gate will be, for a thread at a function's entry (0: errno says why not), and the way there. */
+remote_addr gate_word(pid_t pid);
+int gate_go_to(pid_t pid, remote_addr addr);
 
 /* Makes the thread stop before it executes ADDR: a debug register, so that not a byte of the program changes and children that it
  * forks meanwhile have nothing to run into. 0 = off. -1 with errno. */

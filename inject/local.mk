@@ -1,6 +1,6 @@
 noinst_LIBRARIES += libinject.a
 libinject_a_SOURCES = \
-	inject/inject.h inject/stub.S inject/stub_layout.h \
+	inject/inject.h inject/stub_layout.h inject/calls.h inject/machine.h \
 	inject/attempt.h \
 	inject/borrow.c \
 	inject/critical.c inject/critical.h \
@@ -28,4 +28,13 @@ libinject_a_SOURCES = \
 	inject/tracee.c inject/tracee.h \
 	inject/window.c
 # launch: starting a program at its gate
-libinject_a_SOURCES += inject/launch.c inject/launch.h inject/launch_gate.c inject/launch_gate.h inject/launch_gate_code.S
+libinject_a_SOURCES += inject/launch.c inject/launch.h inject/launch_gate.c inject/launch_gate.h
+# What tells machines apart, one set of files for each.
+X86_64_SOURCES = inject/code_x86_64.c inject/machine_x86_64.c inject/machine_x86_64.h inject/resume_x86_64.c inject/stub_x86_64.S inject/launch_x86_64.c inject/launch_gate_x86_64.S
+AARCH64_SOURCES = inject/code_aarch64.c inject/machine_aarch64.c inject/machine_aarch64.h inject/resume_aarch64.c inject/stub_aarch64.S inject/launch_aarch64.c inject/launch_gate_aarch64.S
+EXTRA_DIST += $(X86_64_SOURCES) $(AARCH64_SOURCES)
+if X86_64
+libinject_a_SOURCES += $(X86_64_SOURCES)
+else
+libinject_a_SOURCES += $(AARCH64_SOURCES)
+endif

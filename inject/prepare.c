@@ -174,6 +174,8 @@ static int write_slot(struct attempt *attempt, struct error *err)
 	data->child_tid = scratch->control + CONTROL_CHILD;
 	data->tcb = scratch->tcb;
 	data->want_memfd = attempt->entry == 0;
+	if (MACHINE_BLOCK_BYTES)
+		data->constant = attempt->target->block_below;
 	data->wait_loops = RAW_WAITS_MS * LOOPS_PER_MS;
 	if (attempt->options && attempt->options->raw_wait_ms > 0)
 		data->wait_loops = (uint64_t)attempt->options->raw_wait_ms * LOOPS_PER_MS;

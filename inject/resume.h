@@ -7,7 +7,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/user.h>
+#include <sys/types.h>
+
+#include "inject/machine.h"
 
 /* What a thread does, as far as stopping it matters; better ones first. */
 enum thread_kind {
@@ -27,19 +29,19 @@ const char *resume_call_name(long nr, char *buffer, unsigned size);
 /* Can NR be made again when it said EINTR to a stop, though no handler ran? */
 bool resume_repeats(long nr);
 
-struct resume {
-	uint64_t rip, rax, r10;
-	uint64_t interrupted_rip, interrupted_rax; /* instead, if a caught signal came meanwhile */
-	uint64_t part_done;       /* bytes it had done when it was stopped: the same call goes on behind them; 0 = not such a call, or all done */
-	bool heeds_signals;       /* interrupted_rip counts */
-	bool ask_restart;         /* … but not when the signal's handler has SA_RESTART */
-	bool repaired;            /* the call had EINTR already, from our stop: it is made again */
-	bool restarts;            /* the call goes on (in any of the ways) */
+/* What /proc told of the thread's system call before it was asked to stop. */
+struct waiting {
+	bool known;
+	long nr;
+	uint64_t args[6];
+	uint64_t sp, pc;
 };
 
-/* Unless it was done with a file proper (which may also end early because a limit was reached), this call was cut short by our stop. */
-bool resume_is_part(const struct user_regs_struct *regs);
-/* WATCHED_MS: how long the thread is known to have been in this very call; taken off its time limit. */
-void resume_plan(const struct user_regs_struct *regs, int64_t watched_ms, struct resume *out);
+/* The call that it is in, -1 = none. */
+long resume_call(const struct thread_registers *registers, const struct waiting *seen);
+/* RESUME is the machine's. SEEN counts only if the thread is known not to have left that call until it was stopped. WATCHED_MS: how long it is known to have been in this very call; taken off its time limit. */
+void resume_plan_held(const struct thread_registers *registers, const struct waiting *seen, int64_t watched_ms, struct resume *out);
+/* A call that our stop ended with EINTR is made again, though we do not enter; then lets go. */
+void resume_let_go(pid_t tid, const struct thread_registers *registers, const struct resume *resume);
 
 #endif

@@ -1,11 +1,12 @@
 /* A BPF interpreter of the subset that seccomp allows, and the list of calls it is asked about. */
 #include "inject/seccomp.h"
 
-#include <linux/audit.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+
+#include "inject/machine.h"
 
 #define KILL SECCOMP_RET_KILL_PROCESS
 
@@ -150,7 +151,7 @@ enum seccomp_verdict seccomp_judge(const struct sock_filter *filter, size_t coun
 	enum seccomp_verdict verdict = SECCOMP_FINE;
 
 	for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
-		struct seccomp_data data = { .nr = asked[i].nr, .arch = AUDIT_ARCH_X86_64, .instruction_pointer = code_addr };
+		struct seccomp_data data = { .nr = asked[i].nr, .arch = MACHINE_AUDIT, .instruction_pointer = code_addr };
 		uint32_t action;
 
 		memcpy(data.args, asked[i].args, sizeof data.args);

@@ -111,7 +111,7 @@ static enum slot_state state_of_used(const struct target *target, struct slot *s
 	struct control control;
 
 	slot->used_ns = data->used_ns;
-	if (data->saved.rip == 0)
+	if (data->saved.pc == 0)
 		return SLOT_EMPTY; /* an attacher gave up before it stopped anything */
 	if (memory_read(&target->memory, page, &control, sizeof control) < 0 || control.attach_id != data->attach_id || control.clone_result == 0) {
 		/* Its attacher died between saving and entering, or its thread has not got to run, or could map nothing. */
@@ -196,6 +196,9 @@ size_t slots_find(const struct target *target, struct slot *list)
 	size_t count = slots_in(target, &target->libc, list, 0);
 
 	count = slots_in(target, &target->loader, list, count);
+	/* The C library makes nearly all system calls: where the stub must be near its thread, it must be near that. */
+	if (!MACHINE_BORROWS_RUNNING)
+		return count;
 	if (target->executable.base)
 		count = slots_in(target, &target->executable, list, count);
 	if (target->python.base && target->python.base != target->executable.base)

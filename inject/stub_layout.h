@@ -1,5 +1,5 @@
 /*
- * What stub.S and the attacher agree on: the slot (code and data in the target's executable padding) and the scratch (the one
+ * What the stub (stub_*.S) and the attacher agree on: the slot (code and data in the target's executable padding) and the scratch (the one
  * mapping of ours in the target). Read by the assembler too, so: numbers only up to the C part.
  */
 #ifndef INFERSCOPE_INJECT_STUB_LAYOUT_H
@@ -62,23 +62,13 @@
 #define PHASE_NO_ENTRY 18   /* dlsym: CONTROL_MESSAGE */
 #define PHASE_CANCELLED 19
 
+#include "inject/machine.h"
+
 #ifndef __ASSEMBLER__
 
 #include <stdint.h>
 
-/* The variable part of a slot. The first words are written while the borrowed thread is held, by one pwrite. */
-struct stub_saved {
-	uint64_t r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi;
-	uint64_t rip;
-	uint64_t interrupted_rip, interrupted_rax; /* taken instead when a caught signal came meanwhile */
-	uint64_t part_done; /* bytes; != 0: the stub makes REST_CALL, and the thread goes on with the sum */
-	uint64_t rest_call, rest_address, rest_count; /* system call, its second and third argument */
-	uint64_t mask;
-	uint64_t caught; /* signals whose coming means interrupted_rip; 0 = none does */
-	uint64_t ask_restart; /* only if the handler has no SA_RESTART */
-	uint64_t borrowed_tid; /* as the attacher sees it; the stub does not ask */
-};
-
+/* The variable part of a slot: struct stub_saved is the machine's, and comes first. */
 struct stub_data {
 	struct stub_saved saved;
 	uint64_t scratch; /* control page + BIAS */
@@ -91,7 +81,7 @@ struct stub_data {
 	uint64_t used_ns;      /* CLOCK_MONOTONIC of the attacher */
 	uint64_t all_signals;
 	uint64_t clone_flags;
-	uint64_t mxcsr;
+	uint64_t constant; /* x86-64: the default of MXCSR */
 	uint64_t nap[2]; /* struct timespec */
 	char memfd_name[32];
 };
@@ -126,15 +116,15 @@ struct control {
 };
 
 _Static_assert(sizeof(struct control) == CONTROL_ARGUMENT, "the argument follows the control words");
-_Static_assert(__builtin_offsetof(struct control, memfd) == CONTROL_MEMFD, "stub.S and C agree");
-_Static_assert(__builtin_offsetof(struct control, action) == CONTROL_ACTION, "stub.S and C agree");
-_Static_assert(__builtin_offsetof(struct control, spare) == CONTROL_SPARE, "stub.S and C agree");
-_Static_assert(__builtin_offsetof(struct control, pthread_create) == CONTROL_PTHREAD_CREATE, "stub.S and C agree");
-_Static_assert(__builtin_offsetof(struct control, phase) == CONTROL_PHASE, "stub.S and C agree");
-_Static_assert(__builtin_offsetof(struct control, ended) == CONTROL_ENDED, "stub.S and C agree");
-_Static_assert(__builtin_offsetof(struct control, tls_repeat) == CONTROL_TLS_REPEAT, "stub.S and C agree");
-_Static_assert(__builtin_offsetof(struct control, path) == CONTROL_PATH, "stub.S and C agree");
-_Static_assert(__builtin_offsetof(struct control, message) == CONTROL_MESSAGE, "stub.S and C agree");
+_Static_assert(__builtin_offsetof(struct control, memfd) == CONTROL_MEMFD, "the stub and C agree");
+_Static_assert(__builtin_offsetof(struct control, action) == CONTROL_ACTION, "the stub and C agree");
+_Static_assert(__builtin_offsetof(struct control, spare) == CONTROL_SPARE, "the stub and C agree");
+_Static_assert(__builtin_offsetof(struct control, pthread_create) == CONTROL_PTHREAD_CREATE, "the stub and C agree");
+_Static_assert(__builtin_offsetof(struct control, phase) == CONTROL_PHASE, "the stub and C agree");
+_Static_assert(__builtin_offsetof(struct control, ended) == CONTROL_ENDED, "the stub and C agree");
+_Static_assert(__builtin_offsetof(struct control, tls_repeat) == CONTROL_TLS_REPEAT, "the stub and C agree");
+_Static_assert(__builtin_offsetof(struct control, path) == CONTROL_PATH, "the stub and C agree");
+_Static_assert(__builtin_offsetof(struct control, message) == CONTROL_MESSAGE, "the stub and C agree");
 
 /* The slot's master copy, data in the attacher; never run here. */
 extern const unsigned char stub_begin[], stub_entry[], stub_data[], stub_end[];

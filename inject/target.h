@@ -26,6 +26,7 @@ struct target {
 	struct maps maps;
 	struct image python, libc, loader, executable; /* base 0: not found */
 	struct remote_functions functions;
+	uint32_t block_below; /* bytes of a thread's control block below its thread pointer */
 	uint64_t single_thread_flag; /* __libc_single_threaded; 0: this libc has none */
 	uint64_t tls_modules, tls_bytes; /* of all images: bounds of what _dl_allocate_tls_init() touches */
 	const char *riddle; /* a library that cannot be understood: its thread storage is not among them; NULL: there is none */

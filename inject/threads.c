@@ -7,17 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "inject/calls.h"
 
-/* Newer than some build machines' headers (Linux 5.6). */
-#ifndef SYS_pidfd_getfd
-#define SYS_pidfd_getfd 438
-#endif
 #define WATCH_NS 2000000000ull /* for a better thread than one with a time limit that a stop would lose */
 #define LOOK_AGAIN_NS 5000000l
 #define MAX_WATCHED 256
@@ -126,6 +122,8 @@ bool thread_look(const struct target *target, pid_t tid, struct candidate *out)
 	}
 	thread_classify(text, out);
 	judge_descriptor(target, out);
+	if (!MACHINE_BORROWS_RUNNING && (out->nr < 0 || out->nr == SYS_write || out->nr == SYS_sendto))
+		out->kind = THREAD_UNKNOWN;
 	snprintf(name, sizeof name, "task/%d/status", (int)tid);
 	if (procfs_read(&target->procfs, target->pid, name, text, sizeof text) <= 0)
 		return false;

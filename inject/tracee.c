@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
 #include <linux/ptrace.h>
 #include <sched.h>
 #include <signal.h>
@@ -13,27 +12,12 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "inject/resume.h"
-
-#define FLAT_CODE_SEGMENT 0x33 /* __USER_CS of a 64-bit task */
 #define RESUME_MS 20
 #define SPIN_NS 150000 /* a running thread stops within 5 us, one on a CPU that sleeps within 150: each sleep of ours would make the hold as much longer */
 #define BRISK_NS 2000000 /* that long spins and short naps alternate: it may be waiting for the very CPU that spins */
 #define SHORT_NAP_NS 60000
 #define NAP_NS 2000000 /* also how exactly is known since when it stands */
 #define NS_PER_MS 1000000ull
-#define RESTART_NOHAND (-514)  /* kernel: make the call again, or EINTR if a handler runs */
-
-long raw_call(long nr, long a, long b, long c, long d, long e, long f)
-{
-	register long r10 __asm__("r10") = d;
-	register long r8 __asm__("r8") = e;
-	register long r9 __asm__("r9") = f;
-	long result;
-
-	__asm__ volatile("syscall" : "=a"(result) : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
-	return result;
-}
 
 long raw_ptrace(long request, pid_t tid, long addr, const volatile void *data)
 {
@@ -118,7 +102,7 @@ struct alarm raw_process(void *shared, size_t size, uintptr_t code, uint64_t kee
 static bool could_run(const char *stat_path)
 {
 	char text[256];
-	long fd = raw_call(SYS_open, (long)stat_path, O_RDONLY | O_CLOEXEC, 0, 0, 0, 0), got;
+	long fd = raw_call(SYS_openat, AT_FDCWD, (long)stat_path, O_RDONLY | O_CLOEXEC, 0, 0, 0), got;
 
 	if (fd < 0)
 		return false;
@@ -175,41 +159,7 @@ int tracee_read(pid_t tid, uint64_t addr, void *out, size_t size)
 	return raw_call(SYS_process_vm_readv, tid, (long)&here, 1, (long)&there, 1, 0) == (long)size ? 0 : -1;
 }
 
-bool tracee_was_waiting(const struct user_regs_struct *regs)
-{
-	long result = (long)regs->rax;
-
-	return (long)regs->orig_rax >= 0 && (result == -512 || result == -513 || result == -514 || result == -516 || result == -EINTR);
-}
-
-bool tracee_disturbed(pid_t tid, const struct user_regs_struct *regs)
-{
-	struct ptrace_syscall_info info;
-
-	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): the kernel has filled them */
-	if ((long)regs->rax != -EINTR || (long)regs->orig_rax < 0 || regs->cs != FLAT_CODE_SEGMENT || !resume_repeats((long)regs->orig_rax))
-		return false;
-	/* 64-bit code may make 32-bit calls (int 0x80), whose numbers mean others. Kernels before 5.3 do not tell. */
-	if (raw_ptrace(PTRACE_GET_SYSCALL_INFO, tid, sizeof info, &info) <= 0)
-		return true;
-	return info.arch == AUDIT_ARCH_X86_64;
-}
-
-void tracee_repeat_call(pid_t tid)
-{
-	raw_ptrace(PTRACE_POKEUSR, tid, offsetof(struct user, regs.rax), (void *)(long)RESTART_NOHAND);
-}
-
 void tracee_detach(pid_t tid, int signal)
 {
 	raw_ptrace(PTRACE_DETACH, tid, 0, (void *)(long)signal);
-}
-
-void tracee_pass_signal(pid_t tid, int signal)
-{
-	struct user_regs_struct regs;
-
-	if (raw_ptrace(PTRACE_GETREGS, tid, 0, &regs) == 0 && tracee_disturbed(tid, &regs))
-		tracee_repeat_call(tid);
-	tracee_detach(tid, signal);
 }

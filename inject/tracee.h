@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include <sys/user.h>
+
+#include "inject/machine.h"
 
 #define ALARM_MS 1000 /* the last resort */
 
@@ -50,10 +51,14 @@ enum tracee_stop tracee_wait(pid_t tid, const struct patience *patience, int *si
 /* All SIZE bytes, or -1. */
 int tracee_read(pid_t tid, uint64_t addr, void *out, size_t size);
 
+/* The system call that it is in, -1 = none, or none that can be told. */
+long tracee_call(const struct thread_registers *registers);
+/* Goes on by restart_syscall(). */
+bool tracee_needs_restart_call(const struct thread_registers *registers);
 /* Was waiting in a system call that our stop has ended. */
-bool tracee_was_waiting(const struct user_regs_struct *regs);
+bool tracee_was_waiting(const struct thread_registers *registers);
 /* The call has the result EINTR because of our stop alone: it would have none without us. */
-bool tracee_disturbed(pid_t tid, const struct user_regs_struct *regs);
+bool tracee_disturbed(pid_t tid, const struct thread_registers *registers);
 /* One register write, after which the kernel makes a call that was stopped again, unless a signal's handler runs first: then it says EINTR, as it would
  * have. Death before or after this changes nothing but whether that one call says EINTR. */
 void tracee_repeat_call(pid_t tid);

@@ -1,4 +1,4 @@
-/* Which call an address may be where it returns to, by the bytes in front of it. x86-64. */
+/* Which call an address may be where it returns to, by the bytes in front of it. */
 #ifndef INFERSCOPE_UNWIND_CALL_SITE_H
 #define INFERSCOPE_UNWIND_CALL_SITE_H
 

@@ -9,7 +9,6 @@ enum {
 	POINTER_RELATIVE = 0x10, POINTER_FORMAT = 0x0f, POINTER_OMITTED = 0xff,
 	CFA_ADVANCE = 0x40, CFA_OFFSET = 0x80, CFA_RESTORE = 0xc0, CFA_LOW_BITS = 0x3f,
 	GNU_ARGS_SIZE = 0x2e, GNU_NEGATIVE_OFFSET_EXTENDED = 0x2f,
-	STACK_POINTER = 7,
 	ALIKE_LOOKED_AT = 8, /* all entries of a PLT share one expression */
 };
 
@@ -194,7 +193,7 @@ static void set_rule(struct run *run, uint64_t reg, enum cfi_rule rule, int64_t 
 
 static bool set_cfa(struct run *run, uint64_t reg, int64_t offset)
 {
-	if (reg >= CFI_RETURN)
+	if (reg >= CFI_REGISTERS || reg == DWARF_PC)
 		return false;
 	run->row.cfa_by_expression = false;
 	run->row.cfa_register = (uint8_t)reg;
@@ -403,7 +402,7 @@ int cfi_row(const struct cfi_cie *cie, const struct cfi_fde *fde, uint64_t pc, s
 	struct cfi_row initial, row;
 
 	run.row.signal = cie->signal;
-	run.row.rules[STACK_POINTER] = CFI_IS;
+	run.row.rules[DWARF_SP] = CFI_IS;
 	if (run_cie(&run)) {
 		initial = run.row;
 		run.initial = &initial;

@@ -1,6 +1,6 @@
 /*
  * Call-frame tables (DWARF 5 §6.4; .eh_frame: LSB 5.0 §10.6): from the bytes of a CIE and an FDE to the row of rules for one address. Bytes
- * come from files that may lie: everything is bounded, nothing is trusted. Addresses are those of the file (process - bias). x86-64.
+ * come from files that may lie: everything is bounded, nothing is trusted. Addresses are those of the file (process - bias).
  */
 #ifndef INFERSCOPE_UNWIND_CFI_H
 #define INFERSCOPE_UNWIND_CFI_H
@@ -9,7 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CFI_REGISTERS = 17, CFI_RETURN = 16, CFI_EXPRESSION_MAX = 64, CFI_EXPRESSIONS = 2048 };
+#include "unwind/machine.h"
+
+enum { CFI_REGISTERS = DWARF_COUNT, CFI_RETURN = DWARF_RETURN, CFI_EXPRESSION_MAX = 64, CFI_EXPRESSIONS = 2048 };
 
 /* What DWARF calls expressions, kept apart from the tables they come from. */
 struct cfi_expressions {
@@ -79,7 +81,7 @@ int cfi_row(const struct cfi_cie *cie, const struct cfi_fde *fde, uint64_t pc, s
 /* What an expression may look at. */
 struct cfi_state {
 	const uint64_t *regs; /* CFI_REGISTERS of them */
-	uint32_t known;       /* bit N: regs[N] is known */
+	uint64_t known;       /* bit N: regs[N] is known */
 	int (*read)(void *context, uint64_t addr, uint64_t *out); /* 0 or -1 */
 	void *context;
 };
@@ -94,7 +96,7 @@ uint64_t cfi_number(struct cfi_bytes *bytes, size_t size); /* little-endian, 1 t
 int64_t cfi_signed(struct cfi_bytes *bytes, size_t size);
 uint64_t cfi_uleb(struct cfi_bytes *bytes);
 int64_t cfi_sleb(struct cfi_bytes *bytes);
-/* A pointer in one of the encodings that tables on x86-64 use (DW_EH_PE_…); AT is where it stands. */
+/* A pointer in one of the encodings that tables use (DW_EH_PE_…); AT is where it stands. */
 bool cfi_pointer(struct cfi_bytes *bytes, uint8_t encoding, uint64_t at, uint64_t *out);
 
 #endif

@@ -1,6 +1,8 @@
 /* What every reader of an ELF file here needs. */
 #include "unwind/elf_bytes.h"
 
+#include "unwind/machine.h"
+
 #include <elfutils/libdwelf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +46,7 @@ Elf *elf_bytes_open(int fd)
 
 	elf_version(EV_CURRENT);
 	elf = elf_begin(fd, ELF_C_READ, NULL);
-	if (elf && elf_kind(elf) == ELF_K_ELF && gelf_getclass(elf) == ELFCLASS64 && gelf_getehdr(elf, &header) && header.e_machine == EM_X86_64
+	if (elf && elf_kind(elf) == ELF_K_ELF && gelf_getclass(elf) == ELFCLASS64 && gelf_getehdr(elf, &header) && header.e_machine == MACHINE_FILE
 	    && header.e_ident[EI_DATA] == ELFDATA2LSB)
 		return elf;
 	elf_end(elf);

@@ -1,6 +1,8 @@
 /* Bounded reading of ELF headers, notes and section names. */
 #include "unwind/elf_file.h"
 
+#include "unwind/machine.h"
+
 #include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,8 +38,8 @@ static const char *check_head(const Elf64_Ehdr *head)
 {
 	if (memcmp(head->e_ident, ELFMAG, SELFMAG) != 0)
 		return "not an ELF file";
-	if (head->e_ident[EI_CLASS] != ELFCLASS64 || head->e_ident[EI_DATA] != ELFDATA2LSB || head->e_machine != EM_X86_64)
-		return "not a file for x86-64";
+	if (head->e_ident[EI_CLASS] != ELFCLASS64 || head->e_ident[EI_DATA] != ELFDATA2LSB || head->e_machine != MACHINE_FILE)
+		return "not a file for this machine";
 	if (head->e_type != ET_EXEC && head->e_type != ET_DYN)
 		return "neither a program nor a library";
 	if (head->e_phentsize != sizeof(Elf64_Phdr) || head->e_phnum == 0 || head->e_phnum >= PN_XNUM)

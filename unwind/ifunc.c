@@ -2,34 +2,23 @@
  * Functions that are chosen when a library is loaded: memcpy() and its like in glibc. What is exported is the chooser (STT_GNU_IFUNC); the functions
  * themselves have no name in a stripped file. Each that the chooser takes the address of gets its name: of several choosers, memcpy's and memmove's say, one.
  */
+#include "unwind/code.h"
 #include "unwind/elf_bytes.h"
 #include "unwind/symtab.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHOOSER_MAX = 4096, CHOOSERS_MAX = 1 << 16, LEA_BYTES = 7 };
-
-/* lea DISTANCE(%rip),REGISTER at AT: the address it makes. */
-static bool is_lea(const unsigned char *code, size_t size, size_t at, uint64_t addr, uint64_t *out)
-{
-	int32_t distance;
-
-	if (size - at < LEA_BYTES || (code[at] & 0xfb) != 0x48 || code[at + 1] != 0x8d || (code[at + 2] & 0xc7) != 0x05)
-		return false;
-	memcpy(&distance, code + at + 3, sizeof distance);
-	*out = addr + at + LEA_BYTES + (uint64_t)(int64_t)distance;
-	return true;
-}
+enum { CHOOSER_MAX = 4096, CHOOSERS_MAX = 1 << 16 };
 
 /* Begins of functions alone: what else a chooser points at (the CPU's features) is none. */
 static int add_chosen(struct symtab *symtab, const unsigned char *code, size_t size, const struct symtab_entry *chooser, const struct functions *functions)
 {
-	for (size_t at = 0; at < size; at++) {
+	for (size_t at = 0; at < size; at += CODE_STEP) {
 		const struct function_extent *function;
 		struct symtab_entry entry = *chooser;
 
-		if (!is_lea(code, size, at, chooser->addr, &entry.addr))
+		if (!code_takes_address(code, size, at, chooser->addr, &entry.addr))
 			continue;
 		function = functions_find(functions, entry.addr);
 		if (!function || function->start != entry.addr)

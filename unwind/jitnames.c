@@ -2,6 +2,8 @@
 #include "base/search.h"
 #include "unwind/jitnames.h"
 
+#include "unwind/machine.h"
+
 #include <elf.h>
 #include <string.h>
 
@@ -109,7 +111,7 @@ size_t jitdump_header(const unsigned char *bytes, size_t size)
 {
 	uint32_t length;
 
-	if (size < DUMP_HEADER_BYTES || u32(bytes) != DUMP_MAGIC || u32(bytes + 4) != 1 || u32(bytes + 12) != EM_X86_64)
+	if (size < DUMP_HEADER_BYTES || u32(bytes) != DUMP_MAGIC || u32(bytes + 4) != 1 || u32(bytes + 12) != MACHINE_FILE)
 		return 0;
 	length = u32(bytes + 8);
 	return length >= DUMP_HEADER_BYTES && length <= RECORD_READ_MAX ? length : 0;

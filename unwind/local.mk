@@ -1,6 +1,6 @@
 noinst_LIBRARIES += libunwinding.a
 libunwinding_a_SOURCES = \
-	unwind/call_site.c unwind/call_site.h \
+	unwind/call_site.h unwind/code.h unwind/machine.h \
 	unwind/cfi.c unwind/cfi.h unwind/cfi_expression.c unwind/cfi_number.c \
 	unwind/debug_sections.c unwind/debug_sections.h \
 	unwind/debugfile.c unwind/debugfile.h \
@@ -44,3 +44,9 @@ libunwinding_a_SOURCES = \
 	unwind/tables.c unwind/tables.h \
 	unwind/unwinder.c unwind/unwinder.h \
 	unwind/walk.c unwind/walk.h unwind/walk_search.c unwind/walk_state.h
+EXTRA_DIST += unwind/code_x86_64.c unwind/code_aarch64.c
+if X86_64
+libunwinding_a_SOURCES += unwind/code_x86_64.c
+else
+libunwinding_a_SOURCES += unwind/code_aarch64.c
+endif

@@ -118,7 +118,7 @@ static int open_for(struct perf_settings *settings, pid_t tid, uint32_t stack_by
 
 static size_t sample_size(const struct perf_settings *settings, uint32_t stack_bytes)
 {
-	return 8 + 32 + 17 * 8 + 16 + stack_bytes + (settings->counted ? 8 * (SAMPLED_COUNTERS + 2) : 0);
+	return 8 + 32 + DWARF_COUNT * 8 + 16 + stack_bytes + (settings->counted ? 8 * (SAMPLED_COUNTERS + 2) : 0);
 }
 
 /* Room for what comes between two reads; not much, because every thread has a ring. */

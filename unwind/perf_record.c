@@ -7,10 +7,10 @@
 #include "unwind/perf_ring.h"
 
 /* sample_id_all is off: LOST is id and count, LOST_SAMPLES a count. */
-enum { HEADER = 8, FIXED = 24 /* ids, time, period */, ABI = 8, REGISTERS = 17, RECORD_MAX = 1 << 16, LOST_AT = 16, LOST_SAMPLES_AT = 8 };
+enum { HEADER = 8, FIXED = 24 /* ids, time, period */, ABI = 8, REGISTERS = DWARF_COUNT, RECORD_MAX = 1 << 16, LOST_AT = 16, LOST_SAMPLES_AT = 8 };
 
 /* DWARF number of the Nth register in a sample. */
-static const unsigned char dwarf_of[REGISTERS] = { DWARF_RAX, DWARF_RBX, DWARF_RCX, DWARF_RDX, DWARF_RSI, DWARF_RDI, DWARF_RBP, DWARF_RSP, DWARF_RIP, 8, 9, 10, 11, 12, 13, 14, 15 };
+static const unsigned char dwarf_of[REGISTERS] = PERF_ORDER;
 
 static uint64_t take_word(const struct perf_ring *ring, uint64_t at)
 {
@@ -49,7 +49,7 @@ static bool read_sample(const struct perf_ring *ring, uint64_t at, uint64_t size
 	perf_ring_take(ring, at + HEADER, ids, sizeof ids);
 	copy->tid = (pid_t)ids[1];
 	copy->at_ns = take_word(ring, at + HEADER + 8);
-	copy->known = (1u << DWARF_COUNT) - 1;
+	copy->known = (1ull << DWARF_COUNT) - 1;
 	for (unsigned i = 0; i < REGISTERS; i++)
 		copy->regs[dwarf_of[i]] = take_word(ring, registers + i * 8);
 	copy->stack_size = copy->stack_asked = 0;

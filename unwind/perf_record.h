@@ -5,7 +5,6 @@
 #include "unwind/walk.h"
 
 /* User registers that a sample brings, and their bits: ax bx cx dx si di bp sp ip, r8 to r15. */
-#define PERF_REGISTERS 0xff01ffull
 
 struct perf_counts {
 	uint64_t samples, lost, throttled;

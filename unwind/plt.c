@@ -2,6 +2,7 @@
  * Stubs of the procedure linkage table: each jumps through a slot, or pushes a number, that a relocation belongs to, which names the function.
  * Read from the instructions, because their order differs between linkers.
  */
+#include "unwind/code.h"
 #include "unwind/elf_bytes.h"
 #include "unwind/symtab.h"
 
@@ -44,7 +45,7 @@ static int add_relocations(Elf *elf, const char *name, const Elf_Data *symbols, 
 		size_t index = ELF64_R_SYM(rela->r_info);
 		uint32_t type = ELF64_R_TYPE(rela->r_info), symbol_name = 0;
 
-		if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT && type != R_X86_64_IRELATIVE)
+		if (!code_fills_slot(type))
 			continue;
 		if (index > 0 && index < symbols->d_size / sizeof(Elf64_Sym))
 			symbol_name = ((const Elf64_Sym *)symbols->d_buf)[index].st_name;
@@ -63,25 +64,14 @@ static int add_relocations(Elf *elf, const char *name, const Elf_Data *symbols, 
 /* The name behind the stub of SIZE bytes at ADDR, 0 when its instructions tell none. SORTED is by address. */
 static uint32_t stub_name(const unsigned char *stub, size_t size, uint64_t addr, const struct slots *slots, const struct slot *sorted)
 {
-	static const unsigned char endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
 	const struct slot *found;
-	size_t at = 0;
-	int32_t value;
+	uint64_t slot, number;
 
-	if (memcmp(stub, endbr64, sizeof endbr64) == 0)
-		at += sizeof endbr64;
-	if (at + 1 < size && stub[at] == 0xf2) /* bnd */
-		at++;
-	if (at + 6 <= size && stub[at] == 0xff && stub[at + 1] == 0x25) { /* jmp *value(%rip) */
-		memcpy(&value, stub + at + 2, sizeof value);
-		found = bsearch(&(struct slot){ .addr = addr + at + 6 + (uint64_t)(int64_t)value }, sorted, slots->count, sizeof *sorted, by_addr);
+	if (code_stub_slot(stub, size, addr, &slot)) {
+		found = bsearch(&(struct slot){ .addr = slot }, sorted, slots->count, sizeof *sorted, by_addr);
 		return found ? found->name : 0;
 	}
-	if (at + 5 <= size && stub[at] == 0x68) { /* push $value */
-		memcpy(&value, stub + at + 1, sizeof value);
-		return value >= 0 && (size_t)value < slots->pushed ? slots->all[value].name : 0;
-	}
-	return 0;
+	return code_stub_number(stub, size, &number) && number < slots->pushed ? slots->all[number].name : 0;
 }
 
 static int add_stubs(struct symtab *symtab, Elf *elf, const char *name, const struct slots *slots, const struct slot *sorted)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "abi/cpython.h"
+#include "unwind/machine.h"
 
 enum {
 	TSTATE_BYTES_MAX = 1024, FRAME_BYTES_MAX = 128, GIL_BYTES = 24,
@@ -31,7 +32,7 @@ int walk_word(const struct pywalk *walk, uint64_t addr, uint64_t *out)
 
 bool address_plausible(uint64_t addr)
 {
-	return addr >= 4096 && addr < 1ull << 47 && addr % 8 == 0;
+	return addr >= 4096 && addr < 1ull << ADDRESS_BITS && addr % 8 == 0;
 }
 
 uint64_t word_at(const unsigned char *bytes, int offset)

@@ -167,7 +167,7 @@ static bool meet_registers(const struct pymoment *moment, const struct thread_co
 
 	for (int i = 0; which && i < PRESERVED_COUNT; i++)
 		one &= meet(moment, native->frames[which].preserved[i], found);
-	for (int reg = 0; !which && reg < DWARF_RIP; reg++)
+	for (int reg = 0; !which && reg < DWARF_PC; reg++)
 		one &= !(copy->known >> reg & 1) || meet(moment, copy->regs[reg], found);
 	return one;
 }
@@ -175,7 +175,7 @@ static bool meet_registers(const struct pymoment *moment, const struct thread_co
 /* As meet(), of the words of FRAME that are its own. */
 static bool meet_words(const struct pymoment *moment, const struct thread_copy *copy, const struct native_frame *frame, const struct bytecode **found)
 {
-	uint64_t at = (frame->sp + WORD - 1) / WORD * WORD - copy->regs[DWARF_RSP], end = frame->cfa - SAVED_BYTES - copy->regs[DWARF_RSP], word;
+	uint64_t at = (frame->sp + WORD - 1) / WORD * WORD - copy->regs[DWARF_SP], end = frame->cfa - SAVED_BYTES - copy->regs[DWARF_SP], word;
 
 	if (end > copy->stack_size || at > end)
 		return false; /* what is not in the copy might say something else */

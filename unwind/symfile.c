@@ -5,6 +5,7 @@
 #include "unwind/demangle.h"
 #include "unwind/elf_bytes.h"
 #include "unwind/functions.h"
+#include "unwind/machine.h"
 #include "unwind/symtab.h"
 
 #include <limits.h>
@@ -318,7 +319,7 @@ const char *symfile_source(struct symfile *file)
 	const char *limited = file->symtab.cut || (file->debuginfo && debuginfo_limited(file->debuginfo)) ? ", cut at a bound" : "";
 
 	if (!file->elf)
-		snprintf(file->source, sizeof file->source, "none: no 64-bit x86 ELF file");
+		snprintf(file->source, sizeof file->source, "none: no " MACHINE_FILE_NAME " ELF file");
 	else if (file->debuginfo)
 		snprintf(file->source, sizeof file->source, "debug information%s%s%s", file->debug_from[0] ? " of " : "", file->debug_from, limited);
 	else

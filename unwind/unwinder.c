@@ -74,7 +74,7 @@ static int access_reg(unw_addr_space_t space, unw_regnum_t reg, unw_word_t *valu
 {
 	const struct unwinder *unwinder = context;
 
-	/* On x86-64 its numbers are DWARF's. */
+	/* Its numbers are DWARF's. */
 	if (write || reg < 0 || reg >= DWARF_COUNT || !(unwinder->copy->known >> reg & 1))
 		return -UNW_EBADREG;
 	*value = unwinder->copy->regs[reg];
@@ -172,7 +172,7 @@ void unwinder_forget(struct unwinder *unwinder)
 
 static void fill_preserved(unw_cursor_t *cursor, struct native_frame *frame)
 {
-	static const unw_regnum_t registers[PRESERVED_COUNT] = { UNW_X86_64_RBX, UNW_X86_64_RBP, UNW_X86_64_R12, UNW_X86_64_R13, UNW_X86_64_R14, UNW_X86_64_R15 };
+	static const unw_regnum_t registers[PRESERVED_COUNT] = PRESERVED_REGISTERS;
 	unw_word_t value;
 
 	for (int i = 0; i < PRESERVED_COUNT; i++)

@@ -8,21 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "unwind/code.h"
 #include "unwind/unwinder.h"
 #include "unwind/walk_state.h"
 
 enum { SWITCHES_MAX = 8 /* stacks that a walk may pass: alternate signal stacks, coroutines */ };
 
-/* Registers that a called function leaves as they were (System V ABI); the others are lost where no rule restores them. */
-#define PRESERVED (1u << DWARF_RBX | 1u << DWARF_RBP | 1u << DWARF_RSP | 0xfu << 12)
-/* Where struct ucontext keeps registers, in the order of ours; it lies at the top of the stack in a signal's frame. */
-#define UCONTEXT_GREGS 40
-
 int walk_read_bytes(void *context, uint64_t addr, void *buffer, size_t size)
 {
 	struct walker *walker = context;
 	const struct thread_copy *copy = walker->copy;
-	uint64_t offset = addr - copy->regs[DWARF_RSP]; /* below it: a huge number */
+	uint64_t offset = addr - copy->regs[DWARF_SP]; /* below it: a huge number */
 	uint64_t held = copy->stack_size < THREAD_COPY_STACK_MAX ? copy->stack_size : THREAD_COPY_STACK_MAX;
 	const struct module *module;
 
@@ -79,13 +75,13 @@ static int read_word(void *context, uint64_t addr, uint64_t *out)
 
 static void forget(struct walk *walk, uint32_t reg)
 {
-	walk->known &= ~(1u << reg);
+	walk->known &= ~(1ull << reg);
 }
 
 void walk_learn(struct walk *walk, uint32_t reg, uint64_t value)
 {
 	walk->regs[reg] = value;
-	walk->known |= 1u << reg;
+	walk->known |= 1ull << reg;
 }
 
 static bool evaluate(struct walk *walk, const struct cfi_state *state, int64_t expression, const uint64_t *initial, uint64_t *out)
@@ -160,19 +156,21 @@ static bool step(struct walk *walk, const struct cfi_row *row, uint64_t *cfa)
 	memcpy(before, walk->regs, sizeof before);
 	if (!find_cfa(walk, row, &state, cfa))
 		return false;
-	if (row->rules[DWARF_RIP] == CFI_UNDEFINED) {
+	if (row->rules[DWARF_RETURN] == CFI_UNDEFINED) {
 		walk->first = true;
 		walk->end = WALK_COMPLETE;
 		return false;
 	}
-	if (row->rules[DWARF_RIP] == CFI_SAME || !restore(walk, row, &state, *cfa, DWARF_RIP, &value)) {
-		if (row->rules[DWARF_RIP] == CFI_SAME)
-			walk->end = WALK_CUT_TABLES;
+	/* Where a call leaves its return address in a register, it is still there in a function that has made none. */
+	if (row->rules[DWARF_RETURN] == CFI_SAME && !(LINK_REGISTER && walk->exact)) {
+		walk->end = WALK_CUT_TABLES;
 		return false;
 	}
-	walk_learn(walk, DWARF_RIP, value);
-	for (uint32_t reg = 0; reg < DWARF_RIP; reg++) {
-		if (row->rules[reg] == CFI_SAME && (PRESERVED >> reg & 1))
+	if (!restore(walk, row, &state, *cfa, DWARF_RETURN, &value))
+		return false;
+	walk_learn(walk, DWARF_PC, CODE_ADDRESS(value));
+	for (uint32_t reg = 0; reg < DWARF_PC; reg++) {
+		if (row->rules[reg] == CFI_SAME && (PRESERVED_MASK >> reg & 1))
 			continue;
 		if (row->rules[reg] != CFI_SAME && restore(walk, row, &state, *cfa, reg, &value))
 			walk_learn(walk, reg, value);
@@ -185,37 +183,17 @@ static bool step(struct walk *walk, const struct cfi_row *row, uint64_t *cfa)
 
 /* ---- code that no table describes ---- */
 
-static const struct cfi_row called_row = { .cfa_register = DWARF_RSP, .cfa_value = WORD, .rules = { [DWARF_RSP] = CFI_IS, [DWARF_RIP] = CFI_AT }, .values = { [DWARF_RIP] = -WORD } };
-
-/* A stub of the procedure linkage table, "[endbr64] [bnd] jmp *…(%rip)": reached by a call, has touched nothing. */
-bool walk_is_linkage_stub(const unsigned char *code)
-{
-	if (memcmp(code, "\xf3\x0f\x1e\xfa", 4) == 0)
-		code += 4;
-	if (*code == 0xf2)
-		code++;
-	return code[0] == 0xff && code[1] == 0x25;
-}
-
-/* "mov $15, %rax; syscall": returns from a signal handler (musl and old C libraries have no table for it). */
-static bool is_signal_return(const unsigned char *code)
-{
-	return memcmp(code, "\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05", 9) == 0;
-}
-
 static bool leave_signal(struct walk *walk, uint64_t *cfa)
 {
-	/* struct sigcontext: r8 … r15, then these. */
-	static const uint8_t order[] = { DWARF_R8, 9, 10, 11, 12, 13, 14, DWARF_R15, DWARF_RDI, DWARF_RSI, DWARF_RBP, DWARF_RBX, DWARF_RDX, DWARF_RAX, DWARF_RCX, DWARF_RSP, DWARF_RIP };
-	uint64_t saved[DWARF_COUNT], frame = walk->regs[DWARF_RSP];
+	uint64_t saved[DWARF_COUNT], frame = walk->regs[DWARF_SP];
 
-	if (walk_read_bytes(walk->walker, frame + UCONTEXT_GREGS, saved, sizeof saved) < 0) {
+	if (walk_read_bytes(walk->walker, frame + code_signal_offset, saved, sizeof saved) < 0) {
 		walk->end = WALK_CUT_STACK;
 		return false;
 	}
 	for (size_t i = 0; i < DWARF_COUNT; i++)
-		walk_learn(walk, order[i], saved[i]);
-	*cfa = walk->regs[DWARF_RSP];
+		walk_learn(walk, code_signal_order[i], saved[i]);
+	*cfa = walk->regs[DWARF_SP];
 	walk->exact = true;
 	return true;
 }
@@ -232,19 +210,19 @@ static bool returns_to_start(struct walker *walker, uint64_t ip)
 static bool step_without_row(struct walk *walk, const struct module *module, uint64_t *cfa)
 {
 	unsigned char code[16] = { 0 };
-	uint64_t ip = walk->regs[DWARF_RIP];
+	uint64_t ip = walk->regs[DWARF_PC];
 
 	if (module && strcmp(module->path, "[vsyscall]") == 0)
-		return step(walk, &called_row, cfa);
+		return step(walk, &code_called_row, cfa);
 	if (!walk->exact && returns_to_start(walk->walker, ip)) {
 		walk->end = WALK_COMPLETE;
 		return false;
 	}
 	if (module && walk_read_bytes(walk->walker, ip, code, sizeof code) == 0) {
-		if (is_signal_return(code))
+		if (code_is_signal_return(code))
 			return leave_signal(walk, cfa);
-		if (walk->exact && walk_is_linkage_stub(code))
-			return step(walk, &called_row, cfa);
+		if (walk->exact && code_is_linkage_stub(code))
+			return step(walk, &code_called_row, cfa);
 	}
 	walk->end = module && module->kind == MODULE_JIT ? WALK_CUT_JIT : WALK_CUT_TABLES;
 	return false;
@@ -253,7 +231,7 @@ static bool step_without_row(struct walk *walk, const struct module *module, uin
 /* Stacks grow down: a caller's frame lies above. Where control came from another stack it may not, but not again and again. */
 static bool goes_up(struct walk *walk, uint64_t before, uint64_t cfa)
 {
-	if (walk->regs[DWARF_RSP] > before && cfa > before)
+	if (walk->regs[DWARF_SP] > before && cfa > before)
 		return true;
 	if (walk->exact && ++walk->switches <= SWITCHES_MAX)
 		return true;
@@ -263,7 +241,7 @@ static bool goes_up(struct walk *walk, uint64_t before, uint64_t cfa)
 
 static void fill_preserved(const struct walk *walk, struct native_frame *frame)
 {
-	static const uint8_t registers[PRESERVED_COUNT] = { DWARF_RBX, DWARF_RBP, 12, 13, 14, DWARF_R15 };
+	static const uint8_t registers[PRESERVED_COUNT] = PRESERVED_REGISTERS;
 
 	for (int i = 0; i < PRESERVED_COUNT; i++)
 		if (walk->known >> registers[i] & 1)
@@ -273,7 +251,7 @@ static void fill_preserved(const struct walk *walk, struct native_frame *frame)
 /* Fills FRAME, and goes to its caller: false at the last one. */
 static bool walk_frame(struct walk *walk, struct native_frame *frame)
 {
-	uint64_t ip = walk->regs[DWARF_RIP], sp = walk->regs[DWARF_RSP], lookup = walk->exact ? ip : ip - 1;
+	uint64_t ip = walk->regs[DWARF_PC], sp = walk->regs[DWARF_SP], lookup = walk->exact ? ip : ip - 1;
 	const struct module *module = modules_find(walk->walker->modules, lookup);
 	const struct cfi_row *row = module ? tables_row(walk->walker->tables, module, lookup) : NULL;
 
@@ -283,11 +261,11 @@ static bool walk_frame(struct walk *walk, struct native_frame *frame)
 		return false;
 	if (!goes_up(walk, sp, frame->cfa))
 		return false;
-	if (!(walk->known >> DWARF_RSP & 1)) {
+	if (!(walk->known >> DWARF_SP & 1)) {
 		walk->end = WALK_CUT_REGISTER;
 		return false;
 	}
-	if (walk->regs[DWARF_RIP] == 0) {
+	if (walk->regs[DWARF_PC] == 0) {
 		walk->end = WALK_COMPLETE;
 		return false;
 	}
@@ -325,15 +303,15 @@ static bool is_assembler(const struct walker *walker, const struct native_stack 
  * that never returns: such a frame is kept away from it. */
 static bool is_mixed_up(struct walker *walker, const struct thread_copy *copy)
 {
-	const struct module *module = modules_find(walker->modules, copy->regs[DWARF_RIP]);
-	const struct cfi_row *row = module ? tables_row(walker->tables, module, copy->regs[DWARF_RIP]) : NULL;
+	const struct module *module = modules_find(walker->modules, copy->regs[DWARF_PC]);
+	const struct cfi_row *row = module ? tables_row(walker->tables, module, copy->regs[DWARF_PC]) : NULL;
 
 	return !row || row->at_start;
 }
 
 void walker_walk(struct walker *walker, const struct thread_copy *copy, struct native_stack *out)
 {
-	uint32_t needed = 1u << DWARF_RSP | 1u << DWARF_RIP;
+	uint64_t needed = 1ull << DWARF_SP | 1ull << DWARF_PC;
 
 	walker->copy = copy;
 	walker->stack_used = 0;
@@ -342,7 +320,7 @@ void walker_walk(struct walker *walker, const struct thread_copy *copy, struct n
 	pages_forget(&walker->pages);
 	if ((copy->known & needed) != needed) {
 		out->count = 1;
-		out->frames[0] = (struct native_frame){ .ip = copy->known >> DWARF_RIP & 1 ? copy->regs[DWARF_RIP] : 0 };
+		out->frames[0] = (struct native_frame){ .ip = copy->known >> DWARF_PC & 1 ? copy->regs[DWARF_PC] : 0 };
 		out->end = WALK_CUT_REGISTER;
 		return;
 	}
@@ -357,8 +335,8 @@ uint32_t thread_copy_reach(const struct thread_copy *copy)
 {
 	uint64_t reach = 0;
 
-	for (uint32_t reg = 0; reg < DWARF_RIP; reg++) {
-		uint64_t distance = copy->regs[reg] - copy->regs[DWARF_RSP];
+	for (uint32_t reg = 0; reg < DWARF_PC; reg++) {
+		uint64_t distance = copy->regs[reg] - copy->regs[DWARF_SP];
 
 		if (copy->known >> reg & 1 && distance > copy->stack_size && distance < THREAD_COPY_STACK_MAX && distance > reach)
 			reach = distance;

@@ -1,16 +1,14 @@
 /*
  * Native stacks from copies: registers and stack bytes of a thread at one moment, unwound later over the files' own call-frame tables.
- * Nothing is held meanwhile. x86-64.
+ * Nothing is held meanwhile.
  */
 #ifndef INFERSCOPE_UNWIND_WALK_H
 #define INFERSCOPE_UNWIND_WALK_H
 
 #include "abi/thread_counter.h"
+#include "unwind/machine.h"
 #include "unwind/modules.h"
 #include "unwind/pystack.h"
-
-/* DWARF numbers of x86-64 registers. */
-enum { DWARF_RAX = 0, DWARF_RDX = 1, DWARF_RCX = 2, DWARF_RBX = 3, DWARF_RSI = 4, DWARF_RDI = 5, DWARF_RBP = 6, DWARF_RSP = 7, DWARF_R8 = 8, DWARF_R15 = 15, DWARF_RIP = 16, DWARF_COUNT = 17 };
 
 enum { WALK_FRAMES_MAX = 512, THREAD_COPY_STACK_MAX = 1 << 16 };
 
@@ -19,20 +17,18 @@ struct thread_copy {
 	pid_t tid;               /* as we see it */
 	uint64_t at_ns;          /* CLOCK_MONOTONIC */
 	uint64_t regs[DWARF_COUNT];
-	uint32_t known;          /* bit N: regs[N] is known; a blocked thread's /proc/…/syscall tells only rsp and rip */
-	uint32_t stack_size;     /* bytes of `stack`, from regs[DWARF_RSP] upwards */
+	uint64_t known;          /* bit N: regs[N] is known; a blocked thread's /proc/…/syscall tells only the stack pointer and the instruction */
+	uint32_t stack_size;     /* bytes of `stack`, from regs[DWARF_SP] upwards */
 	uint32_t stack_asked;    /* more than that: perf_event met a page that nobody had touched so far, and ended there */
 	uint32_t gained_count;   /* the first so many of these are known: */
 	uint64_t gained[SAMPLED_COUNTERS]; /* since the copy of this thread before */
 	unsigned char stack[THREAD_COPY_STACK_MAX];
 };
 
-enum { PRESERVED_COUNT = 6 };
-
 struct native_frame {
 	uint64_t ip;             /* innermost: where it was; else the return address: look up ip - 1 */
 	uint64_t sp, cfa;        /* of the frame: sp <= its locals < cfa */
-	uint64_t preserved[PRESERVED_COUNT]; /* its rbx, rbp, r12 to r15, which what it called has kept for it; 0 = not known */
+	uint64_t preserved[PRESERVED_COUNT]; /* those of PRESERVED_REGISTERS, which what it called has kept for it; 0 = not known */
 	uint32_t module;         /* id, 0 = in none */
 };
 

@@ -4,6 +4,7 @@
  * thread's first frame, or to where the copy ends.
  */
 #include "unwind/call_site.h"
+#include "unwind/code.h"
 #include "unwind/walk_state.h"
 
 enum {
@@ -21,7 +22,7 @@ static bool may_have_called(struct walk *walk, uint64_t target)
 
 	if (!module)
 		return false;
-	return !tables_row(walk->walker->tables, module, target) || (walk_read_bytes(walk->walker, target, code, sizeof code) == 0 && walk_is_linkage_stub(code));
+	return !tables_row(walk->walker->tables, module, target) || (walk_read_bytes(walk->walker, target, code, sizeof code) == 0 && code_is_linkage_stub(code));
 }
 
 /* Right behind a call, in a function that has a table. */
@@ -44,25 +45,25 @@ static uint64_t word_at(struct walker *walker, uint64_t offset)
 {
 	uint64_t word = 0;
 
-	return walk_read_bytes(walker, walker->copy->regs[DWARF_RSP] + offset, &word, WORD) == 0 ? word : 0;
+	return walk_read_bytes(walker, walker->copy->regs[DWARF_SP] + offset, &word, WORD) == 0 ? word : 0;
 }
 
 /* The caller's rbp, where it is a frame's address: as it is, or pushed near the return address at OFFSET. */
 static void learn_frame_pointer(struct walk *walk, const struct thread_copy *copy, uint64_t offset)
 {
-	uint64_t sp = copy->regs[DWARF_RSP], value = copy->known >> DWARF_RBP & 1 ? copy->regs[DWARF_RBP] : 0;
+	uint64_t sp = copy->regs[DWARF_SP], value = copy->known >> DWARF_FP & 1 ? copy->regs[DWARF_FP] : 0;
 	uint64_t least = offset > PUSHES_MAX * WORD ? offset - PUSHES_MAX * WORD : 0;
 
 	for (uint64_t at = offset; value - sp - offset >= ROOM_MAX && at >= least + WORD; at -= WORD)
 		value = word_at(walk->walker, at - WORD);
 	if (value - sp - offset < ROOM_MAX)
-		walk_learn(walk, DWARF_RBP, value);
+		walk_learn(walk, DWARF_FP, value);
 }
 
 /* Is the return address among the words from OFFSET on? Then walks on from it. */
 static bool search_from(struct walker *walker, uint64_t offset, struct native_stack *out)
 {
-	uint64_t sp = walker->copy->regs[DWARF_RSP];
+	uint64_t sp = walker->copy->regs[DWARF_SP];
 
 	offset += -(sp + offset) & (WORD - 1);
 	for (uint64_t end = offset + SEARCH_WORDS * WORD; offset < end; offset += WORD) {
@@ -71,8 +72,8 @@ static bool search_from(struct walker *walker, uint64_t offset, struct native_st
 
 		if (!is_return_address(&walk, ip))
 			continue;
-		walk_learn(&walk, DWARF_RIP, ip);
-		walk_learn(&walk, DWARF_RSP, sp + offset + WORD);
+		walk_learn(&walk, DWARF_PC, ip);
+		walk_learn(&walk, DWARF_SP, sp + offset + WORD);
 		learn_frame_pointer(&walk, walker->copy, offset);
 		out->frames[0].cfa = sp + offset + WORD;
 		out->count = 1;
@@ -87,11 +88,11 @@ static bool search_from(struct walker *walker, uint64_t offset, struct native_st
 void walk_search(struct walker *walker, struct native_stack *out)
 {
 	const struct thread_copy *copy = walker->copy;
-	uint64_t sp = copy->regs[DWARF_RSP];
+	uint64_t sp = copy->regs[DWARF_SP];
 
 	out->searched = search_from(walker, 0, out);
-	for (uint32_t reg = 0; reg < DWARF_RIP && !out->searched; reg++)
-		if (reg != DWARF_RSP && copy->known >> reg & 1 && copy->regs[reg] > sp && copy->regs[reg] - sp < ROOM_MAX)
+	for (uint32_t reg = 0; reg < DWARF_PC && !out->searched; reg++)
+		if (reg != DWARF_SP && copy->known >> reg & 1 && copy->regs[reg] > sp && copy->regs[reg] - sp < ROOM_MAX)
 			out->searched = search_from(walker, copy->regs[reg] - sp, out);
 	if (out->searched)
 		return;

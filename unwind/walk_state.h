@@ -22,7 +22,7 @@ struct walker {
 struct walk {
 	struct walker *walker;
 	uint64_t regs[DWARF_COUNT];
-	uint32_t known;
+	uint64_t known;
 	bool exact;        /* the frame was interrupted at its address, it is not a return address */
 	uint32_t switches; /* frames that did not go up */
 	enum walk_end end;
@@ -34,8 +34,6 @@ int walk_read_bytes(void *context, uint64_t addr, void *buffer, size_t size);
 void walk_learn(struct walk *walk, uint32_t reg, uint64_t value);
 /* Goes on to the end; frames are added to OUT. */
 void walk_on(struct walk *walk, struct native_stack *out);
-/* Is it a stub of the procedure linkage table? CODE are 16 bytes. */
-bool walk_is_linkage_stub(const unsigned char *code);
 /* OUT has the innermost frame alone, which no table describes. Adds those further out if their beginning is found on the stack, and says so. */
 void walk_search(struct walker *walker, struct native_stack *out);
 

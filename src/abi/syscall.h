@@ -36,4 +36,21 @@ static inline const struct syscall_row *syscall_row(uint64_t number)
 	return number < sizeof rows / sizeof *rows && rows[number].name ? &rows[number] : NULL;
 }
 
+/* Traces tell calls by x86-64's numbers. NUMBER is this machine's; what that has no row for stays unknown. */
+static inline uint64_t syscall_in_traces(uint64_t number)
+{
+#ifdef __aarch64__
+	enum { NO_SUCH_CALL = 65000 };
+	static const uint16_t numbers[] = {
+#define SYSCALL_HERE(here, there) [here] = (there) + 1,
+#include "abi/syscall_aarch64.def"
+#undef SYSCALL_HERE
+	};
+
+	return number < sizeof numbers / sizeof *numbers && numbers[number] ? numbers[number] - 1u : NO_SUCH_CALL + number;
+#else
+	return number;
+#endif
+}
+
 #endif

@@ -10,7 +10,11 @@
 #include <unistd.h>
 
 #define MAX_TEXT_BYTES (64u << 20) /* 65 530 mappings (the kernel's default limit) with long names are below 16 MiB */
+#ifdef __aarch64__
+#define USER_END 0xffffffff0000ull
+#else
 #define USER_END 0x7fffffff0000ull
+#endif
 #define GAP_LOW 0x10000000000ull /* above what non-PIE programs, their heap and 32-bit tricks use */
 #define GAP_MARGIN 0x2000000ull  /* room for neighbours that grow */
 

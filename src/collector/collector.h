@@ -17,13 +17,13 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <time.h>
-#include <x86intrin.h>
 
 #include "abi/event.h"
 #include "abi/page.h"
 #include "collector/code.h"
 #include "collector/gpu.h"
 #include "collector/lane.h"
+#include "collector/machine.h"
 #include "collector/python.h"
 #include "collector/sampled.h"
 #include "collector/spending.h"
@@ -209,7 +209,7 @@ static inline uint64_t ticks_now(void)
 	struct timespec now;
 
 	if (__builtin_expect(the.tsc, 1))
-		return __rdtsc();
+		return machine_ticks();
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
 }

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <string.h>
 #include <time.h>
-#include <x86intrin.h>
 
 #include "collector/libc.h"
 
@@ -24,7 +23,7 @@ static bool lock_try(int tries)
 	while (__atomic_load_n(&the.heap.busy, __ATOMIC_RELAXED) || __atomic_exchange_n(&the.heap.busy, true, __ATOMIC_ACQUIRE)) {
 		if (tries-- <= 0)
 			return false;
-		_mm_pause();
+		machine_pause();
 	}
 	return true;
 }
@@ -174,10 +173,7 @@ static __attribute__((noinline)) void ended(const void *block)
 
 static inline __attribute__((always_inline)) struct heap_counter *counter_of_thread(void)
 {
-	uint64_t thread;
-
-	__asm__("mov %%fs:0, %0" : "=r"(thread));
-	return &the.heap.counters[thread * 0x9e3779b97f4a7c15ull >> (64 - HEAP_COUNTERS_LOG2)];
+	return &the.heap.counters[machine_thread() * 0x9e3779b97f4a7c15ull >> (64 - HEAP_COUNTERS_LOG2)];
 }
 
 /* Two threads may share a counter: what they take from it at the very same time is counted once. */

@@ -8,19 +8,21 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include "collector/machine.h"
+
 #ifndef COLLECTOR_PLAIN_LIBC /* unit tests link normally */
-__asm__(".symver dlsym,dlsym@GLIBC_2.2.5");
-__asm__(".symver dlopen,dlopen@GLIBC_2.2.5");
-__asm__(".symver pthread_create,pthread_create@GLIBC_2.2.5");
-__asm__(".symver pthread_sigmask,pthread_sigmask@GLIBC_2.2.5");
-__asm__(".symver pthread_detach,pthread_detach@GLIBC_2.2.5");
-__asm__(".symver pthread_mutex_trylock,pthread_mutex_trylock@GLIBC_2.2.5");
-__asm__(".symver pthread_join,pthread_join@GLIBC_2.2.5");
-__asm__(".symver pthread_key_create,pthread_key_create@GLIBC_2.2.5");
-__asm__(".symver pthread_setspecific,pthread_setspecific@GLIBC_2.2.5");
-__asm__(".symver pthread_getattr_np,pthread_getattr_np@GLIBC_2.2.5");
-__asm__(".symver pthread_attr_setstacksize,pthread_attr_setstacksize@GLIBC_2.2.5");
-__asm__(".symver pthread_attr_getstack,pthread_attr_getstack@GLIBC_2.2.5");
+__asm__(".symver dlsym,dlsym@" MACHINE_LIBC);
+__asm__(".symver dlopen,dlopen@" MACHINE_LIBC);
+__asm__(".symver pthread_create,pthread_create@" MACHINE_LIBC);
+__asm__(".symver pthread_sigmask,pthread_sigmask@" MACHINE_LIBC);
+__asm__(".symver pthread_detach,pthread_detach@" MACHINE_LIBC);
+__asm__(".symver pthread_mutex_trylock,pthread_mutex_trylock@" MACHINE_LIBC);
+__asm__(".symver pthread_join,pthread_join@" MACHINE_LIBC);
+__asm__(".symver pthread_key_create,pthread_key_create@" MACHINE_LIBC);
+__asm__(".symver pthread_setspecific,pthread_setspecific@" MACHINE_LIBC);
+__asm__(".symver pthread_getattr_np,pthread_getattr_np@" MACHINE_LIBC);
+__asm__(".symver pthread_attr_setstacksize,pthread_attr_setstacksize@" MACHINE_LIBC);
+__asm__(".symver pthread_attr_getstack,pthread_attr_getstack@" MACHINE_LIBC);
 #endif
 
 #endif

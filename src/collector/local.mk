@@ -4,7 +4,7 @@ noinst_PROGRAMS += libinferscope-collector.so
 libinferscope_collector_so_SOURCES = \
 	src/collector/allocators.c src/collector/budget.c src/collector/code.c src/collector/code.h src/collector/collector.h src/collector/counted.c src/collector/entry.c \
 	src/collector/evaluator.c src/collector/evaluator.h src/collector/fork.c src/collector/garbage.c src/collector/gil.c src/collector/cupti.c src/collector/cupti.h \
-	src/collector/gpu.c src/collector/gpu.h src/collector/gpu_buffers.c src/collector/gpu_client.c src/collector/gpu_cuda.c src/collector/gpu_names.c src/collector/gpu_records.c src/collector/gpu_torch.c src/collector/greenlets.c src/collector/greenlets.h src/collector/heap.c src/collector/heap.h src/collector/lane.c src/collector/lane.h src/collector/libc.h \
+	src/collector/gpu.c src/collector/gpu.h src/collector/gpu_buffers.c src/collector/gpu_client.c src/collector/gpu_cuda.c src/collector/gpu_names.c src/collector/gpu_records.c src/collector/gpu_torch.c src/collector/greenlets.c src/collector/greenlets.h src/collector/heap.c src/collector/heap.h src/collector/lane.c src/collector/lane.h src/collector/libc.h src/collector/machine.h \
 	src/collector/monitored.c src/collector/monitoring.c src/collector/monitoring.h src/collector/memory.c src/collector/memory.h src/collector/page.c src/collector/page.h src/collector/python.c src/collector/python.h src/collector/sampled.c src/collector/sampled.h src/collector/scopes.c src/collector/seed.c src/collector/setprofile.c \
 	src/collector/settrace.c src/collector/skip.c src/collector/switcher.c src/collector/traced.c src/collector/traced.h \
 	src/collector/slots.c src/collector/spending.c src/collector/spending.h src/collector/stack.c src/collector/stack.h src/collector/text.c src/collector/text.h

@@ -3,9 +3,8 @@
 
 #include <string.h>
 #include <sys/mman.h>
-#include <xmmintrin.h>
 
-enum { MXCSR_DEFAULT = 0x1f80 /* nothing traps, nearest */ };
+#include "collector/machine.h"
 
 /* xorshift: never zero */
 static uint64_t random_next(uint64_t *random)
@@ -52,26 +51,25 @@ static double chance_of(double x)
  * The thread's floating-point environment is its program's: it may trap (a program that had FE_INEXACT trap died of SIGFPE here), round elsewhere, or
  * look at the flags later. No calculation is moved out from between the two: it needs what the first gives back, and the second needs what it gives.
  */
-static uint32_t calm_begin(uint64_t *left, uint64_t *right)
+static uint64_t calm_begin(uint64_t *left, uint64_t *right)
 {
-	uint32_t before = _mm_getcsr();
+	uint64_t before = machine_float_begin();
 
-	_mm_setcsr(MXCSR_DEFAULT);
 	__asm__ volatile("" : "+r"(*left), "+r"(*right));
 	return before;
 }
 
-static uint64_t calm_end(uint32_t before, uint64_t value)
+static uint64_t calm_end(uint64_t before, uint64_t value)
 {
 	__asm__ volatile("" : "+r"(value));
-	_mm_setcsr(before);
+	machine_float_end(before);
 	return value;
 }
 
 int64_t sampled_gap(struct sampled *sampled, uint64_t interval)
 {
 	uint64_t random = random_next(&sampled->random);
-	uint32_t before = calm_begin(&random, &interval);
+	uint64_t before = calm_begin(&random, &interval);
 	double gap = exponential(random) * (double)interval;
 
 	return (int64_t)calm_end(before, gap < (double)SAMPLED_NEVER ? (uint64_t)gap : SAMPLED_NEVER);

@@ -133,7 +133,7 @@ static bool is_slot(const struct dl_phdr_info *library, const struct tables *tab
 	static const char *const names[HEAP_FUNCTIONS] = HEAP_FUNCTION_NAMES;
 	const ElfW(Rela) *slot = slot_find(tables, address - library->dlpi_addr);
 
-	return slot && ELF64_R_TYPE(slot->r_info) == R_X86_64_JUMP_SLOT && symbol_is(library, tables, ELF64_R_SYM(slot->r_info), names[which]);
+	return slot && ELF64_R_TYPE(slot->r_info) == MACHINE_JUMP_SLOT && symbol_is(library, tables, ELF64_R_SYM(slot->r_info), names[which]);
 }
 
 /* The kernel adds 0 to half of it, atomically: it says EFAULT where we would get SIGSEGV. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "abi/syscall.h"
 #include "session/syscalls.h"
 
 /* Where the kernel does not tell the system call. */
@@ -28,7 +29,7 @@ enum block_result block_read(const struct procfs *procfs, pid_t pid, pid_t tid, 
 		return by_letter(procfs, pid, tid, out);
 	if (state != PROC_CALL_BLOCKED)
 		return BLOCK_RUNNING;
-	*out = (struct block){ call.number < 0 ? BLOCK_NO_CALL : call.number, call.args[0], call.sp, call.pc };
+	*out = (struct block){ call.number < 0 ? BLOCK_NO_CALL : (int64_t)syscall_in_traces((uint64_t)call.number), call.args[0], call.sp, call.pc };
 	return BLOCK_BLOCKED;
 }
 

@@ -257,7 +257,7 @@ static uint32_t task_of(struct digest *digest, const struct sight *sight, const 
 {
 	uint32_t read = python ? task_read(digest, sight) : 0;
 
-	return sight->still_above > sight->regs[DWARF_RSP] ? tasks_in(digest->tasks, &digest->copy) : read;
+	return sight->still_above > sight->regs[DWARF_SP] ? tasks_in(digest->tasks, &digest->copy) : read;
 }
 
 /* False when nothing could be made of it. */

@@ -167,7 +167,7 @@ static uint32_t outermost_loop(const struct pystack *python, const struct native
 static bool stands(struct joiner *joiner, const struct thread_copy *copy, uint64_t addr)
 {
 	unsigned char now[ENTRY_BYTES];
-	uint64_t offset = addr - copy->regs[DWARF_RSP];
+	uint64_t offset = addr - copy->regs[DWARF_SP];
 
 	return offset <= copy->stack_size && copy->stack_size - offset >= sizeof now && joiner->memory.read(joiner->memory.context, addr, now, sizeof now) == 0
 		&& memcmp(now, copy->stack + offset, sizeof now) == 0;

@@ -131,16 +131,16 @@ void looker_blocked(struct looker *looker, pid_t tid, const struct block *block,
 	looker_python(looker, tid, false, out);
 	if (block->number < 0)
 		return;
-	out->copy.known = 1u << DWARF_RSP | 1u << DWARF_RIP;
-	out->copy.regs[DWARF_RSP] = block->sp;
-	out->copy.regs[DWARF_RIP] = block->pc;
+	out->copy.known = 1ull << DWARF_SP | 1ull << DWARF_PC;
+	out->copy.regs[DWARF_SP] = block->sp;
+	out->copy.regs[DWARF_PC] = block->pc;
 	out->copy.stack_size = stack_read(looker, block->sp, out->copy.stack);
 }
 
 static void take_copy(const struct hold_copy *held, struct look *out)
 {
 	out->copy.at_ns = held->at_ns;
-	out->copy.known = (1u << DWARF_COUNT) - 1;
+	out->copy.known = (1ull << DWARF_COUNT) - 1;
 	memcpy(out->copy.regs, held->regs, sizeof out->copy.regs);
 	out->copy.stack_size = held->stack_size;
 	memcpy(out->copy.stack, held->stack, held->stack_size);
@@ -172,14 +172,14 @@ enum hold_result looker_held(struct looker *looker, pid_t tid, bool force, struc
 
 void looker_touch(struct looker *looker, const struct thread_copy *copy)
 {
-	int result = target_read(looker->target, copy->regs[DWARF_RSP] + copy->stack_size, looker->now, copy->stack_asked - copy->stack_size);
+	int result = target_read(looker->target, copy->regs[DWARF_SP] + copy->stack_size, looker->now, copy->stack_asked - copy->stack_size);
 
 	(void)result; /* or the stack ends there */
 }
 
 uint64_t looker_still(struct looker *looker, const struct thread_copy *copy)
 {
-	uint64_t sp = copy->regs[DWARF_RSP];
+	uint64_t sp = copy->regs[DWARF_SP];
 	uint32_t size = copy->stack_size;
 
 	if (target_read(looker->target, sp, looker->now, size) < 0)

@@ -20,7 +20,8 @@ struct sight {
 	uint64_t gained[SAMPLED_COUNTERS]; /* since the sample before, 0 where it is not known */
 	struct pytask_now task;  /* that its Python frames run */
 	uint64_t regs[DWARF_COUNT];
-	uint32_t known, stack_size, glimpse_size;
+	uint64_t known;
+	uint32_t stack_size, glimpse_size;
 	_Alignas(8) unsigned char bytes[]; /* the glimpse, then the stack */
 };
 

@@ -2,6 +2,7 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
+#include "abi/syscall.h"
 #include "session/systrace.h"
 #include "unwind/perf_ring.h"
 
@@ -29,7 +30,7 @@ static bool take_sample(const unsigned char *record, uint64_t size, struct systr
 	memcpy(tids, record + TIDS_AT, sizeof tids);
 	memcpy(&type, record + RAW_AT, sizeof type);
 	at_ns = word_at(record, TIME_AT);
-	number = word_at(record, RAW_AT + NUMBER_AT);
+	number = syscall_in_traces(word_at(record, RAW_AT + NUMBER_AT));
 	if (raw_size < RAW_LEAST || raw_size > size - RAW_AT)
 		return false;
 	if (type == ids.enter) {

@@ -127,7 +127,7 @@ uint32_t tasks_in(const struct tasks *tasks, const struct thread_copy *copy)
 		memcpy(&word, copy->stack + at * sizeof word, sizeof word);
 		meet(tasks, word, &met);
 	}
-	for (int reg = 0; reg < DWARF_RIP; reg++)
+	for (int reg = 0; reg < DWARF_PC; reg++)
 		if (copy->known >> reg & 1)
 			meet(tasks, copy->regs[reg], &met);
 	return most_often(&met);

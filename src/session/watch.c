@@ -78,7 +78,7 @@ static bool hold_blocked(struct watch *watch, struct seen_thread *thread)
 	if (result != HOLD_COPIED)
 		return false;
 	watch->totals.stolen_ns += watch->look.stood_ns;
-	return regs[DWARF_RSP] == thread->block.sp && regs[DWARF_RIP] == thread->block.pc;
+	return regs[DWARF_SP] == thread->block.sp && regs[DWARF_PC] == thread->block.pc;
 }
 
 static void see_blocked(struct watch *watch, struct seen_thread *thread)

@@ -21,7 +21,7 @@ TESTS += tests/golden/hostile.test
 dist_noinst_SCRIPTS += tests/golden/hostile.test
 EXTRA_DIST += tests/golden/hostile/waits.trace
 dist_noinst_SCRIPTS += tests/golden/gpu_tables.test
-if ATTACHES
+if X86_64
 TESTS += tests/golden/nsys_run.test
 endif
 dist_noinst_SCRIPTS += tests/golden/nsys_run.test

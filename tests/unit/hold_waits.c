@@ -188,7 +188,7 @@ static void signal_while_seized(int number, bool interrupt_first, struct notes *
 	struct subject subject = subject_start(wait_under_signals, NULL, NULL);
 	const struct alarm none = { -1, -1 };
 	const struct patience patience = { &none, 10000, 10000, "" };
-	struct user_regs_struct regs;
+	struct thread_registers regs;
 	uint64_t moving_ns;
 	int signal = 0;
 
@@ -199,7 +199,7 @@ static void signal_while_seized(int number, bool interrupt_first, struct notes *
 		raw_ptrace(PTRACE_INTERRUPT, subject.pid, 0, NULL);
 		cr_assert_eq(tracee_wait(subject.pid, &patience, &signal, &moving_ns), TRACEE_STOPPED);
 		kill(subject.pid, number);
-		cr_assert_eq(raw_ptrace(PTRACE_GETREGS, subject.pid, 0, &regs), 0);
+		cr_assert_eq(registers_read(subject.pid, &regs), 0);
 		cr_assert(tracee_disturbed(subject.pid, &regs) && tracee_was_waiting(&regs));
 		tracee_repeat_call(subject.pid);
 		tracee_detach(subject.pid, 0);

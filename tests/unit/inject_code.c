@@ -90,8 +90,8 @@ Test(stub, has_the_data_that_c_believes_in)
 
 	cr_assert_eq((size_t)(stub_end - stub_data), sizeof(struct stub_data));
 	slot_data_init(&data);
-	cr_assert(data.all_signals == UINT64_MAX && data.mxcsr == 0x1f80 && data.nap[1] == 100000 && data.clone_flags == 0x3d0f00);
-	cr_assert(data.saved.rip == 0 && data.memfd_name[0] == 0, "an unused slot must look free");
+	cr_assert(data.all_signals == UINT64_MAX && data.constant == 0x1f80 && data.nap[1] == 100000 && data.clone_flags == 0x3d0f00);
+	cr_assert(data.saved.pc == 0 && data.memfd_name[0] == 0, "an unused slot must look free");
 }
 
 Test(stub, leaves_room_for_two_in_a_page)

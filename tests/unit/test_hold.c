@@ -96,7 +96,7 @@ Test(hold, copies_no_more_than_the_stack)
 
 	cr_assert_eq(copy->stack_size, end - copy->regs[7] < HOLD_STACK_MAX ? end - copy->regs[7] : HOLD_STACK_MAX);
 	copy = must_copy(&second, second.notes->tid, false);
-	cr_assert(copy->stack_size > 64 && copy->regs[7] + copy->stack_size == copy->fs_base, "the control block lies above a thread's stack");
+	cr_assert(copy->stack_size > 64 && copy->regs[7] + copy->stack_size == copy->thread_pointer, "the control block lies above a thread's stack");
 	cr_assert_eq(subject_end(&first), 0);
 	cr_assert_eq(subject_end(&second), 0);
 }

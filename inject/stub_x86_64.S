@@ -182,7 +182,7 @@ raw_thread:
 	push	0x202				/* direction flag and FPU state are the borrowed thread's: a set DF killed malloc */
 	popfq
 	fninit
-	ldmxcsr	[rip + mxcsr_default]
+	ldmxcsr	[rip + constant]
 	mov	r12, [rip + scratch]
 	mov	rax, -1
 	cmp	qword ptr [rip + want_memfd], 0
@@ -387,7 +387,7 @@ attach_id:		.quad 0
 used_ns:		.quad 0
 all_signals:		.quad -1
 clone_flags:		.quad 0x3d0f00			/* VM FS FILES SIGHAND THREAD SYSVSEM SETTLS PARENT_SETTID CHILD_CLEARTID */
-mxcsr_default:		.quad 0x1f80
+constant:		.quad 0x1f80
 nap:			.quad 0, 100000
 memfd_name:		.fill 32, 1, 0
 	.balign 8
