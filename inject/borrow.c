@@ -46,7 +46,7 @@ static void fill_window(struct attempt *attempt, const struct candidate *thread)
 		window->signals_caught = status.signals_caught;
 	window->seccomp = thread->seccomp == 2;
 	window->clone_flags = attempt->data.clone_flags;
-	window->max_tries = MACHINE_BORROWS_RUNNING ? TRIES_PER_WINDOW : 1; /* each needs a fresh look, there */
+	window->max_tries = TRIES_PER_WINDOW;
 	window->stop_timeout_ms = attempt->patience_ms;
 	/* Woken by us, or about to wait, it may say EINTR to its program unless it is repaired: wait until it gets to a CPU. It is not held meanwhile. */
 	window->runnable_timeout_ms = RUNNABLE_MS;
@@ -55,14 +55,20 @@ static void fill_window(struct attempt *attempt, const struct candidate *thread)
 	window->step_context = attempt->options ? attempt->options->step_context : NULL;
 	window->status_fd = -1;
 	window->watched_since_ns = 0;
-	window->seen = (struct waiting){ .nr = thread->nr, .sp = thread->sp, .pc = thread->pc };
-	memcpy(window->seen.args, thread->args, sizeof window->seen.args);
+	window->call_fd = -1;
+	window->kind = thread->kind;
+	window->judged = (struct waiting){ .nr = thread->nr, .sp = thread->sp, .pc = thread->pc };
+	memcpy(window->judged.args, thread->args, sizeof window->judged.args);
 	if (thread->kind != THREAD_PRONE_FINITE && MACHINE_BORROWS_RUNNING)
 		return;
 	window->watched_since_ns = thread->first_seen_ns;
 	window->switches = thread->switches;
 	snprintf(path, sizeof path, "%s/%d/task/%d/status", target->procfs.root, (int)target->pid, (int)thread->tid);
 	window->status_fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (MACHINE_BORROWS_RUNNING)
+		return;
+	snprintf(path, sizeof path, "%s/%d/task/%d/syscall", target->procfs.root, (int)target->pid, (int)thread->tid);
+	window->call_fd = open(path, O_RDONLY | O_CLOEXEC);
 }
 
 static const char *reason_text(const struct window *window)
@@ -162,6 +168,8 @@ static int run_window(struct attempt *attempt, const struct candidate *thread, s
 	window_run(attempt->window);
 	if (attempt->window->status_fd >= 0)
 		close(attempt->window->status_fd);
+	if (attempt->window->call_fd >= 0)
+		close(attempt->window->call_fd);
 	attempt->receipt->tries += attempt->window->tries;
 	attempt->receipt->hold_ns = attempt->window->hold_ns;
 	attempt->receipt->hold_total_ns = attempt->window->hold_total_ns;

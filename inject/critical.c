@@ -134,15 +134,15 @@ static bool has_pending(const struct window *window, uint64_t blocked)
 	return false;
 }
 
-/* Is it in the very block in which it was seen? Only if it was switched out no more than once since (by our stop). */
-static bool has_stayed(const struct window *window)
+/* How often it was switched out so far because it waited; 0 = not told. */
+static uint64_t switches_now(const struct window *window)
 {
 	char text[4096];
 	uint64_t switches = 0;
 	long got;
 
-	if (window->status_fd < 0 || window->watched_since_ns == 0)
-		return false;
+	if (window->status_fd < 0)
+		return 0;
 	got = raw_call(SYS_pread64, window->status_fd, (long)text, sizeof text - 1, 0, 0, 0);
 	for (long i = 0; i + 25 < got; i++) {
 		if (text[i] != '\n' || text[i + 1] != 'v' || text[i + 10] != '_' || text[i + 24] != ':')
@@ -153,7 +153,68 @@ static bool has_stayed(const struct window *window)
 			switches = switches * 10 + (uint64_t)(text[i] - '0');
 		break;
 	}
+	return switches;
+}
+
+/* Is it in the very block in which it was seen? Only if it was switched out no more than once since (by our stop). */
+static bool has_stayed(const struct window *window)
+{
+	uint64_t switches = window->watched_since_ns ? switches_now(window) : 0;
+
 	return switches != 0 && switches <= window->switches + 1;
+}
+
+/* "NUMBER 0xARGUMENT … 0xSP 0xPC", as proc_pid_syscall(5) says it of a thread that waits in a call. */
+static bool read_call(const struct window *window, struct waiting *out)
+{
+	uint64_t words[9] = { 0 };
+	char text[256];
+	long got = raw_call(SYS_pread64, window->call_fd, (long)text, sizeof text - 1, 0, 0, 0), i = 0;
+
+	for (int which = 0; which < 9; which++) {
+		uint64_t base = which ? 16 : 10;
+		long from;
+
+		if (which && i + 3 < got && text[i] == ' ' && text[i + 1] == '0' && text[i + 2] == 'x')
+			i += 3;
+		else if (which)
+			return false;
+		for (from = i; i < got; i++) {
+			uint64_t digit = text[i] >= '0' && text[i] <= '9' ? (uint64_t)(text[i] - '0') : text[i] >= 'a' && text[i] <= 'f' ? (uint64_t)(text[i] - 'a') + 10 : 16;
+
+			if (digit >= base)
+				break;
+			words[which] = words[which] * base + digit;
+		}
+		if (i == from)
+			return false; /* "running", or "-1 …" */
+	}
+	*out = (struct waiting){ .nr = (long)words[0], .args = { words[1], words[2], words[3], words[4], words[5], words[6] }, .sp = words[7], .pc = words[8] };
+	return true;
+}
+
+/* Where only a thread that waits can be borrowed: is it in the call for which it was judged, or another one as good? Looked at right before it is asked to stop. */
+static bool waits_well(struct window *window)
+{
+	uint64_t switches = switches_now(window); /* before its call: what changes in between shows */
+	const struct waiting *judged = &window->judged;
+	struct waiting now;
+	int64_t timeout_ms;
+	enum thread_kind kind;
+
+	if (switches == 0 || !read_call(window, &now))
+		return false;
+	kind = resume_kind(now.nr, now.args, &timeout_ms);
+	if (now.nr == judged->nr && now.sp == judged->sp && now.args[0] == judged->args[0] && switches == window->switches)
+		kind = window->kind;
+	else if (kind > window->kind || kind == THREAD_RUNNING || kind >= THREAD_PRONE_FINITE ||
+	         (resume_needs_descriptor(now.nr) && (now.nr != judged->nr || now.args[0] != judged->args[0])))
+		return false;
+	else
+		window->watched_since_ns = raw_now_ns();
+	window->seen = now;
+	window->switches = switches;
+	return kind <= window->kind;
 }
 
 /* Is the descriptor of the call no file proper? */
@@ -244,7 +305,7 @@ static enum outcome check(struct window *window, uint64_t *blocked, struct resum
 	if (error < 0)
 		return end_with(window, WINDOW_FAILED, (int)-error);
 	/* With a signal to be delivered the kernel does the exact thing by itself. */
-	if (resume->heeds_signals && has_pending(window, *blocked)) {
+	if ((resume->heeds_signals || resume->unfit) && has_pending(window, *blocked)) {
 		resume->leave = has_pending(window, *blocked | ~window->signals_caught);
 		return retry(window, REASON_PENDING);
 	}
@@ -302,6 +363,8 @@ static enum outcome try_once(struct window *window)
 	uint64_t blocked = 0, held_ns = 0;
 	long error;
 
+	if (window->call_fd >= 0 && !waits_well(window))
+		return retry(window, REASON_RUNNING);
 	raw_alarm(&window->alarm, ALARM_MS);
 	error = raw_ptrace(PTRACE_SEIZE, window->tid, 0, NULL);
 	if (error < 0)

@@ -57,7 +57,10 @@ struct window {
 	uint64_t signals_caught;
 	bool seccomp;
 	uint64_t clone_flags;
-	struct waiting seen; /* the call that it was seen in; whether it still is in that, is the window's */
+	int call_fd;    /* /proc/PID/task/TID/syscall, or -1: it is not looked at again */
+	enum thread_kind kind; /* as it was judged, for this call: */
+	struct waiting judged;
+	struct waiting seen; /* the call that it was seen in last: the window's */
 	uint64_t watched_since_ns; /* in the same block since then, 0 = not watched */
 	uint64_t switches;
 	uint32_t max_tries;

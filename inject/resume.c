@@ -129,3 +129,22 @@ bool resume_repeats(long nr)
 	/* connect() cannot be made again quite as it was (EALREADY for EINPROGRESS), but that is for the case that it times out. */
 	return nr == SYS_connect || call_find(nr);
 }
+
+bool resume_needs_descriptor(long nr)
+{
+	switch (nr) {
+	case SYS_read:
+	case SYS_readv:
+	case SYS_pread64:
+	case SYS_write:
+	case SYS_recvfrom:
+	case SYS_recvmsg:
+	case SYS_recvmmsg:
+	case SYS_accept:
+	case SYS_accept4:
+	case SYS_sendto:
+		return true;
+	default:
+		return false;
+	}
+}

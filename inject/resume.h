@@ -26,6 +26,9 @@ enum thread_kind resume_kind(long nr, const uint64_t args[6], int64_t *timeout_m
 /* "futex", "epoll_wait", … or "call N". Static or in BUFFER. */
 const char *resume_call_name(long nr, char *buffer, unsigned size);
 
+/* Does it depend on the first argument, a descriptor, how NR takes a stop? threads.c looks at it. */
+bool resume_needs_descriptor(long nr);
+
 /* Can NR be made again when it said EINTR to a stop, though no handler ran? */
 bool resume_repeats(long nr);
 

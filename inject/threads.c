@@ -61,16 +61,6 @@ static bool socket_has_limit(const struct target *target, int fd, int option)
 	return !known || limit.tv_sec || limit.tv_usec;
 }
 
-static bool is_io(long nr)
-{
-	return nr == SYS_read || nr == SYS_readv || nr == SYS_pread64 || nr == SYS_write;
-}
-
-static bool is_socket_io(long nr)
-{
-	return nr == SYS_recvfrom || nr == SYS_recvmsg || nr == SYS_recvmmsg || nr == SYS_accept || nr == SYS_accept4 || nr == SYS_sendto;
-}
-
 /*
  * What the descriptor tells of a call that waits for it. On FUSE and some network file systems a stop is answered with EINTR, so: no files
  * proper. A socket says EINTR if it has a time limit. (The thread is in a call on it, so that the kernel holds on to it: our copy changes nothing.)
@@ -82,7 +72,7 @@ static void judge_descriptor(const struct target *target, struct candidate *thre
 	char path[512], name[64];
 	ssize_t length;
 
-	if (thread->kind == THREAD_UNKNOWN || (!is_io(thread->nr) && !is_socket_io(thread->nr)))
+	if (thread->kind == THREAD_UNKNOWN || !resume_needs_descriptor(thread->nr))
 		return;
 	snprintf(path, sizeof path, "%s/%d/fd/%d", target->procfs.root, (int)target->pid, (int)thread->args[0]);
 	length = readlink(path, name, sizeof name - 1);

@@ -1,15 +1,10 @@
-/* The commands that enter processes, on machines whose registers and instructions InferScope does not know: each says so. */
-#include <sys/utsname.h>
-
+/* The commands that enter processes, where InferScope was built without them (configure --disable-attach): each says so. */
 #include "cli/command.h"
 
 static int refuse(const struct invocation *invocation, struct error *err)
 {
-	struct utsname machine = { 0 };
-
-	uname(&machine);
-	fail(err, ERR_ARCHITECTURE, "%s: InferScope enters processes on x86-64 only; this is %s", invocation->command->name, machine.machine);
-	return fail_hint(err, "measure on an x86-64 machine; analyze, merge and diff read its traces here");
+	fail(err, ERR_ARCHITECTURE, "%s: this InferScope was built to read traces only, and enters no processes", invocation->command->name);
+	return fail_hint(err, "build it without --disable-attach; analyze, merge and diff read traces of other machines here");
 }
 
 int attach_command(struct invocation *invocation, struct error *err)
