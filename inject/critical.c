@@ -207,11 +207,16 @@ static bool waits_well(struct window *window)
 	kind = resume_kind(now.nr, now.args, &timeout_ms);
 	if (now.nr == judged->nr && now.sp == judged->sp && now.args[0] == judged->args[0] && switches == window->switches)
 		kind = window->kind;
-	else if (kind > window->kind || kind == THREAD_RUNNING || kind >= THREAD_PRONE_FINITE ||
-	         (resume_needs_descriptor(now.nr) && (now.nr != judged->nr || now.args[0] != judged->args[0])))
+	else if (kind > window->kind || kind == THREAD_RUNNING || (resume_needs_descriptor(now.nr) && (now.nr != judged->nr || now.args[0] != judged->args[0])))
 		return false;
 	else
 		window->watched_since_ns = raw_now_ns();
+	/* With a time limit: what is known of it begins here, and the next look finds it in there. */
+	if (kind == THREAD_PRONE_FINITE && kind == window->kind && (switches != window->switches || now.sp != judged->sp)) {
+		window->judged = now;
+		window->switches = switches;
+		return false;
+	}
 	window->seen = now;
 	window->switches = switches;
 	return kind <= window->kind;
