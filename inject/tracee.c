@@ -87,7 +87,8 @@ struct alarm raw_process(void *shared, size_t size, uintptr_t code, uint64_t kee
 	/* Failing to lock it (RLIMIT_MEMLOCK) is no reason to stop. */
 	raw_call(SYS_mlock, (long)shared, (long)size, 0, 0, 0, 0);
 	lock_code(code);
-	lock_code((uintptr_t)&tracee_pass_signal);
+	lock_code((uintptr_t)&tracee_wait);
+	lock_code((uintptr_t)&registers_read);
 	for (int number = 1; number < 32; number++)
 		if (number == SIGALRM || number == SIGCHLD || keep >> (number - 1) & 1)
 			raw_call(SYS_rt_sigaction, number, (long)&action, 0, 8, 0, 0);

@@ -31,7 +31,7 @@ long raw_ptrace(long request, pid_t tid, long addr, const volatile void *data);
 uint64_t raw_now_ns(void); /* CLOCK_MONOTONIC */
 
 /* Makes this process one of those: signals blocked (but SIGALRM, and KEEP, a mask), the SIZE bytes at SHARED, its stack and the code
- * at and before CODE and of this file locked in memory, a process group of its own, and before others for the CPU where that is permitted. Returns its alarm. */
+ * at and before CODE and of tracee.c and the machine's locked in memory, a process group of its own, and before others for the CPU where that is permitted. Returns its alarm. */
 struct alarm raw_process(void *shared, size_t size, uintptr_t code, uint64_t keep);
 /* Ends this process after MS (0: never); whatever it holds is free again by its death. Stopped meanwhile, it is continued after 20 ms, so that it
  * need not be ended with a thread in its hands whose call would say EINTR. */
