@@ -33,6 +33,7 @@ struct perf {
 	struct perf_counts counts;
 	uint32_t refused;
 	char why[160];
+	bool given_up;
 	LIST(struct perf_event) threads;
 	LIST(pid_t) refusals;
 	struct thread_copy copy;
@@ -105,18 +106,23 @@ static struct perf_event *find(const struct perf *perf, pid_t tid)
 }
 
 /* Each thread counts once, however often it is tried. */
-static int refuse(struct perf *perf, pid_t tid, const char *what, int error)
+static void refuse_for_ever(struct perf *perf, pid_t tid)
 {
 	pid_t *refusal;
 
-	snprintf(perf->why, sizeof perf->why, "%s after %zu threads: %s", what, perf->threads.count, strerror(error));
 	for (size_t i = 0; i < perf->refusals.count; i++)
 		if (perf->refusals.items[i] == tid)
-			return -1;
+			return;
 	refusal = list_add(&perf->refusals, THREADS_MAX);
 	if (refusal)
 		*refusal = tid;
 	perf->refused++;
+}
+
+static int refuse(struct perf *perf, pid_t tid, const char *what, int error)
+{
+	snprintf(perf->why, sizeof perf->why, "%s after %zu threads: %s", what, perf->threads.count, strerror(error));
+	refuse_for_ever(perf, tid);
 	return -1;
 }
 
@@ -146,6 +152,10 @@ int perf_add(struct perf *perf, pid_t tid)
 
 	if (find(perf, tid))
 		return 0;
+	if (perf->given_up) {
+		refuse_for_ever(perf, tid);
+		return -1;
+	}
 	result = watch(perf, tid, perf->stack_bytes, &event);
 	if (result == PERF_EVENT_GONE)
 		return -1;
@@ -185,6 +195,18 @@ void perf_remove(struct perf *perf, pid_t tid)
 		return;
 	perf_event_end(event);
 	*event = perf->threads.items[--perf->threads.count];
+}
+
+void perf_give_up(struct perf *perf, const char *why)
+{
+	perf->given_up = true;
+	snprintf(perf->why, sizeof perf->why, "%s", why);
+	while (perf->threads.count) {
+		pid_t tid = perf->threads.items[0].tid;
+
+		perf_remove(perf, tid);
+		refuse_for_ever(perf, tid);
+	}
 }
 
 static void set_period(struct perf *perf, struct perf_event *event)

@@ -35,6 +35,8 @@ int perf_descriptor(const struct perf *perf);
 int perf_add(struct perf *perf, pid_t tid);
 /* The thread's samples are to bring STACK_BYTES of stack and more from now on, and those of threads that are added. Where that cannot be had it stays as it is. What was not read is lost. */
 void perf_widen(struct perf *perf, pid_t tid, uint32_t stack_bytes);
+/* No thread is watched any more, nor will be: each is refused because of WHY. What was not read is lost. */
+void perf_give_up(struct perf *perf, const char *why);
 /* While PAUSED no samples are taken. */
 void perf_pause(struct perf *perf, bool paused);
 /* Another rate from now on, also for the threads that are watched. */

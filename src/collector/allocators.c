@@ -10,39 +10,76 @@
 
 enum { CALIBRATION_CALLS = 4000 };
 
-/* ---- the way of every allocation ---- */
+/* ---- the way of every allocation: a few instructions, and a jump to the one below ---- */
 
-static inline __attribute__((always_inline)) void *note(void *block, size_t size, uint32_t domain)
+/* Does a point fall into SIZE bytes? */
+static inline __attribute__((always_inline)) bool is_due(size_t size)
 {
 	the.memory.calls++;
-	if (__builtin_expect(block && (the.memory.left -= (int64_t)size) < 0, 0))
+	return __builtin_expect((the.memory.left -= (int64_t)size) < 0, 0);
+}
+
+/* What could not be had was not allocated. */
+static void *sampled_unless_failed(void *block, size_t size, uint32_t domain)
+{
+	if (block)
 		memory_sampled(block, size, domain);
+	else
+		the.memory.left += (int64_t)size;
 	return block;
 }
 
-static inline __attribute__((always_inline)) void *note_change(const struct allocator *below, void *context, void *block, size_t size, uint32_t domain)
+static __attribute__((noinline)) void *malloc_due(const struct allocator *below, void *context, size_t size, uint32_t domain)
 {
-	bool known = block && sampled_may_hold(&the.memory.blocks, block);
-	void *changed = below->realloc(context, block, size);
-
-	if (__builtin_expect(known && changed, 0))
-		memory_ended(block);
-	return note(changed, size, domain);
+	return sampled_unless_failed(below->malloc(context, size), size, domain);
 }
 
-static inline __attribute__((always_inline)) void note_end(const struct allocator *below, void *context, void *block)
+static __attribute__((noinline)) void *calloc_due(const struct allocator *below, void *context, size_t count, size_t size, uint32_t domain)
 {
-	if (block && sampled_may_hold(&the.memory.blocks, block))
+	return sampled_unless_failed(below->calloc(context, count, size), count * size, domain);
+}
+
+/* KNOWN: it may have been sampled. */
+static __attribute__((noinline)) void *realloc_due(const struct allocator *below, void *context, void *block, size_t size, uint32_t domain, bool known)
+{
+	void *changed = below->realloc(context, block, size);
+
+	if (known && changed)
+		memory_ended(block);
+	if (the.memory.left < 0)
+		return sampled_unless_failed(changed, size, domain);
+	return changed;
+}
+
+static __attribute__((noinline)) void free_known(const struct allocator *below, void *context, void *block)
+{
+	if (block)
 		memory_ended(block);
 	below->free(context, block);
 }
 
 #define BELOW(domain, n) (&the.memory.layers[domain][n].below)
 #define LAYER_FUNCTIONS(domain, n) \
-	static void *malloc_##domain##_##n(void *context, size_t size) { return note(BELOW(domain, n)->malloc(context, size), size, domain); } \
-	static void *calloc_##domain##_##n(void *context, size_t count, size_t size) { return note(BELOW(domain, n)->calloc(context, count, size), count * size, domain); } \
-	static void *realloc_##domain##_##n(void *context, void *block, size_t size) { return note_change(BELOW(domain, n), context, block, size, domain); } \
-	static void free_##domain##_##n(void *context, void *block) { note_end(BELOW(domain, n), context, block); }
+	static void *malloc_##domain##_##n(void *context, size_t size) \
+	{ \
+		return is_due(size) ? malloc_due(BELOW(domain, n), context, size, domain) : BELOW(domain, n)->malloc(context, size); \
+	} \
+	static void *calloc_##domain##_##n(void *context, size_t count, size_t size) \
+	{ \
+		return is_due(count * size) ? calloc_due(BELOW(domain, n), context, count, size, domain) : BELOW(domain, n)->calloc(context, count, size); \
+	} \
+	static void *realloc_##domain##_##n(void *context, void *block, size_t size) \
+	{ \
+		bool known = sampled_may_hold(&the.memory.blocks, block); \
+		return is_due(size) || known ? realloc_due(BELOW(domain, n), context, block, size, domain, known) : BELOW(domain, n)->realloc(context, block, size); \
+	} \
+	static void free_##domain##_##n(void *context, void *block) \
+	{ \
+		if (sampled_may_hold(&the.memory.blocks, block)) \
+			free_known(BELOW(domain, n), context, block); \
+		else \
+			BELOW(domain, n)->free(context, block); \
+	}
 #define LAYER_ROW(domain, n) [domain][n] = {NULL, malloc_##domain##_##n, calloc_##domain##_##n, realloc_##domain##_##n, free_##domain##_##n},
 /* Domains as PyMemAllocatorDomain has them: 1 mem, 2 object. */
 #define LAYERS(ROW) \
@@ -124,11 +161,15 @@ bool allocator_take_off(int domain)
 	return true;
 }
 
-static __attribute__((noinline)) void *pass(void *block, size_t size)
+static __attribute__((noinline)) void *pass_allocation(void *context, size_t size)
+{
+	return is_due(size) ? malloc_due(BELOW(MEMORY_DOMAIN_FIRST, 0), context, size, MEMORY_DOMAIN_FIRST) : context;
+}
+
+static __attribute__((noinline)) void pass_release(void *context, void *block)
 {
 	if (sampled_may_hold(&the.memory.blocks, block))
-		memory_ended(block);
-	return note(block, size, MEMORY_DOMAIN_FIRST);
+		free_known(BELOW(MEMORY_DOMAIN_FIRST, 0), context, block);
 }
 
 /* The best of a few rounds. */
@@ -140,7 +181,7 @@ uint64_t allocator_calibrate(void)
 		uint64_t begin = ticks_now(), passed;
 
 		for (uintptr_t i = 1; i <= CALIBRATION_CALLS; i++)
-			pass((void *)(i << 4), 0);
+			pass_release(NULL, pass_allocation((void *)(i << 4), 0));
 		passed = ticks_now() - begin;
 		best = passed < best ? passed : best;
 	}

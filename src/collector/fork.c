@@ -92,7 +92,7 @@ static void in_child(void)
 	the.hooks_on = the.memory.on = the.memory.inside = false;
 	the.memory.muted = 0; /* by a thread that is not here */
 	the.memory.left = 0; /* the first allocation takes our functions off */
-	memset(the.memory.blocks.filter, 0, sizeof the.memory.blocks.filter);
+	sampled_forget(&the.memory.blocks);
 	the.switcher_made = false;
 	the.lanes.leaving = 0;
 	lane_mine = NULL;

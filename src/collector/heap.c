@@ -176,62 +176,78 @@ static inline __attribute__((always_inline)) struct heap_counter *counter_of_thr
 	return &the.heap.counters[machine_thread() * 0x9e3779b97f4a7c15ull >> (64 - HEAP_COUNTERS_LOG2)];
 }
 
-/* Two threads may share a counter: what they take from it at the very same time is counted once. */
-static inline __attribute__((always_inline)) void *note(void *block, size_t size)
+/* Does a point fall into SIZE bytes? Two threads may share a counter: what they take from it at the very same time is counted once. */
+static inline __attribute__((always_inline)) bool is_due(struct heap_counter *counter, size_t size)
 {
-	struct heap_counter *counter = counter_of_thread();
 	int64_t left = __atomic_load_n(&counter->left, __ATOMIC_RELAXED) - (int64_t)size;
 
-	if (!block)
-		return NULL;
 	__atomic_store_n(&counter->left, left, __ATOMIC_RELAXED);
 	__atomic_store_n(&counter->calls, __atomic_load_n(&counter->calls, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
-	if (__builtin_expect(left < 0, 0))
+	return __builtin_expect(left < 0, 0);
+}
+
+/* What could not be had was not allocated. */
+static __attribute__((noinline)) void *note_due(void *block, size_t size)
+{
+	struct heap_counter *counter = counter_of_thread();
+
+	if (block)
 		sampled(block, size, counter);
+	else
+		__atomic_store_n(&counter->left, __atomic_load_n(&counter->left, __ATOMIC_RELAXED) + (int64_t)size, __ATOMIC_RELAXED);
 	return block;
 }
 
-static inline __attribute__((always_inline)) void note_end(const void *block)
+static __attribute__((noinline)) void note_end(void *block)
 {
-	if (block && sampled_may_hold(&the.heap.blocks, block))
+	if (block)
 		ended(block);
 }
 
 static void *pass_malloc(size_t size)
 {
-	return note(the.heap.real.malloc(size), size);
+	return is_due(counter_of_thread(), size) ? note_due(the.heap.real.malloc(size), size) : the.heap.real.malloc(size);
 }
 
 static void *pass_calloc(size_t count, size_t size)
 {
-	return note(the.heap.real.calloc(count, size), count * size);
+	return is_due(counter_of_thread(), count * size) ? note_due(the.heap.real.calloc(count, size), count * size) : the.heap.real.calloc(count, size);
 }
 
 /* The end is told first: afterwards another thread may have the address already. Where realloc fails for want of memory, the block is not told any more. */
 static void *pass_realloc(void *block, size_t size)
 {
+	if (sampled_may_hold(&the.heap.blocks, block))
+		note_end(block);
+	return is_due(counter_of_thread(), size) ? note_due(the.heap.real.realloc(block, size), size) : the.heap.real.realloc(block, size);
+}
+
+static __attribute__((noinline)) void free_known(void *block)
+{
 	note_end(block);
-	return note(the.heap.real.realloc(block, size), size);
+	the.heap.real.free(block);
 }
 
 static void pass_free(void *block)
 {
-	note_end(block);
-	the.heap.real.free(block);
+	if (sampled_may_hold(&the.heap.blocks, block))
+		free_known(block);
+	else
+		the.heap.real.free(block);
 }
 
 static int pass_posix_memalign(void **out, size_t alignment, size_t size)
 {
 	int error = the.heap.real.posix_memalign(out, alignment, size);
 
-	if (!error)
-		note(*out, size);
+	if (!error && is_due(counter_of_thread(), size))
+		note_due(*out, size);
 	return error;
 }
 
 static void *pass_aligned_alloc(size_t alignment, size_t size)
 {
-	return note(the.heap.real.aligned_alloc(alignment, size), size);
+	return is_due(counter_of_thread(), size) ? note_due(the.heap.real.aligned_alloc(alignment, size), size) : the.heap.real.aligned_alloc(alignment, size);
 }
 
 uint64_t heap_function(enum heap_function which)
@@ -246,10 +262,15 @@ uint64_t heap_function(enum heap_function which)
 
 /* ---- beginning and ending ---- */
 
-static __attribute__((noinline)) void pass(void *block)
+static __attribute__((noinline)) void *pass_allocation(void *block)
 {
-	note_end(block);
-	note(block, 0);
+	return is_due(counter_of_thread(), 0) ? note_due(block, 0) : block;
+}
+
+static __attribute__((noinline)) void pass_release(void *block)
+{
+	if (sampled_may_hold(&the.heap.blocks, block))
+		note_end(block);
 }
 
 /* What passing on a pair of calls costs here, in picoseconds: the best of a few rounds. */
@@ -261,7 +282,7 @@ static uint64_t calibrate(void)
 		uint64_t begin = ticks_now(), passed;
 
 		for (uintptr_t i = 1; i <= CALIBRATION_CALLS; i++)
-			pass((void *)(i << 4));
+			pass_release(pass_allocation((void *)(i << 4)));
 		passed = ticks_now() - begin;
 		best = passed < best ? passed : best;
 	}
@@ -403,7 +424,7 @@ void heap_forked(void)
 		return;
 	slots_forked();
 	stop();
-	memset(the.heap.blocks.filter, 0, sizeof the.heap.blocks.filter);
+	sampled_forget(&the.heap.blocks);
 	memset(the.heap.pending, 0, sizeof the.heap.pending);
 	the.heap.any_pending = false;
 	the.heap.lane = NULL;

@@ -95,15 +95,28 @@ static uint32_t place_of(const struct sampled *sampled, uint64_t address)
 	return at;
 }
 
-static uint8_t *filter_of(struct sampled *sampled, uint64_t address)
+/* One thread writes, all may read: whole words. */
+static void filter_add(struct sampled *sampled, uint64_t address)
 {
-	return &sampled->filter[sampled_slot(address) & (SAMPLED_FILTER - 1)];
+	uint32_t bit = sampled_slot(address) & (SAMPLED_FILTER - 1);
+
+	if (sampled->held[bit] < UINT8_MAX)
+		sampled->held[bit]++;
+	__atomic_store_n(&sampled->filter[bit / 64], sampled->filter[bit / 64] | 1ull << bit % 64, __ATOMIC_RELAXED);
+}
+
+static void filter_remove(struct sampled *sampled, uint64_t address)
+{
+	uint32_t bit = sampled_slot(address) & (SAMPLED_FILTER - 1);
+
+	if (!sampled->held[bit] || sampled->held[bit] == UINT8_MAX || --sampled->held[bit]) /* a full one does not know its number any more */
+		return;
+	__atomic_store_n(&sampled->filter[bit / 64], sampled->filter[bit / 64] & ~(1ull << bit % 64), __ATOMIC_RELAXED);
 }
 
 bool sampled_add(struct sampled *sampled, uint64_t address)
 {
 	uint32_t at = place_of(sampled, address);
-	uint8_t *filter = filter_of(sampled, address);
 
 	if (sampled->live >= SAMPLED_MAX)
 		return false;
@@ -111,8 +124,7 @@ bool sampled_add(struct sampled *sampled, uint64_t address)
 		return true; /* its end was not seen */
 	sampled->table[at] = address;
 	sampled->live++;
-	if (*filter < UINT8_MAX)
-		(*filter)++;
+	filter_add(sampled, address);
 	return true;
 }
 
@@ -120,7 +132,6 @@ bool sampled_add(struct sampled *sampled, uint64_t address)
 bool sampled_remove(struct sampled *sampled, uint64_t address)
 {
 	uint32_t hole = place_of(sampled, address);
-	uint8_t *filter = filter_of(sampled, address);
 
 	if (!sampled->table[hole])
 		return false;
@@ -134,8 +145,7 @@ bool sampled_remove(struct sampled *sampled, uint64_t address)
 	}
 	sampled->table[hole] = 0;
 	sampled->live--;
-	if (*filter < UINT8_MAX) /* a full one does not know its number any more */
-		(*filter)--;
+	filter_remove(sampled, address);
 	return true;
 }
 
@@ -153,10 +163,16 @@ bool sampled_begin(struct sampled *sampled, uint64_t random)
 	return true;
 }
 
+void sampled_forget(struct sampled *sampled)
+{
+	memset(sampled->filter, 0, sizeof sampled->filter);
+	memset(sampled->held, 0, sizeof sampled->held);
+}
+
 void sampled_end(struct sampled *sampled)
 {
 	sampled->live = 0;
-	memset(sampled->filter, 0, sizeof sampled->filter);
+	sampled_forget(sampled);
 	if (sampled->table)
 		madvise(sampled->table, SAMPLED_SLOTS * sizeof *sampled->table, MADV_DONTNEED);
 }

@@ -15,7 +15,8 @@ struct sampled {
 	uint64_t random;
 	uint32_t live;
 	uint64_t *table; /* addresses of blocks that live, by hash; mapped once and never unmapped */
-	uint8_t filter[SAMPLED_FILTER]; /* how many of them have this hash; 255: many */
+	uint64_t filter[SAMPLED_FILTER / 64]; /* a bit: some of them have this hash. Every release looks here: small, so that little of the program is pushed out of the nearest cache */
+	uint8_t held[SAMPLED_FILTER]; /* … and how many; 255: many */
 };
 
 /* Makes room, the first time, and forgets all blocks. False: there is no memory. */
@@ -31,6 +32,9 @@ bool sampled_add(struct sampled *sampled, uint64_t address);
 /* False: it is not there. */
 bool sampled_remove(struct sampled *sampled, uint64_t address);
 
+/* Nothing may be held from here on; as sampled_end(), without a system call. */
+void sampled_forget(struct sampled *sampled);
+
 static inline uint32_t sampled_slot(uint64_t address)
 {
 	return (uint32_t)((address >> 4) * 0x9e3779b97f4a7c15ull >> 40) & (SAMPLED_SLOTS - 1);
@@ -39,7 +43,9 @@ static inline uint32_t sampled_slot(uint64_t address)
 /* False: BLOCK was surely not sampled. */
 static inline bool sampled_may_hold(const struct sampled *sampled, const void *block)
 {
-	return __builtin_expect(sampled->filter[sampled_slot((uint64_t)(uintptr_t)block) & (SAMPLED_FILTER - 1)] != 0, 0);
+	uint32_t bit = sampled_slot((uint64_t)(uintptr_t)block) & (SAMPLED_FILTER - 1);
+
+	return __builtin_expect(__atomic_load_n(&sampled->filter[bit / 64], __ATOMIC_RELAXED) >> bit % 64 & 1, 0);
 }
 
 #endif

@@ -135,8 +135,11 @@ void session_counters(struct session *session, uint64_t ticks)
 {
 	session_wall(session);
 	session_read_cpu(session);
-	if (session->sampler)
+	if (session->sampler) {
+		sampler_switched(session->sampler, session->observe.switches - session->switches_told, session->cpu_now_ns > session->cpu_start_ns ? session->cpu_now_ns - session->cpu_start_ns : 0);
+		session->switches_told = session->observe.switches;
 		session->sampler_stolen_ns = sampler_stolen_ns(session->sampler);
+	}
 	if (session->drain) {
 		drain_round(session->drain, true); /* the names of what is counted come first */
 		count_rows(session, ticks);

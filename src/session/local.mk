@@ -38,6 +38,7 @@ libsession_a_SOURCES = \
 	src/session/spool.c src/session/spool.h src/session/spool_state.h src/session/spool_keep.c src/session/spool_window.c \
 	src/session/stacks.c src/session/stacks.h \
 	src/session/syscalls.c src/session/syscalls.h \
+	src/session/cold.c src/session/cold.h \
 	src/session/switching.c src/session/switching.h \
 	src/session/systrace.c src/session/systrace.h src/session/systrace_parse.c \
 	src/session/tally.c src/session/tally.h \

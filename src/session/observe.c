@@ -146,7 +146,7 @@ static bool thread_read(struct observe *observe, pid_t tid, uint64_t ticks, stru
 {
 	struct observe_thread *thread = (struct observe_thread *)observe_by_tid(observe, tid);
 	char file[48], status[STATUS_BYTES];
-	uint64_t run_ns = 0, wait_ns = 0;
+	uint64_t run_ns = 0, wait_ns = 0, voluntary, other;
 	const char *state;
 	bool fresh = !thread;
 
@@ -175,8 +175,12 @@ static bool thread_read(struct observe *observe, pid_t tid, uint64_t ticks, stru
 			run_ns = times.user_ns + times.system_ns;
 	}
 	thread->cpu_ns = run_ns;
-	event_add(builder, ticks, EVENT_THREAD_TIME, (uint32_t)tid, 0, run_ns, wait_ns, status_number(status, "\nvoluntary_ctxt_switches:"),
-	          status_number(status, "\nnonvoluntary_ctxt_switches:"), (uint32_t)(unsigned char)thread->state, thread->wait);
+	voluntary = status_number(status, "\nvoluntary_ctxt_switches:");
+	other = status_number(status, "\nnonvoluntary_ctxt_switches:");
+	if (!fresh && voluntary + other > thread->switches)
+		observe->switches += voluntary + other - thread->switches;
+	thread->switches = voluntary + other;
+	event_add(builder, ticks, EVENT_THREAD_TIME, (uint32_t)tid, 0, run_ns, wait_ns, voluntary, other, (uint32_t)(unsigned char)thread->state, thread->wait);
 	return true;
 }
 

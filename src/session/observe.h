@@ -15,7 +15,7 @@ struct observe_thread {
 	char name[128];   /* as threading has it, else the kernel's */
 	char state;       /* letter, of the last reading */
 	char wait[32];    /* system call, "gil", or empty */
-	uint64_t cpu_ns;
+	uint64_t cpu_ns, switches;
 	bool seen;        /* in the present reading */
 	bool traced;      /* kernel_calls.c has been told of it */
 	bool counted;     /* counting.c has */
@@ -32,6 +32,7 @@ struct observe {
 	bool fresh;                    /* a thread was new in the last reading */
 	struct observe_thread *threads; /* by tid */
 	size_t count, capacity;
+	uint64_t switches;             /* of all its threads since each was first seen */
 };
 
 void observe_init(struct observe *observe, const struct procfs *procfs, pid_t pid, bool namespaced);

@@ -38,6 +38,7 @@ void sampled_counters(struct session *session, uint64_t ticks)
 		{ "sampler_perf_samples", totals.perf.samples }, { "sampler_perf_lost", totals.perf.lost }, { "sampler_perf_throttled", totals.perf.throttled },
 		{ "sampler_perf_without_stack", totals.perf.without_stack }, { "sampler_perf_threads", totals.perf.threads }, { "sampler_perf_refused", totals.perf.refused },
 		{ "sampler_perf_cost_ns", totals.perf_cost_ns }, { "sampler_perf_stack_bytes", totals.perf.stack_bytes },
+		{ "sampler_switch_cost_ns", totals.switch_ns }, { "sampler_switches_ns", totals.switches_ns },
 	};
 	const struct row holds[] = {
 		{ "sampler_holds", totals.holds.count }, { "sampler_hold_total_ns", totals.holds.total_ns }, { "sampler_hold_max_ns", totals.holds.longest_ns },

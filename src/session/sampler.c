@@ -153,7 +153,16 @@ uint64_t sampler_stolen_ns(struct sampler *sampler)
 {
 	struct sampler_totals totals = sampler_totals(sampler);
 
-	return totals.watch.stolen_ns + totals.perf_ns;
+	return totals.watch.stolen_ns + totals.perf_ns + totals.switches_ns;
+}
+
+void sampler_switched(struct sampler *sampler, uint64_t more, uint64_t cpu_ns)
+{
+	pthread_mutex_lock(&sampler->lock);
+	if (!sampler->paused && sampler->totals.perf.threads)
+		sampler->totals.switches_ns += more * sampler->totals.switch_ns;
+	sampler->too_many_switches = pace_switches_cost(&sampler->pace, sampler->totals.switches_ns, cpu_ns);
+	pthread_mutex_unlock(&sampler->lock);
 }
 
 static struct timespec time_after(uint64_t wait_ms)

@@ -34,6 +34,7 @@ struct sampler {
 	pthread_mutex_t lock;          /* of all below */
 	pthread_cond_t changed;
 	bool stop, paused, busy;       /* busy: a look is in progress */
+	bool too_many_switches;        /* for samples by perf_event */
 	struct event_builder ready;
 	struct sampler_totals totals;
 };

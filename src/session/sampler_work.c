@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "session/sampler_state.h"
+#include "session/switching.h"
 
 #define MS 1000000ull
 #define CENSUS_NS (50 * MS)
@@ -175,15 +176,60 @@ static void begin_holding(struct sampler *sampler)
 	pthread_mutex_unlock(&sampler->lock);
 }
 
+/* With samples as often as the target's threads get them. */
+static uint64_t perf_switch_ns(const struct sampler *sampler)
+{
+	struct switching *switching = switching_open();
+	uint64_t without_ns, with_ns = 0;
+	struct perf *perf;
+	struct error err;
+	pid_t tids[2];
+
+	if (!switching)
+		return 0;
+	switching_tids(switching, tids);
+	without_ns = switching_ns(switching);
+	if (perf_open(sampler->pace.perf_rate_hz, PERF_STACK_LEAST, !pace_is_fast(&sampler->pace), &perf, &err) == 0) {
+		if (sampler->settings.counters)
+			perf_count(perf);
+		if (perf_add(perf, tids[0]) == 0 && perf_add(perf, tids[1]) == 0)
+			with_ns = switching_ns(switching);
+		perf_close(perf);
+	}
+	switching_close(switching);
+	return without_ns && with_ns > without_ns ? with_ns - without_ns : 0;
+}
+
 /* What a sample takes of a thread's time is measured on ourselves. */
 static void begin_perf(struct sampler *sampler)
 {
+	uint64_t switch_ns;
+
 	if (!sampler->perf)
 		return;
 	sampler->perf_least_ns = perf_cost_ns(PERF_STACK_LEAST, !pace_is_fast(&sampler->pace), sampler->settings.counters);
 	sampler->perf_most_ns = perf_cost_ns(PERF_STACK_MAX, !pace_is_fast(&sampler->pace), sampler->settings.counters);
 	if (!sampler->perf_least_ns)
 		sampler->perf_least_ns = sampler->perf_most_ns; /* it could not be measured */
+	switch_ns = perf_switch_ns(sampler);
+	pthread_mutex_lock(&sampler->lock);
+	sampler->totals.switch_ns = switch_ns;
+	pthread_mutex_unlock(&sampler->lock);
+}
+
+/* Their switches cost more than samples may. */
+static void check_switches(struct sampler *sampler)
+{
+	bool too_many;
+	char why[160];
+
+	pthread_mutex_lock(&sampler->lock);
+	too_many = sampler->too_many_switches;
+	pthread_mutex_unlock(&sampler->lock);
+	if (!too_many || !sampler->perf || sampler->watch.perf_given_up)
+		return;
+	snprintf(why, sizeof why, "given up, as each switch of a thread took %llu ns longer, all together more than half of --max-overhead", (unsigned long long)sampler->totals.switch_ns);
+	watch_give_up_perf(&sampler->watch, why);
 }
 
 /* Samples with more stack than before cost more. */
@@ -207,6 +253,7 @@ static void look_once(struct sampler *sampler, uint64_t now_ns, uint64_t begin_n
 	sampler->watch.stand_most_ns = pace_stand_most_ns(&sampler->pace);
 	watch_once(&sampler->watch);
 	price_perf(sampler);
+	check_switches(sampler);
 	check_load(sampler, now_ns);
 	tell_totals(sampler);
 	pace_looked(&sampler->pace, own_cpu_ns() - begin_ns, looker_hold_totals(sampler->looker).count - holds, sampler->watch.totals.stolen_ns - stolen_ns);

@@ -68,6 +68,7 @@ struct session {
 	struct counting counting;
 	struct sampler *sampler;
 	bool samples_off;           /* for a turn of --alternate */
+	uint64_t switches_told; /* of observe.switches, to the sampler */
 	uint64_t sampler_stolen_ns; /* as last counted: how long threads stood still for it */
 	uint64_t startstack; /* of the program that runs: another one after an exec */
 	uint64_t counted_told[COUNTED_MAX]; /* calls of page.counted that are in the trace */

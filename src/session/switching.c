@@ -6,11 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/thread.h"
-
-enum { EXCHANGES = 20, ROUNDS_LEAST = 3 };
-#define ROUNDS_NS 10000000ull
+#include "session/cold.h"
 
 struct switching {
 	int to[2], fro[2];
@@ -97,18 +94,12 @@ void switching_tids(const struct switching *switching, pid_t out[2])
 	out[1] = switching->tids[1];
 }
 
+static bool exchange_again(const void *context)
+{
+	return exchange(context);
+}
+
 uint64_t switching_ns(const struct switching *switching)
 {
-	uint64_t begin_ns = clock_monotonic_ns(), now_ns = begin_ns, best_ns = UINT64_MAX;
-
-	for (int round = 0; round < ROUNDS_LEAST || now_ns - begin_ns < ROUNDS_NS; round++) {
-		uint64_t round_ns = now_ns;
-
-		for (int i = 0; i < EXCHANGES; i++)
-			if (!exchange(switching))
-				return 0;
-		now_ns = clock_monotonic_ns();
-		best_ns = now_ns - round_ns < best_ns ? now_ns - round_ns : best_ns;
-	}
-	return best_ns / (2 * EXCHANGES);
+	return cold_ns(exchange_again, switching) / 2;
 }

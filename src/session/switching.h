@@ -15,7 +15,7 @@ struct switching *switching_open(void);
 void switching_close(struct switching *switching); /* accepts NULL */
 /* Both threads; the first is the caller's. */
 void switching_tids(const struct switching *switching, pid_t out[2]);
-/* Of one switch, by the quickest of some rounds: most are disturbed on a busy machine. It takes some ten milliseconds. 0: it could not be measured. */
+/* Of one switch, as cold_ns() has it. 0: it could not be measured. */
 uint64_t switching_ns(const struct switching *switching);
 
 #endif

@@ -14,13 +14,13 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/smallfile.h"
+#include "session/cold.h"
 #include "unwind/perf.h"
 
 enum {
 	PAGE = 4096, THREADS_MAX = 4096,
 	RING_MOST = 1 << 19, RING_LEAST = 1 << 14,
 	RINGS_BYTES = 64 << 20, /* of all threads, about */
-	COST_CALLS = 100, COST_ROUNDS = 40,
 };
 #define OFF_LEAST_NS 1000000000ull /* opening and closing them costs us, too */
 #define FIRST_NS 5000000000ull /* as if it had been open for so long already: the first calls are not the ones to miss */
@@ -210,17 +210,9 @@ static void hold_budget(struct systrace *systrace, uint64_t cpu_ns, uint64_t now
 
 /* ---- what a call costs ---- */
 
-static uint64_t calls_time(void)
+static bool some_call(const void *context)
 {
-	uint64_t begin_ns = clock_monotonic_ns();
-
-	for (int i = 0; i < COST_CALLS; i++)
-		syscall(SYS_getppid);
-	return clock_monotonic_ns() - begin_ns;
-}
-
-static void ignore(void *context, const struct systrace_call *call)
-{
+	return syscall(SYS_getppid) >= 0;
 }
 
 static bool is_none(const void *context, pid_t tid)
@@ -242,27 +234,16 @@ static void read_thread(struct systrace *systrace, struct watched *watched, syst
 	__atomic_store_n(&watched->page->data_tail, tail, __ATOMIC_RELEASE);
 }
 
-/* On ourselves, the quickest of some rounds, with and without: on a busy machine most rounds are disturbed. */
+/* On ourselves, with and without. */
 static uint64_t measure_cost(struct systrace *systrace)
 {
-	uint64_t with_ns = UINT64_MAX, without_ns = UINT64_MAX;
+	uint64_t without_ns = cold_ns(some_call, NULL), with_ns;
 
-	for (int i = 0; i < COST_ROUNDS; i++) {
-		uint64_t took_ns = calls_time();
-
-		without_ns = took_ns < without_ns ? took_ns : without_ns;
-	}
 	if (!systrace_add(systrace, gettid()))
 		return 0;
-	for (int i = 0; i < COST_ROUNDS; i++) {
-		uint64_t took_ns = calls_time();
-
-		with_ns = took_ns < with_ns ? took_ns : with_ns;
-		read_thread(systrace, &systrace->threads.items[0], ignore, NULL);
-	}
+	with_ns = cold_ns(some_call, NULL);
 	systrace_prune(systrace, is_none, NULL);
-	systrace->counts = (struct systrace_counts){ 0 };
-	return with_ns > without_ns ? (with_ns - without_ns) / COST_CALLS : 0;
+	return without_ns && with_ns > without_ns ? with_ns - without_ns : 0;
 }
 
 /* ---- */

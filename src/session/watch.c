@@ -321,6 +321,15 @@ void watch_perf(struct watch *watch)
 		perf_read(watch->perf, see_sample, watch);
 }
 
+void watch_give_up_perf(struct watch *watch, const char *why)
+{
+	watch_perf(watch);
+	perf_give_up(watch->perf, why);
+	watch->perf_given_up = true;
+	for (size_t i = 0; i < watch->census->count; i++)
+		watch->census->threads[i].by_perf = false;
+}
+
 void watch_threads(struct watch *watch)
 {
 	for (size_t i = 0; watch->perf && i < watch->census->count; i++) {

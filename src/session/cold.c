@@ -1,0 +1,36 @@
+/* Before each time, as much as the second cache of a core holds is walked over. */
+#include "session/cold.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/sort.h"
+
+enum { WALKED_BYTES = 1 << 19, LINE_BYTES = 64, TIMES = 101 };
+
+static int compare(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+uint64_t cold_ns(bool (*act)(const void *context), const void *context)
+{
+	volatile unsigned char *walked = calloc(1, WALKED_BYTES);
+	uint64_t took_ns[TIMES];
+	bool acted = walked != NULL;
+
+	for (int i = 0; i < TIMES && acted; i++) {
+		for (size_t at = 0; at < WALKED_BYTES; at += LINE_BYTES)
+			walked[at]++;
+		took_ns[i] = clock_monotonic_ns();
+		acted = act(context);
+		took_ns[i] = clock_monotonic_ns() - took_ns[i];
+	}
+	free((void *)walked);
+	if (!acted)
+		return 0;
+	qsort(took_ns, TIMES, sizeof *took_ns, compare);
+	return took_ns[TIMES / 2];
+}

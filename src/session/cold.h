@@ -1,0 +1,14 @@
+/*
+ * How long something takes a program that does other things between: their code and data have pushed it out of the processor's caches. Calibration in a tight loop
+ * finds a half or a third of that (docs/performance.md).
+ */
+#ifndef INFERSCOPE_SESSION_COLD_H
+#define INFERSCOPE_SESSION_COLD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The middle of some hundred times of ACT, in ns; takes some 20 ms. 0: ACT gave back false, or there is no memory. */
+uint64_t cold_ns(bool (*act)(const void *context), const void *context);
+
+#endif
