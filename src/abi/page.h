@@ -53,7 +53,7 @@ enum memory_state {
 	MEMORY_NO_LAYER = 3,  /* allocators changed too often under us: nothing was touched */
 	MEMORY_TAKEN_OFF = 4, /* the allocators are what they were */
 	MEMORY_LEFT = 5,      /* another tool stands on our functions: they stay, and pass everything on */
-	MEMORY_TOO_DEAR = 7,  /* passing on alone costs more than the budget: the allocators are what they were */
+	MEMORY_TOO_DEAR = 7,  /* passing on alone costs more than the budget, and nobody is there to put us back after a rest: the allocators are what they were */
 	MEMORY_CUT = 6,       /* another tool put back what was there before it, and us: the end of the window was not seen */
 };
 enum { MEMORY_FRAMES_MAX = 16, MEMORY_NATIVE = 3 /* domain of what native libraries allocate; raw is 0, mem 1, object 2 */ };
@@ -194,7 +194,8 @@ struct page {
 	uint64_t memory_full;    /* samples whose end is not told: too many live */
 	uint64_t memory_cost_ns; /* of all that: estimate, calls × calibrated cost and samples as measured */
 	uint64_t memory_interval_now; /* the budget doubles it */
-	uint64_t memory_pauses;  /* turns without, of alternate_ms */
+	uint64_t memory_pauses;  /* turns without, of alternate_ms, and rests where passing each call on all the time is too dear */
+	uint64_t memory_watched_ticks, memory_off_ticks; /* since it was begun, and of that without: told at disarm */
 	uint32_t heap_state;     /* enum heap_state */
 	uint32_t heap_slots_used;
 	uint64_t heap_foreign;   /* slots that hold something else by now */
@@ -203,6 +204,7 @@ struct page {
 	uint64_t heap_calls, heap_samples, heap_full, heap_cost_ns, heap_interval_now; /* as of memory_… */
 	uint64_t heap_late;      /* times that the lock was not to be had, and a later allocation was told */
 	uint64_t heap_ends_missed;
+	uint64_t heap_watched_ticks, heap_off_ticks;
 	struct counted counted[COUNTED_MAX];
 
 	struct gpu_status gpu_status;

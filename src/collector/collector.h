@@ -98,6 +98,8 @@ struct memory {
 	int muted;         /* above 0: likewise */
 	bool put_on[MEMORY_DOMAINS];
 	uint64_t call_ps;  /* of passing on, as calibrated */
+	uint64_t begun_at, on_since, off_since; /* ticks; 0: it is not off, or not on */
+	uint64_t rest_until; /* ticks, atomic; 0: no rest */
 	struct spending spending;
 	struct layer layers[MEMORY_DOMAINS][MEMORY_LAYERS];
 	struct sampled blocks;
@@ -124,6 +126,7 @@ struct heap {
 	bool any_pending;   /* atomic: an address is in pending */
 	bool ready;         /* atomic: begun, and the switch thread may act */
 	bool paused, dear;  /* a turn without; given up */
+	uint64_t begun_at, off_since; /* ticks; 0: it is not off */
 	uint32_t nobody;    /* no thread waits here */
 	struct lane *lane;
 	uint64_t call_ps;   /* of passing on, as calibrated */
@@ -330,6 +333,8 @@ void memory_end(void);
 void memory_take_off(void); /* as far as no other tool stands on us */
 void memory_pause(void);    /* --alternate: a turn without */
 void memory_resume(void);
+/* Passing each call on was too dear all the time: is it to be resumed? */
+bool memory_rested(uint64_t now);
 
 /* heap.c: not under the GIL, armed */
 void heap_begin(void);

@@ -326,6 +326,8 @@ void heap_begin(void)
 	}
 	the.heap.late = the.heap.ends_missed = the.heap.unpaid_ns = 0;
 	the.heap.dear = the.heap.paused = the.heap.any_pending = false;
+	the.heap.begun_at = ticks_now();
+	the.heap.off_since = 0;
 	memset(the.heap.pending, 0, sizeof the.heap.pending);
 	the.heap.spending.interval = the.page->heap_interval_now = the.settings.memory_interval;
 	room = sampled_begin(&the.heap.blocks, ticks_now());
@@ -378,7 +380,15 @@ void heap_pause(void)
 		return;
 	slots_take_out();
 	leave();
+	the.heap.off_since = ticks_now();
 	the.heap.paused = true;
+}
+
+static void off_ends(void)
+{
+	if (the.heap.off_since)
+		the.page->heap_off_ticks += ticks_now() - the.heap.off_since;
+	the.heap.off_since = 0;
 }
 
 void heap_resume(void)
@@ -386,6 +396,7 @@ void heap_resume(void)
 	if (!the.heap.ready || !the.heap.paused || !lock_try(TRIES_TO_END))
 		return;
 	the.heap.paused = false;
+	off_ends();
 	sample();
 	unlock();
 	slots_put_in();
@@ -399,6 +410,8 @@ void heap_tend(void)
 		return;
 	slots_take_out();
 	leave();
+	if (!the.heap.off_since)
+		the.heap.off_since = ticks_now();
 }
 
 void heap_end(void)
@@ -408,6 +421,8 @@ void heap_end(void)
 	the.heap.ready = the.heap.paused = false;
 	slots_take_out();
 	leave();
+	off_ends();
+	the.page->heap_watched_ticks = ticks_now() - the.heap.begun_at;
 	for (int i = 0; i < HEAP_COUNTERS; i++)
 		the.page->heap_calls += __atomic_exchange_n(&the.heap.counters[i].calls, 0, __ATOMIC_RELAXED);
 	the.page->heap_late = the.heap.late;

@@ -11,7 +11,10 @@
 
 #include "abi/cpython.h"
 
-enum { WALK_MAX = 128, TELLING_NS_MAX = 50000 /* of one sample; what took longer was a thread that had no CPU */ };
+enum {
+	WALK_MAX = 128, TELLING_NS_MAX = 50000 /* of one sample; what took longer was a thread that had no CPU */,
+	REST_AFTER_SECONDS = 2, REST_MOST_SECONDS = 60, LOAD_REST_AT_ONCE = 4000,
+};
 
 /* ---- telling ---- */
 
@@ -88,8 +91,36 @@ static void stop_sampling(void)
 
 /* ---- what it costs ---- */
 
-/* False: it is too dear. */
-static bool keep_to_budget(uint64_t now)
+/*
+ * So dear that it cannot go on all the time: on for two seconds or more, so that blocks are seen to end, and then off for as long as brings it back to what is allowed.
+ * LOAD: thousandths of that.
+ */
+static void rest(uint64_t now, uint64_t load)
+{
+	const uint64_t second = the.settings.ticks_per_second, on = now - the.memory.on_since;
+	uint64_t off;
+
+	if (!the.switcher_made) {
+		the.page->memory_state = MEMORY_TOO_DEAR;
+		the.memory.off_since = now;
+		memory_take_off();
+		return;
+	}
+	if (on < REST_AFTER_SECONDS * second && load < LOAD_REST_AT_ONCE)
+		return;
+	off = (uint64_t)((__uint128_t)on * (load > 1000 ? load - 1000 : 0) / 1000);
+	memory_pause();
+	__atomic_store_n(&the.memory.rest_until, now + (off < second / 4 ? second / 4 : off < REST_MOST_SECONDS * second ? off : REST_MOST_SECONDS * second), __ATOMIC_RELEASE);
+}
+
+bool memory_rested(uint64_t now)
+{
+	uint64_t until = __atomic_load_n(&the.memory.rest_until, __ATOMIC_ACQUIRE);
+
+	return until && now >= until;
+}
+
+static void keep_to_budget(uint64_t now)
 {
 	uint64_t load = 0;
 	enum spent spent = spending_judge(&the.memory.spending, &the.heap.spending, &load);
@@ -98,8 +129,9 @@ static bool keep_to_budget(uint64_t now)
 		the.page->memory_interval_now = the.memory.spending.interval;
 		write_throttle(now, 0, THROTTLE_MEMORY, load);
 		draw();
+	} else if (spent == SPENT_TOO_MUCH) {
+		rest(now, load);
 	}
-	return spent != SPENT_TOO_MUCH;
 }
 
 /* The cost of all that was passed on since the last sample, and of that one. */
@@ -135,10 +167,7 @@ static void tell(const void *block, size_t size, uint32_t domain, char *tstate, 
 	the.page->memory_full += !known;
 	tell_sample(lane, tstate, now, known ? address : 0, size, domain);
 	charge(lane, now);
-	if (keep_to_budget(now))
-		return;
-	the.page->memory_state = MEMORY_TOO_DEAR;
-	memory_take_off();
+	keep_to_budget(now);
 }
 
 __attribute__((noinline)) void memory_sampled(const void *block, size_t size, uint32_t domain)
@@ -210,6 +239,7 @@ static bool put_on(void)
 	the.memory.on = true;
 	the.memory.spending.cpu_ns = process_cpu_ns();
 	the.memory.spending.passing_ns = the.memory.spending.telling_ns = 0;
+	the.memory.on_since = ticks_now();
 	draw();
 	return true;
 }
@@ -226,6 +256,8 @@ void memory_begin(void)
 	the.memory.inside = false;
 	the.memory.spending.interval = the.page->memory_interval_now = the.settings.memory_interval;
 	the.memory.call_ps = allocator_calibrate();
+	the.memory.begun_at = ticks_now();
+	the.memory.off_since = the.memory.rest_until = 0;
 	put_on();
 }
 
@@ -236,13 +268,26 @@ void memory_pause(void)
 		return;
 	memory_take_off();
 	sampled_end(&the.memory.blocks);
+	the.memory.off_since = ticks_now();
 	the.page->memory_pauses++;
+}
+
+static void off_ends(uint64_t now)
+{
+	if (the.memory.off_since)
+		the.page->memory_off_ticks += now - the.memory.off_since;
+	the.memory.off_since = 0;
 }
 
 void memory_resume(void)
 {
-	if (the.page->memory_state == MEMORY_SAMPLED && !the.memory.on)
-		put_on();
+	uint64_t now = ticks_now(), until = __atomic_load_n(&the.memory.rest_until, __ATOMIC_RELAXED);
+
+	if (the.page->memory_state != MEMORY_SAMPLED || the.memory.on || until > now)
+		return;
+	__atomic_store_n(&the.memory.rest_until, 0, __ATOMIC_RELEASE);
+	off_ends(now);
+	put_on();
 }
 
 void memory_end(void)
@@ -256,6 +301,8 @@ void memory_end(void)
 		covered &= !the.memory.put_on[domain] || allocator_is_called(domain); /* else its attacher was dead, and it was taken off then */
 	the.page->memory_calls += the.memory.calls;
 	memory_take_off();
+	off_ends(ticks_now());
+	the.page->memory_watched_ticks = ticks_now() - the.memory.begun_at;
 	for (int domain = MEMORY_DOMAIN_FIRST; domain < MEMORY_DOMAINS; domain++)
 		gone &= !the.memory.put_on[domain];
 	if (!dear)

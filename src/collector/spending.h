@@ -16,7 +16,7 @@ struct spending {
 enum spent {
 	SPENT_FINE,
 	SPENT_FEWER,    /* the interval is twice as long from here */
-	SPENT_TOO_MUCH, /* passing on alone costs more than allowed, twice in a row */
+	SPENT_TOO_MUCH, /* passing on alone costs more than allowed, twice in a row or more */
 };
 
 /* Looks at the budget whenever as much was spent as one of its cycles may cost. OTHER is the other sampler of allocations. *load: thousandths of what is allowed; may be NULL. */

@@ -40,6 +40,11 @@ static uint64_t next_window(const struct page *page)
 	return __atomic_load_n(&page->switch_at_ticks, __ATOMIC_ACQUIRE);
 }
 
+static uint64_t rest_end(void)
+{
+	return __atomic_load_n(&the.memory.rest_until, __ATOMIC_ACQUIRE);
+}
+
 static uint64_t turn_ticks(void)
 {
 	return the.settings.ticks_per_second * the.settings.alternate_ms / 1000;
@@ -96,6 +101,8 @@ static bool switcher_act(void)
 		else if (!the.hooks_on && now >= the.cycle_end)
 			window_open(now, WINDOW_BUDGET, asked + the.settings.ticks_per_second * SWITCH_INTERVAL_MS / 1000);
 		__atomic_store_n(&the.page->switch_at_ticks, the.cycle_end, __ATOMIC_RELEASE);
+		if (!the.dead && !the.pausing && memory_rested(now))
+			memory_resume();
 		if (the.hooks_on)
 			the.page->switch_word = SWITCH_RUNNING;
 	}
@@ -127,6 +134,8 @@ static void *switcher_run(void *nothing)
 			wait = ns_until(next_window(page));
 		if (the.alternate_at && (word != SWITCH_OFF || the.pausing || ns_until(the.alternate_at) < wait))
 			wait = ns_until(the.alternate_at);
+		if (rest_end() && !the.pausing && ns_until(rest_end()) < wait)
+			wait = ns_until(rest_end());
 		/* Whatever the words say: the GIL is not asked for again and again. */
 		if (acted && wait < BREATH_MS * 1000000ull)
 			wait = BREATH_MS * 1000000ull;
@@ -139,7 +148,7 @@ static void *switcher_run(void *nothing)
 			device_follow();
 		}
 		heap_tend();
-		acted = (word == SWITCH_OFF && !the.pausing && !ns_until(next_window(page))) || is_turn(ticks_now()) || budget_is_over(ticks_now());
+		acted = (word == SWITCH_OFF && !the.pausing && !ns_until(next_window(page))) || is_turn(ticks_now()) || (!the.pausing && memory_rested(ticks_now())) || budget_is_over(ticks_now());
 		if (acted && !switcher_act())
 			break;
 		if (the.pausing)

@@ -48,7 +48,7 @@ void session_push_deadline(struct session *session, uint64_t ahead_ns)
 	__atomic_store_n(&session->pool.page->deadline_ticks, session_ticks(session) + ahead, __ATOMIC_RELEASE);
 }
 
-static uint64_t ticks_to_ns(const struct session *session, uint64_t ticks)
+uint64_t session_ticks_ns(const struct session *session, uint64_t ticks)
 {
 	return (uint64_t)((unsigned __int128)ticks * 1000000000 / session->clock.ticks_per_second);
 }
@@ -68,7 +68,7 @@ uint64_t session_overhead_ppm(const struct session *session, uint64_t cost_ticks
 
 	if (cpu_ns < 1000000)
 		return 0;
-	ppm = (uint64_t)((unsigned __int128)(ticks_to_ns(session, cost_ticks) + session->sampler_stolen_ns + kernel_calls_cost_ns(session) + session->counting.totals.spent_ns + device_cost_ns(session)) * 1000000 / cpu_ns);
+	ppm = (uint64_t)((unsigned __int128)(session_ticks_ns(session, cost_ticks) + session->sampler_stolen_ns + kernel_calls_cost_ns(session) + session->counting.totals.spent_ns + device_cost_ns(session)) * 1000000 / cpu_ns);
 	return ppm > 1000000 ? 1000000 : ppm;
 }
 
@@ -119,7 +119,7 @@ static void page_counters(struct session *session, uint64_t ticks)
 	struct drain_totals totals = drain_totals(session->drain);
 	const struct { const char *name; uint64_t value; } rows[] = {
 		{ "events", totals.events }, { "lost_events", totals.lost }, { "skipped_calls", totals.skipped }, { "counted_calls", totals.counted }, { "damaged_subbufs", totals.damaged },
-		{ "cost_ns", ticks_to_ns(session, totals.cost_ticks) }, { "overhead_ppm", session_overhead_ppm(session, totals.cost_ticks) },
+		{ "cost_ns", session_ticks_ns(session, totals.cost_ticks) }, { "overhead_ppm", session_overhead_ppm(session, totals.cost_ticks) },
 		{ "unmatched", page->unmatched }, { "code_overflow", page->code_overflow }, { "lane_overflow", page->lane_overflow },
 		{ "cost_ps_py", page->cost_ps_py }, { "cost_ps_c", page->cost_ps_c },
 		{ "brake_count", page->brake_count }, { "arm_ns", page->arm_ns }, { "gil_hold_max_ns", page->holder_ns_max },

@@ -392,11 +392,15 @@ static void memory_rows(struct session *session, uint64_t ticks)
 		[MEMORY_TOO_DEAR] = "given up: passing on each call alone costs more than --max-overhead",
 	};
 	const struct page *page = session->drain ? session->pool.page : NULL;
+	char part[160] = "";
 	uint32_t state = page ? __atomic_load_n(&page->memory_state, __ATOMIC_RELAXED) : MEMORY_OFF; /* once: the program may write over it between two looks */
 
 	if (state >= sizeof states / sizeof *states)
 		state = MEMORY_OFF;
-	capture_add(&session->events, ticks, "memory", "%s", page ? states[state] : "without hooks it is not sampled");
+	if (page && page->memory_watched_ticks > page->memory_off_ticks && page->memory_off_ticks && state != MEMORY_TOO_DEAR)
+		snprintf(part, sizeof part, ", %.0f %% of the time, to keep to --max-overhead or in the turns of --alternate; sums are estimates for all of it",
+		         100 - 100 * (double)page->memory_off_ticks / (double)page->memory_watched_ticks);
+	capture_add(&session->events, ticks, "memory", "%s%s", page ? states[state] : "without hooks it is not sampled", part);
 	capture_add(&session->events, ticks, "memory.interval", "%llu", (unsigned long long)session->options->memory_interval);
 	capture_add(&session->events, ticks, "memory.raw", "not sampled: the domain raw is used without the GIL, and its functions cannot be exchanged in one piece");
 	if (!page)
@@ -404,6 +408,7 @@ static void memory_rows(struct session *session, uint64_t ticks)
 	const struct { const char *name; uint64_t value; } rows[] = {
 		{ "memory_calls", page->memory_calls }, { "memory_samples", page->memory_samples }, { "memory_missed", page->memory_missed }, { "memory_full", page->memory_full },
 		{ "memory_cost_ns", page->memory_cost_ns }, { "memory_interval_last", page->memory_interval_now }, { "memory_pauses", page->memory_pauses },
+		{ "memory_watched_ns", session_ticks_ns(session, page->memory_watched_ticks) }, { "memory_off_ns", session_ticks_ns(session, page->memory_off_ticks) },
 	};
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)

@@ -364,6 +364,34 @@ static bool ends_missing(const struct timeline *timeline)
 	return timeline->quality.lost_events || timeline->quality.truncated || timeline_counter(timeline, "memory_pauses", 0) || timeline_counter(timeline, "heap_ends_missed", 0) || (told && strncmp(told, "sampled", 7) != 0);
 }
 
+/* Allocators were ours for a part of the time only: the rest was like it. 1 where the trace does not say. */
+static double unseen_factor(const struct timeline *timeline, const char *watched, const char *off)
+{
+	double watched_ns = (double)timeline_counter(timeline, watched, 0), off_ns = (double)timeline_counter(timeline, off, 0);
+
+	return off_ns > 0 && watched_ns > off_ns ? watched_ns / (watched_ns - off_ns) : 1;
+}
+
+/* What each sample stands for, and all sums so far. */
+static void scale(struct timeline_private *p, struct memory_build *all)
+{
+	double python = unseen_factor(&p->timeline, "memory_watched_ns", "memory_off_ns"), native = unseen_factor(&p->timeline, "heap_watched_ns", "heap_off_ns");
+	struct memory_site *sum = &all->out.all;
+
+	for (size_t i = 0; i < all->samples.count && (python > 1 || native > 1); i++) {
+		struct memory_sample *sample = &all->samples.items[i];
+		uint64_t before = sample->weight;
+
+		sample->weight = (uint64_t)((double)before * (sample->native ? native : python) + 0.5);
+		if (sample->weight < before)
+			sample->weight = before; /* more than a number can hold */
+		sum->bytes += sample->weight - before;
+		sum->count += sample->bytes ? sample->weight / sample->bytes - before / sample->bytes : 0;
+		if (!sample->native)
+			all->stacks.items[sample->stack].bytes += sample->weight - before;
+	}
+}
+
 void memory_build(struct timeline_private *p)
 {
 	struct memory_build *all = p->memory;
@@ -372,6 +400,7 @@ void memory_build(struct timeline_private *p)
 
 	if (!all)
 		return;
+	scale(p, all);
 	find_stacks(p, all);
 	find_ends(all);
 	for (size_t i = 0; i < all->samples.count; i++)

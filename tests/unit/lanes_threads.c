@@ -57,6 +57,7 @@ void gil_release(int unused) { pthread_mutex_unlock(&gil); }
 bool python_ends(const struct python *python) { return false; }
 void memory_pause(void) {}
 void memory_resume(void) {}
+bool memory_rested(uint64_t now) { return false; }
 void memory_take_off(void) {}
 void heap_pause(void) {}
 void heap_resume(void) {}

@@ -295,13 +295,29 @@ def case_memory_budget():
 
 
 def case_memory_too_dear():
-    """Where passing on alone costs more than may be spent, our functions go, while the session goes on."""
-    s = Session(memory_interval=4096, max_overhead_ppm=20).arm()
+    """Where passing on alone costs more than may be spent, and no thread of ours could put them back, our functions go, while the session goes on."""
+    s = Session(memory_interval=4096, max_overhead_ppm=20, may_start_thread=0).arm()
     while s.page('memory_state') != TOO_DEAR and time.process_time() < 60:
         grow(1000)
     assert s.page('memory_state') == TOO_DEAR and allocators() == untouched, s.page('memory_state')
     s.disarm()
     assert s.page('memory_state') == TOO_DEAR and allocators() == untouched
+
+
+def case_memory_rests():
+    """Where passing on all the time costs more than may be spent, our functions are there for a part of it."""
+    s = Session(memory_interval=1 << 20, max_overhead_ppm=4000).arm()
+    seen, began = [False], time.monotonic()  # changes between ours and those of before
+    while (len(seen) < 5 or s.page('memory_pauses') < 2) and time.monotonic() < began + 120:
+        grow(1000)
+        if seen[-1] != (allocators() == untouched):
+            seen.append(not seen[-1])
+    s.disarm()
+    watched, off, pauses = (s.page(name) for name in ('memory_watched_ticks', 'memory_off_ticks', 'memory_pauses'))
+    assert s.page('memory_state') == TAKEN_OFF and allocators() == untouched
+    assert len(seen) >= 5 and pauses >= 2, (seen, pauses)
+    assert 0.25e9 * pauses <= off < watched <= (time.monotonic() - began) * 1e9, (off, watched)
+    assert s.page('memory_cost_ns') < 1.5 * 0.004 * time.process_time() * 1e9, s.page('memory_cost_ns')
 
 
 def case_memory_alternate():
