@@ -372,6 +372,13 @@ static double unseen_factor(const struct timeline *timeline, const char *watched
 	return off_ns > 0 && watched_ns > off_ns ? watched_ns / (watched_ns - off_ns) : 1;
 }
 
+static uint64_t scaled(uint64_t value, double factor)
+{
+	double product = (double)value * factor + 0.5;
+
+	return product < (double)UINT64_MAX ? (uint64_t)product : UINT64_MAX;
+}
+
 /* What each sample stands for, and all sums so far. */
 static void scale(struct timeline_private *p, struct memory_build *all)
 {
@@ -382,9 +389,7 @@ static void scale(struct timeline_private *p, struct memory_build *all)
 		struct memory_sample *sample = &all->samples.items[i];
 		uint64_t before = sample->weight;
 
-		sample->weight = (uint64_t)((double)before * (sample->native ? native : python) + 0.5);
-		if (sample->weight < before)
-			sample->weight = before; /* more than a number can hold */
+		sample->weight = scaled(before, sample->native ? native : python);
 		sum->bytes += sample->weight - before;
 		sum->count += sample->bytes ? sample->weight / sample->bytes - before / sample->bytes : 0;
 		if (!sample->native)

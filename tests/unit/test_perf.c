@@ -91,6 +91,24 @@ Test(perf, samples_registers_and_stack_of_a_running_thread)
 	end_child(pid);
 }
 
+Test(perf, that_is_given_up_watches_nobody_and_names_each_once)
+{
+	pid_t pid = spin_child(), other = spin_child();
+	struct perf *perf = open_or_skip(pid, 1000, 16384);
+	struct perf_totals totals;
+
+	cr_assert_eq(perf_add(perf, pid), 0);
+	perf_give_up(perf, "too dear");
+	cr_assert_eq(perf_add(perf, pid), -1);
+	cr_assert_eq(perf_add(perf, other), -1);
+	totals = perf_totals(perf);
+	cr_assert(totals.threads == 0 && totals.refused == 2, "%u watched, %u refused", totals.threads, totals.refused);
+	cr_assert_str_eq(totals.why, "too dear");
+	perf_close(perf);
+	end_child(pid);
+	end_child(other);
+}
+
 /* Spins with so much stack that no sample ends before it does. */
 static pid_t deep_child(void)
 {

@@ -128,6 +128,28 @@ Test(timeline_memory, tells_what_stayed)
 	cr_assert_eq(facts->sites[2].live_bytes, 0, "its end would not have been told");
 }
 
+Test(timeline_memory, sums_are_of_all_the_time_where_samples_were_taken_for_a_part_of_it)
+{
+	const struct memory_facts *facts = timeline_memory(timeline_from_text(META NAMES ON(0) OFF(4000000000)
+		"4000 counter name=\"memory_watched_ns\" value=4000\n"
+		"4000 counter name=\"memory_off_ns\" value=3000\n"
+		"4000 counter name=\"heap_watched_ns\" value=4000\n"
+		"4000 counter name=\"heap_off_ns\" value=4000\n"
+		THREAD(3, 7)
+		"0 enter ref=1\n"
+		"1000 " FRAMES(12) "1000 memory_alloc address=4096 bytes=100 weight_bytes=50000 domain=2\n"
+		"2000 memory_free address=4096\n"
+		"3000 memory_alloc address=8192 bytes=10 weight_bytes=18446744073709551615 domain=2\n"
+		"3000000000 memory_alloc ref=7 bytes=100 weight_bytes=300 domain=3\n"));
+	const struct memory_site *work = &facts->sites[1];
+
+	cr_assert_eq(work->bytes, 200000);
+	cr_assert_eq(work->count, 2000);
+	cr_assert_eq(work->brief_bytes, 200000);
+	cr_assert_eq(facts->sites[0].bytes, UINT64_MAX, "no number is larger");
+	cr_assert_eq(facts->sites[2].bytes, 300, "never on, and seen nevertheless: the trace is no measure");
+}
+
 Test(timeline_memory, believes_no_trace)
 {
 	const struct memory_facts *facts = timeline_memory(timeline_from_text(META ON(0) OFF(10000)
