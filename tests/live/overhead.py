@@ -31,7 +31,7 @@ LEDGER_MOST = 5.25
 BEFOREHAND = 5 * 0.15  # per cent of a second: what hooks get at once, to be seen at all; in little CPU time that is much
 EVERYTHING = ("--memory", "--memory-native", "--counters", "--syscalls", "trace", "--gc")
 FROM_OUTSIDE = {"everything": ["3.8.18", "3.11.7"], "syscalls": ["3.11.7"]}  # in the short form with these
-LEAST = 0.9
+LEAST = 0.92
 SHORT_OF_CPU = {"quota": "3.11.7", "threads": "3.13.0", "busy": "3.8.18"}  # in the short form with this Python
 IN_ONE = {"counted": ["3.8.18", "3.12.1"], "intervals": ["3.8.18", "3.13.0"], "unlimited": ["3.11.7"], "phases": ["3.8.18", "3.12.1"]}  # likewise
 ELSEWHERE = {"counted": [(3, 11)]}  # counting saves little there
@@ -241,7 +241,12 @@ class Quota:
 
 
 def outside(world, target, *words):
-    """Work per CPU second inside an attach over that before and after; the machine's own noise must not hide what it costs."""
+    """
+    Work per CPU second inside an attach over that before and after; the machine's own noise must not hide what it costs. On one CPU: where its threads run on two,
+    work varies by a tenth from second to second.
+    """
+    for tid in os.listdir("/proc/%d/task" % target.pid):
+        os.sched_setaffinity(int(tid), {max(os.sched_getaffinity(0))})
     with open(world.path("counter"), "r+b") as f:
         page = memoryview(mmap.mmap(f.fileno(), 16)).cast("Q")
 
