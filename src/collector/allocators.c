@@ -12,43 +12,52 @@ enum { CALIBRATION_CALLS = 4000 };
 
 /* ---- the way of every allocation: a few instructions, and a jump to the one below ---- */
 
-/* Does a point fall into SIZE bytes? */
+/* Does a point fall into SIZE bytes? Else they are counted down. */
 static inline __attribute__((always_inline)) bool is_due(size_t size)
 {
+	int64_t left = (int64_t)((uint64_t)the.memory.left - size);
+
+	if (__builtin_expect(left < 0, 0))
+		return true;
+	the.memory.left = left;
 	the.memory.calls++;
-	return __builtin_expect((the.memory.left -= (int64_t)size) < 0, 0);
+	return false;
 }
 
 /* What could not be had was not allocated. */
-static void *sampled_unless_failed(void *block, size_t size, uint32_t domain)
+static void *sampled_if_had(void *block, size_t size, uint32_t domain)
 {
-	if (block)
-		memory_sampled(block, size, domain);
-	else
-		the.memory.left += (int64_t)size;
+	if (!block)
+		return NULL;
+	the.memory.calls++;
+	memory_sampled(block, size, domain);
 	return block;
 }
 
 static __attribute__((noinline)) void *malloc_due(const struct allocator *below, void *context, size_t size, uint32_t domain)
 {
-	return sampled_unless_failed(below->malloc(context, size), size, domain);
+	return sampled_if_had(below->malloc(context, size), size, domain);
 }
 
 static __attribute__((noinline)) void *calloc_due(const struct allocator *below, void *context, size_t count, size_t size, uint32_t domain)
 {
-	return sampled_unless_failed(below->calloc(context, count, size), count * size, domain);
+	return sampled_if_had(below->calloc(context, count, size), count * size, domain);
 }
 
-/* KNOWN: it may have been sampled. */
-static __attribute__((noinline)) void *realloc_due(const struct allocator *below, void *context, void *block, size_t size, uint32_t domain, bool known)
+static __attribute__((noinline)) void *realloc_due(const struct allocator *below, void *context, void *block, size_t size, uint32_t domain)
+{
+	return sampled_if_had(below->realloc(context, block, size), size, domain);
+}
+
+static __attribute__((noinline)) void *realloc_known(const struct allocator *below, void *context, void *block, size_t size, uint32_t domain)
 {
 	void *changed = below->realloc(context, block, size);
 
-	if (known && changed)
+	if (!changed)
+		return NULL;
+	if (block)
 		memory_ended(block);
-	if (the.memory.left < 0)
-		return sampled_unless_failed(changed, size, domain);
-	return changed;
+	return is_due(size) ? sampled_if_had(changed, size, domain) : changed;
 }
 
 static __attribute__((noinline)) void free_known(const struct allocator *below, void *context, void *block)
@@ -70,8 +79,9 @@ static __attribute__((noinline)) void free_known(const struct allocator *below, 
 	} \
 	static void *realloc_##domain##_##n(void *context, void *block, size_t size) \
 	{ \
-		bool known = sampled_may_hold(&the.memory.blocks, block); \
-		return is_due(size) || known ? realloc_due(BELOW(domain, n), context, block, size, domain, known) : BELOW(domain, n)->realloc(context, block, size); \
+		if (sampled_may_hold(&the.memory.blocks, block)) \
+			return realloc_known(BELOW(domain, n), context, block, size, domain); \
+		return is_due(size) ? realloc_due(BELOW(domain, n), context, block, size, domain) : BELOW(domain, n)->realloc(context, block, size); \
 	} \
 	static void free_##domain##_##n(void *context, void *block) \
 	{ \

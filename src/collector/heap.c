@@ -176,14 +176,21 @@ static inline __attribute__((always_inline)) struct heap_counter *counter_of_thr
 	return &the.heap.counters[machine_thread() * 0x9e3779b97f4a7c15ull >> (64 - HEAP_COUNTERS_LOG2)];
 }
 
-/* Does a point fall into SIZE bytes? Two threads may share a counter: what they take from it at the very same time is counted once. */
-static inline __attribute__((always_inline)) bool is_due(struct heap_counter *counter, size_t size)
+static inline __attribute__((always_inline)) void count_down(struct heap_counter *counter, int64_t left)
 {
-	int64_t left = __atomic_load_n(&counter->left, __ATOMIC_RELAXED) - (int64_t)size;
-
 	__atomic_store_n(&counter->left, left, __ATOMIC_RELAXED);
 	__atomic_store_n(&counter->calls, __atomic_load_n(&counter->calls, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
-	return __builtin_expect(left < 0, 0);
+}
+
+/* Does a point fall into SIZE bytes? Else they are counted down. Two threads may share a counter: what they take from it at the very same time is counted once. */
+static inline __attribute__((always_inline)) bool is_due(struct heap_counter *counter, size_t size)
+{
+	int64_t left = (int64_t)((uint64_t)__atomic_load_n(&counter->left, __ATOMIC_RELAXED) - size);
+
+	if (__builtin_expect(left < 0, 0))
+		return true;
+	count_down(counter, left);
+	return false;
 }
 
 /* What could not be had was not allocated. */
@@ -191,10 +198,10 @@ static __attribute__((noinline)) void *note_due(void *block, size_t size)
 {
 	struct heap_counter *counter = counter_of_thread();
 
-	if (block)
-		sampled(block, size, counter);
-	else
-		__atomic_store_n(&counter->left, __atomic_load_n(&counter->left, __ATOMIC_RELAXED) + (int64_t)size, __ATOMIC_RELAXED);
+	if (!block)
+		return NULL;
+	count_down(counter, (int64_t)((uint64_t)__atomic_load_n(&counter->left, __ATOMIC_RELAXED) - size));
+	sampled(block, size, counter);
 	return block;
 }
 

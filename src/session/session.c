@@ -398,7 +398,7 @@ static void memory_rows(struct session *session, uint64_t ticks)
 	if (state >= sizeof states / sizeof *states)
 		state = MEMORY_OFF;
 	if (page && page->memory_watched_ticks > page->memory_off_ticks && page->memory_off_ticks && state != MEMORY_TOO_DEAR)
-		snprintf(part, sizeof part, ", %.0f %% of the time, to keep to --max-overhead or in the turns of --alternate; sums are estimates for all of it",
+		snprintf(part, sizeof part, ", %.0f %% of the time (--max-overhead, --alternate); sums are estimates for all of it",
 		         100 - 100 * (double)page->memory_off_ticks / (double)page->memory_watched_ticks);
 	capture_add(&session->events, ticks, "memory", "%s%s", page ? states[state] : "without hooks it is not sampled", part);
 	capture_add(&session->events, ticks, "memory.interval", "%llu", (unsigned long long)session->options->memory_interval);
