@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The middle of some hundred times of ACT, in ns; takes some 20 ms. 0: ACT gave back false, or there is no memory. */
+/* The middle of a hundred times of ACT, in ns, or of as many as 30 ms hold, five at least. 0: ACT gave back false, or there is no memory. */
 uint64_t cold_ns(bool (*act)(const void *context), const void *context);
 
 #endif

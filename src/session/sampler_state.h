@@ -25,6 +25,7 @@ struct sampler {
 	struct pace pace;
 	struct event_builder building; /* of the sight at hand */
 	uint64_t perf_least_ns, perf_most_ns; /* what a sample costs its thread with PERF_STACK_LEAST, and with PERF_STACK_MAX */
+	bool switches_priced;
 	uint32_t priced_bytes;         /* of stack; samples with so much are in the pace */
 	uint64_t load_ns, lost_seen;   /* when the load is looked at again; what was lost until then */
 	bool failed;                   /* the interpreter could not be read at the last census */

@@ -203,18 +203,23 @@ static uint64_t perf_switch_ns(const struct sampler *sampler)
 /* What a sample takes of a thread's time is measured on ourselves. */
 static void begin_perf(struct sampler *sampler)
 {
-	uint64_t switch_ns;
-
 	if (!sampler->perf)
 		return;
 	sampler->perf_least_ns = perf_cost_ns(PERF_STACK_LEAST, !pace_is_fast(&sampler->pace), sampler->settings.counters);
 	sampler->perf_most_ns = perf_cost_ns(PERF_STACK_MAX, !pace_is_fast(&sampler->pace), sampler->settings.counters);
 	if (!sampler->perf_least_ns)
 		sampler->perf_least_ns = sampler->perf_most_ns; /* it could not be measured */
-	switch_ns = perf_switch_ns(sampler);
+}
+
+/* After the first look: samples are taken meanwhile. */
+static void price_switches(struct sampler *sampler)
+{
+	uint64_t switch_ns = sampler->perf ? perf_switch_ns(sampler) : 0;
+
 	pthread_mutex_lock(&sampler->lock);
 	sampler->totals.switch_ns = switch_ns;
 	pthread_mutex_unlock(&sampler->lock);
+	sampler->switches_priced = true;
 }
 
 /* Their switches cost more than samples may. */
@@ -277,6 +282,8 @@ void *sampler_look_again(void *context)
 			census_ns = now_ns + CENSUS_NS;
 		}
 		look_once(sampler, now_ns, begin_ns);
+		if (!sampler->switches_priced)
+			price_switches(sampler);
 	} while (wait_until(sampler, now_ns + pace_next_ns(&sampler->pace)));
 	tell_totals(sampler);
 	sights_close(&sampler->sights);
