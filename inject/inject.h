@@ -26,6 +26,7 @@ struct finding {
 	char hint[512];
 };
 
+struct iovec;
 struct target; /* one process, looked at but not touched, until inject_enter() */
 
 struct target_facts {
@@ -92,6 +93,8 @@ pid_t target_outer_tid(struct target *target, pid_t inner_tid);
 remote_addr target_symbol(struct target *target, const char *name);
 /* Reads and writes memory of the target by process_vm_*: no stop. 0 or -1 with errno. */
 int target_read(const struct target *target, remote_addr addr, void *buffer, size_t size);
+/* As memory_read_many(). */
+size_t target_read_many(const struct target *target, const struct iovec *here, const struct iovec *there, size_t count);
 int target_write(const struct target *target, remote_addr addr, const void *bytes, size_t size);
 
 struct payload {

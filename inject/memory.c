@@ -31,6 +31,16 @@ int memory_read(const struct memory *memory, uint64_t addr, void *buffer, size_t
 	return -1;
 }
 
+size_t memory_read_many(const struct memory *memory, const struct iovec *here, const struct iovec *there, size_t count)
+{
+	ssize_t got = memory->fd > 0 ? 0 : process_vm_readv(memory->pid, here, count, there, count, 0);
+	size_t whole = 0;
+
+	while (whole < count && got >= (ssize_t)here[whole].iov_len)
+		got -= (ssize_t)here[whole++].iov_len;
+	return whole;
+}
+
 int memory_write(pid_t pid, uint64_t addr, const void *bytes, size_t size)
 {
 	struct iovec here = { (void *)(uintptr_t)bytes, size }, there = { (void *)(uintptr_t)addr, size };

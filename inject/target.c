@@ -231,6 +231,11 @@ int target_read(const struct target *target, remote_addr addr, void *buffer, siz
 	return memory_read(&target->memory, addr, buffer, size);
 }
 
+size_t target_read_many(const struct target *target, const struct iovec *here, const struct iovec *there, size_t count)
+{
+	return memory_read_many(&target->memory, here, there, count);
+}
+
 int target_write(const struct target *target, remote_addr addr, const void *bytes, size_t size)
 {
 	ssize_t put;

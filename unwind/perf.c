@@ -18,7 +18,7 @@ enum {
 	RATE_MAX = 10000,
 	STACK_STEP = 8192,  /* each time that a thread needs more, its samples bring a multiple of this */
 	THREADS_MAX = 1 << 16,
-	SAMPLES_PER_PERIOD = 8,
+	SAMPLES_PER_PERIOD = 8, PERIODS_PER_SECOND = 10, /* of both the one that is longer */
 	TOLD = 16,
 	DESCRIPTORS_SPARE = 32, /* for all else that the attacher opens: /proc, libraries */
 };
@@ -217,11 +217,11 @@ static void set_period(struct perf *perf, struct perf_event *event)
 	ioctl(event->fd, PERF_EVENT_IOC_PERIOD, &period);
 }
 
-/* Not at every sample: a new period begins anew, and what was left of the old one is not counted. */
+/* Not at every sample: a new period interrupts the thread's CPU and begins anew, and what was left of the old one is not counted. */
 static void vary_period(struct perf *perf, struct perf_event *event, uint64_t samples)
 {
 	event->period_samples += samples;
-	if (event->period_samples >= SAMPLES_PER_PERIOD)
+	if (event->period_samples >= SAMPLES_PER_PERIOD && event->period_samples * PERIODS_PER_SECOND >= perf->settings.rate_hz)
 		set_period(perf, event);
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "abi/cpython.h"
+#include "base/map.h"
 #include "unwind/machine.h"
 
 enum {
@@ -177,28 +178,33 @@ static uint64_t innermost_place(const struct pywalk *walk)
 
 /* ---- one thread ---- */
 
-static int read_tstate(const struct pywalk *walk, uint64_t addr, uint64_t interp, unsigned char tstate[TSTATE_BYTES_MAX])
+static int page_word(struct pywalk *walk, uint64_t addr, uint64_t *out)
+{
+	return pages_read(&walk->pages, addr, out, sizeof *out);
+}
+
+static int read_tstate(struct pywalk *walk, uint64_t addr, uint64_t interp, unsigned char tstate[TSTATE_BYTES_MAX])
 {
 	size_t size = (size_t)walk->layout->tstate_size;
 
-	return address_plausible(addr) && size <= TSTATE_BYTES_MAX && walk_read(walk, addr, tstate, size) == 0
+	return address_plausible(addr) && size <= TSTATE_BYTES_MAX && pages_read(&walk->pages, addr, tstate, size) == 0
 		&& word_at(tstate, walk->layout->tstate_interp) == interp ? 0 : -1;
 }
 
-static int thread_tid(const struct pywalk *walk, const unsigned char *tstate, pid_t *out)
+static int thread_tid(struct pywalk *walk, const unsigned char *tstate, pid_t *out)
 {
 	const struct cpython_layout *layout = walk->layout;
 	pid_t tid;
 
 	if (layout->tstate_native_id >= 0)
 		tid = (pid_t)word_at(tstate, layout->tstate_native_id);
-	else if (walk_read(walk, word_at(tstate, layout->tstate_thread_id) + walk->tid_offset, &tid, sizeof tid) < 0)
+	else if (pages_read(&walk->pages, word_at(tstate, layout->tstate_thread_id) + walk->tid_offset, &tid, sizeof tid) < 0)
 		return -1;
 	*out = tid;
 	return tid > 0 ? 0 : -1;
 }
 
-static bool thread_holds_gil(const struct pywalk *walk, const unsigned char *tstate, uint64_t interp)
+static bool thread_holds_gil(struct pywalk *walk, const unsigned char *tstate, uint64_t interp)
 {
 	const struct cpython_layout *layout = walk->layout;
 	unsigned char gil[GIL_BYTES];
@@ -207,9 +213,9 @@ static bool thread_holds_gil(const struct pywalk *walk, const unsigned char *tst
 	if (layout->tstate_holds_gil >= 0)
 		return half_at(tstate, layout->tstate_holds_gil) != 0;
 	if (layout->runtime_current >= 0)
-		return walk_word(walk, walk->runtime + (uint64_t)layout->runtime_current, &current) == 0 && current == walk->tstate;
-	return walk_word(walk, interp + (uint64_t)layout->interp_gil, &current) == 0 && address_plausible(current)
-		&& walk_read(walk, current, gil, sizeof gil) == 0 && half_at(gil, layout->gil_locked) == 1 && word_at(gil, layout->gil_holder) == walk->tstate;
+		return page_word(walk, walk->runtime + (uint64_t)layout->runtime_current, &current) == 0 && current == walk->tstate;
+	return page_word(walk, interp + (uint64_t)layout->interp_gil, &current) == 0 && address_plausible(current)
+		&& pages_read(&walk->pages, current, gil, sizeof gil) == 0 && half_at(gil, layout->gil_locked) == 1 && word_at(gil, layout->gil_holder) == walk->tstate;
 }
 
 /* An evaluator call of 3.11 and 3.12 links its cframe before it writes the frame into it: then the one outside of it is right. */
@@ -221,10 +227,10 @@ static int walk_from_outer_cframe(struct pywalk *walk, uint64_t cframe, uint64_t
 	if (!walk->cframe)
 		return -1;
 	*place = innermost_place(walk);
-	return walk_word(walk, *place, frame) < 0 ? -1 : walk_frames(walk, *frame, 0);
+	return page_word(walk, *place, frame) < 0 ? -1 : walk_frames(walk, *frame, 0);
 }
 
-enum thread_found walk_thread(struct pywalk *walk, uint64_t addr, struct thread_expected expected, uint64_t *next)
+static enum thread_found walk_pages(struct pywalk *walk, uint64_t addr, struct thread_expected expected, uint64_t *next)
 {
 	const struct cpython_layout *layout = walk->layout;
 	unsigned char tstate[TSTATE_BYTES_MAX];
@@ -239,13 +245,12 @@ enum thread_found walk_thread(struct pywalk *walk, uint64_t addr, struct thread_
 	walk->cframe = cframe = layout->tstate_cframe >= 0 ? word_at(tstate, layout->tstate_cframe) : 0;
 	walk->root = layout->tstate_root_cframe >= 0 ? addr + (uint64_t)layout->tstate_root_cframe : 0;
 	place = innermost_place(walk);
-	if (!place || walk_word(walk, place, &frame) < 0)
+	if (!place || page_word(walk, place, &frame) < 0)
 		return THREAD_TORN;
 	if (layout->tstate_base_frame >= 0)
 		base = word_at(tstate, layout->tstate_base_frame);
 	if (frame == base)
 		return THREAD_IDLE;
-	pages_forget(&walk->pages);
 	if (walk_frames(walk, frame, base) < 0 && walk_from_outer_cframe(walk, cframe, &place, &frame) < 0)
 		return THREAD_TORN;
 	if (thread_tid(walk, tstate, &walk->frames.tid) < 0)
@@ -258,10 +263,26 @@ enum thread_found walk_thread(struct pywalk *walk, uint64_t addr, struct thread_
 	return walk->frames.moved ? THREAD_MOVED : THREAD_READ;
 }
 
+enum thread_found walk_thread(struct pywalk *walk, uint64_t addr, struct thread_expected expected, uint64_t *next)
+{
+	struct walked *walked = &walk->walked[mix64(addr) % WALKS_REMEMBERED];
+	enum thread_found found;
+
+	pages_forget(&walk->pages);
+	if (walked->tstate == addr)
+		pages_expect(&walk->pages, walked->pages, walked->count);
+	found = walk_pages(walk, addr, expected, next);
+	walked->tstate = addr;
+	walked->count = walk->pages.used_count;
+	memcpy(walked->pages, walk->pages.used, walked->count * sizeof *walked->pages);
+	return found;
+}
+
 int walk_identity(struct pywalk *walk, uint64_t addr, uint64_t interp, pid_t *tid, uint64_t *thread_id, uint64_t *next)
 {
 	unsigned char tstate[TSTATE_BYTES_MAX];
 
+	pages_forget(&walk->pages);
 	if (read_tstate(walk, addr, interp, tstate) < 0)
 		return -1;
 	*next = word_at(tstate, walk->layout->tstate_next);

@@ -12,10 +12,14 @@
 
 #include "base/error.h"
 
+struct iovec;
+
 /* How to read the other process: 0 or -1. Lets a test hand in recorded memory. */
 struct remote_memory {
 	int (*read)(void *context, uint64_t addr, void *buffer, size_t size);
 	void *context;
+	/* NULL: only one by one. Many places in one system call, in this order, up to the first one that cannot be read: returns how many were. THERE[I] is as large as HERE[I]. */
+	size_t (*read_many)(void *context, const struct iovec *here, const struct iovec *there, size_t count);
 };
 
 enum { PYSTACK_FRAMES_MAX = 256 };

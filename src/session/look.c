@@ -26,6 +26,11 @@ static int memory_read(void *context, uint64_t addr, void *buffer, size_t size)
 	return target_read(context, addr, buffer, size);
 }
 
+static size_t memory_read_many(void *context, const struct iovec *here, const struct iovec *there, size_t count)
+{
+	return target_read_many(context, here, there, count);
+}
+
 int looker_open(const struct target *target, const struct procfs *procfs, remote_addr runtime, struct looker **out, struct error *err)
 {
 	const struct target_facts *facts = target_facts(target);
@@ -35,7 +40,7 @@ int looker_open(const struct target *target, const struct procfs *procfs, remote
 		return fail(err, ERR_MEMORY, "looking at threads");
 	looker->target = target;
 	looker->procfs = procfs;
-	looker->memory = (struct remote_memory){ memory_read, (void *)(uintptr_t)target };
+	looker->memory = (struct remote_memory){ memory_read, (void *)(uintptr_t)target, memory_read_many };
 	if (pyreader_open(&looker->memory, runtime, facts->python_hex, facts->tid_offset, &looker->reader, err) < 0 || pyglance_open(looker->reader, &looker->glance, err) < 0) {
 		looker_close(looker);
 		return -1;

@@ -7,6 +7,7 @@
 #include <criterion/parameterized.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/uio.h>
 
 enum { C_STACK_BYTES = 4096, CFRAME_BYTES = 64 };
 
@@ -127,6 +128,80 @@ VERSION_TEST(are_read_of_one_thread_in_two_steps)
 	/* Another thread has the place now. */
 	put(fake, thread, fake->layout->tstate_thread_id, 0x4242424242);
 	cr_assert_eq(pyglance_look(glance, 7, bytes, sizeof bytes), 0);
+	pyglance_close(glance);
+	pyreader_close(reader);
+	fake_free(fake);
+}
+
+/* ---- many pages at once ---- */
+
+static int together_most;   /* reads of many places stop there */
+static uint64_t together_all; /* places that were read so */
+
+static size_t read_together(void *context, const struct iovec *here, const struct iovec *there, size_t count)
+{
+	size_t done = 0;
+
+	while (done < count && done < (size_t)together_most && fake_read(context, (uint64_t)(uintptr_t)there[done].iov_base, here[done].iov_base, here[done].iov_len) == 0)
+		done++;
+	together_all += done;
+	return done;
+}
+
+/* A look at the thread; *READS: places that were read one by one. */
+static uint32_t look_again(struct pyglance *glance, struct fake *fake, unsigned char *bytes, int *reads)
+{
+	uint32_t size;
+
+	fake->reads = 0;
+	together_all = 0;
+	size = pyglance_look(glance, 7, bytes, PYGLANCE_BYTES_MAX);
+	*reads = fake->reads - (int)together_all;
+	return size;
+}
+
+VERSION_TEST(are_read_together_where_they_were_the_last_time)
+{
+	struct fake *fake = fake_new(*minor);
+	struct remote_memory memory = { fake_read, fake, read_together };
+	struct pyreader *reader = NULL;
+	struct pyglance *glance = NULL;
+	unsigned char first[PYGLANCE_BYTES_MAX], again[PYGLANCE_BYTES_MAX];
+	struct error err = { 0 };
+	uint64_t entries[3], code = add_code(fake, "f", "f.py", 1), other = add_code(fake, "g", "g.py", 1);
+	uint64_t thread = two_calls(fake, code, entries);
+	int reads, reads_first;
+	uint32_t size;
+
+	cr_assert_eq(pyreader_open(&memory, fake->runtime, fake_hex(fake->minor), TID_OFFSET, &reader, &err), 0, "%s", err.text);
+	cr_assert_eq(pyglance_open(reader, &glance, &err), 0);
+	cr_assert_eq(pyglance_threads(glance, reader, NULL, NULL), 1);
+	together_most = 16;
+	size = look_again(glance, fake, first, &reads_first);
+	cr_assert(size > 0 && reads_first >= 2);
+	cr_assert_eq(look_again(glance, fake, again, &reads), size);
+	cr_assert_eq(memcmp(first, again, size), 0);
+	cr_assert_eq(reads, 1, "%d: where it is now is all that is asked anew", reads);
+	for (together_most = 0; together_most < reads_first; together_most++) {
+		cr_assert_eq(look_again(glance, fake, again, &reads), size);
+		cr_assert_eq(memcmp(first, again, size), 0, "when only %d can be read", together_most);
+	}
+	/* It has gone on meanwhile: nothing old is told. */
+	together_most = 16;
+	for (size_t i = 0; i < MEMORY_BYTES - 8 && i < fake->used; i += 8) {
+		uint64_t word;
+
+		memcpy(&word, fake->bytes + i, sizeof word);
+		if ((word & ~3ull) != code) /* from 3.14 on a tagged reference */
+			continue;
+		word = other | (word & 3);
+		memcpy(fake->bytes + i, &word, sizeof word);
+	}
+	cr_assert_eq(look_again(glance, fake, again, &reads), size);
+	cr_assert_eq(pyglance_stack(reader, again, size, &seen), 0);
+	cr_assert(seen.count == 3 && seen.code[0] == other && seen.code[2] == other);
+	put(fake, thread, fake->layout->tstate_thread_id, 0x4242424242);
+	cr_assert_eq(look_again(glance, fake, again, &reads), 0);
 	pyglance_close(glance);
 	pyreader_close(reader);
 	fake_free(fake);

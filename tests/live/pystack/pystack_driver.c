@@ -26,6 +26,11 @@ static int read_memory(void *context, uint64_t addr, void *buffer, size_t size)
 	return memory_read(&(struct memory){ .pid = *(pid_t *)context }, addr, buffer, size);
 }
 
+static size_t read_many(void *context, const struct iovec *here, const struct iovec *there, size_t count)
+{
+	return memory_read_many(&(struct memory){ .pid = *(pid_t *)context }, here, there, count);
+}
+
 static uint64_t find_runtime(pid_t pid)
 {
 	struct maps maps;
@@ -102,7 +107,7 @@ int main(int argc, char **argv)
 	pid_t pid = argc > 2 ? (pid_t)atoi(argv[1]) : 0;
 	uint32_t hex = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 0) : 0;
 	long rounds = argc > 3 ? atol(argv[3]) : 1, failed = 0;
-	struct remote_memory memory = { read_memory, &pid };
+	struct remote_memory memory = { read_memory, &pid, read_many };
 	struct told told = { 0 };
 	struct error err;
 	uint64_t *costs;
