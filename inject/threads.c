@@ -233,7 +233,8 @@ static void no_thread(const struct target *target, const struct choice *choice, 
 		fail(err, ERR_NO_THREAD, "cannot attach to %d: its threads all wait in calls that being held could end early (%s)",
 		     (int)target->pid, resume_call_name(best->nr, name, sizeof name));
 	else
-		fail(err, ERR_NO_THREAD, "cannot attach to %d: none of its threads could be borrowed in time", (int)target->pid);
+		fail(err, ERR_NO_THREAD, "cannot attach to %d: none of its threads %s", (int)target->pid,
+		     MACHINE_BORROWS_RUNNING ? "could be borrowed in time" : "waits in a system call; on " MACHINE_NAME " no other can be borrowed");
 }
 
 int threads_choose(const struct target *target, struct choice *choice, uint64_t deadline_ns, struct candidate *out, struct error *err)

@@ -67,6 +67,16 @@ def hooks(*kind):
     ends_well(process, "hooks %s" % " ".join(kind))
 
 
+def spin():
+    """Nothing but computing: it cannot be entered, is told so, and is well. It can be looked at."""
+    process = target(60, "spin")
+    said = run("attach", process.pid, "--duration", "1s", "-o", KEEP + ".txt", "--trace", KEEP + ".iscope")
+    check(said.returncode == 6 and "waits in a system call" in said.stderr, "attach: status %d %s" % (said.returncode, said.stderr.strip()[-300:]))
+    said = run("dump", process.pid)
+    check(said.returncode == 0 and "middle" in said.stdout, "dump: status %d" % said.returncode)
+    ends_well(process, "spin")
+
+
 def rounds(count=20, *kind):
     process = target(3000, *kind)
     threads = os.listdir("/proc/%d/task" % process.pid)  # and one that writes now and then, which may not be there now
@@ -135,7 +145,29 @@ def launched():
         check(False, "run: %r" % error)
 
 
-steps = {"dump": dump, "hooks": hooks, "single": lambda: hooks("single"), "rounds": rounds, "epoll": lambda: rounds(8, "epoll"), "kills": kills, "killsingle": lambda: kills(20, "single"), "run": launched}
+def storm(kind, *orders):
+    """Attachers that end at each of their steps, and then some that do not, in a program that is busy with KIND all the time (tests/live/inject)."""
+    process = subprocess.Popen([sys.executable, HERE + "/targets.py", kind, "3000"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=dict(os.environ, STORM=HERE + "/storm.so"))
+    time.sleep(4)
+    own = len(os.listdir("/proc/%d/task" % process.pid))
+    for order in orders:
+        said = subprocess.run([HERE + "/enter", str(process.pid), HERE + "/payload.so", *order.split()], capture_output=True, text=True, timeout=600)
+        check(said.returncode == 0 and process.poll() is None, "%s, %s: status %d, %s %s" % (kind, order, said.returncode, said.stdout.strip()[-160:], said.stderr.strip()[-300:]))
+        # What a killed attacher left waits 10 000 naps for its word, which an emulator makes long, and goes.
+        began = time.monotonic()
+        while process.poll() is None and len(os.listdir("/proc/%d/task" % process.pid)) > own and time.monotonic() - began < 240:
+            time.sleep(0.2)
+        if process.poll() is None:
+            left = [(task, open("/proc/%d/task/%s/syscall" % (process.pid, task)).read().strip()) for task in sorted(os.listdir("/proc/%d/task" % process.pid), key=int)[own:]]
+            check(not left, "%s, %s: no thread of ours after %.0f s %s" % (kind, order, time.monotonic() - began, left))
+    process.send_signal(signal.SIGTERM)
+    text = process.communicate(timeout=120)[0]
+    check(process.returncode == 0 and "OK" in text, "%s: its own check: status %s, %s" % (kind, process.returncode, text.strip()[-200:]))
+
+
+# There are three slots only; each that a killed attacher leaves rests for a second or more.
+ORDERS = ("kill=steps rounds=40 gap_us=800000", "kill=window rounds=30", "kill=random rounds=60 max_us=30000", "rounds=40 timeout_ms=20000")
+steps = {"storms": lambda: [storm(kind, *ORDERS) for kind in ("busy", "dlopen", "malloc")], "dump": dump, "hooks": hooks, "single": lambda: hooks("single"), "spin": spin, "rounds": rounds, "epoll": lambda: rounds(8, "epoll"), "kills": kills, "killsingle": lambda: kills(20, "single"), "run": launched}
 for name in sys.argv[2:] or list(steps):
     print(name, flush=True)
     steps[name]()

@@ -1,7 +1,7 @@
 """A program that notices: its threads wait in C calls of every kind, and each says when one ends early, ends with EINTR or gives a wrong result.
 
 waits.py SECONDS [single]: prints "fine" and what it did, or what went wrong, and ends with 0 or 1. "single": one thread that calls a function, no more; "epoll": one
-thread that is always in epoll_wait.
+thread that is always in epoll_wait; "spin": one that never waits.
 """
 import ctypes
 import os
@@ -98,11 +98,12 @@ def reader():
     two.close()
 
 
-def caller():
+def caller(pause=0.004):
     if middle(300) != MIDDLE:
         fail("middle(300)")
     done["calls"] = done.get("calls", 0) + 1
-    time.sleep(0.004)
+    if pause:
+        time.sleep(pause)
 
 
 def again(work):
@@ -132,7 +133,7 @@ def main():
     for thread in threads:
         thread.start()
     while time.monotonic() < end and not wrong:
-        waiter() if kind == "epoll" else caller()
+        waiter() if kind == "epoll" else caller(0 if kind == "spin" else 0.004)
     signal.setitimer(signal.ITIMER_REAL, 0)
     stop = True
     for thread in threads:

@@ -4,8 +4,13 @@
 #include <string.h>
 
 /* So that one file serves glibc 2.31 too, where they lie in libdl. */
-__asm__(".symver dlopen, dlopen@GLIBC_2.2.5");
-__asm__(".symver dlclose, dlclose@GLIBC_2.2.5");
+#ifdef __aarch64__
+#define OLDEST_LIBC "GLIBC_2.17"
+#else
+#define OLDEST_LIBC "GLIBC_2.2.5"
+#endif
+__asm__(".symver dlopen,dlopen@" OLDEST_LIBC);
+__asm__(".symver dlclose,dlclose@" OLDEST_LIBC);
 
 volatile int storm_end;
 
