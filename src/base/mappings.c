@@ -12,8 +12,10 @@
 #define MAX_TEXT_BYTES (64u << 20) /* 65 530 mappings (the kernel's default limit) with long names are below 16 MiB */
 #ifdef __aarch64__
 #define USER_END 0xffffffff0000ull
+#define GAP_ABOVE_LOW true /* the only large one may begin below; what lies between libraries and the stack is small here, and little pages of ours divide it */
 #else
 #define USER_END 0x7fffffff0000ull
+#define GAP_ABOVE_LOW false
 #endif
 #define GAP_LOW 0x10000000000ull /* above what non-PIE programs, their heap and 32-bit tricks use */
 #define GAP_MARGIN 0x2000000ull  /* room for neighbours that grow */
@@ -182,6 +184,8 @@ uint64_t maps_gap(const struct maps *maps, uint64_t size, uint64_t seed)
 
 		if (to > USER_END)
 			break;
+		if (GAP_ABOVE_LOW && from < GAP_LOW && to > GAP_LOW)
+			from = GAP_LOW;
 		if (from < GAP_LOW || to - from < size + 2 * GAP_MARGIN)
 			continue;
 		if (to - from - size - 2 * GAP_MARGIN >= best_room) {

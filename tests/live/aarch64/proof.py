@@ -153,6 +153,7 @@ def storm(kind, *orders):
     for order in orders:
         said = subprocess.run([HERE + "/enter", str(process.pid), HERE + "/payload.so", *order.split()], capture_output=True, text=True, timeout=600)
         check(said.returncode == 0 and process.poll() is None, "%s, %s: status %d, %s %s" % (kind, order, said.returncode, said.stdout.strip()[-160:], said.stderr.strip()[-300:]))
+        check("no room" not in said.stderr, "%s, %s: room for our memory" % (kind, order))
         # What a killed attacher left waits 10 000 naps for its word, which an emulator makes long, and goes.
         began = time.monotonic()
         while process.poll() is None and len(os.listdir("/proc/%d/task" % process.pid)) > own and time.monotonic() - began < 240:
