@@ -1,10 +1,10 @@
-/* The commands that enter processes, where InferScope was built without them (configure --disable-attach): each says so. */
+/* The commands that enter processes, where InferScope was built without them (configure --disable-attach, the default on 64-bit ARM): each says so. */
 #include "cli/command.h"
 
 static int refuse(const struct invocation *invocation, struct error *err)
 {
 	fail(err, ERR_ARCHITECTURE, "%s: this InferScope was built to read traces only, and enters no processes", invocation->command->name);
-	return fail_hint(err, "build it without --disable-attach; analyze, merge and diff read traces of other machines here");
+	return fail_hint(err, "build it with `configure --enable-attach` (docs/SAFETY.md says what that means on 64-bit ARM); analyze, merge and diff read traces of other machines here");
 }
 
 int attach_command(struct invocation *invocation, struct error *err)
