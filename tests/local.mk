@@ -16,7 +16,7 @@ include tests/unit/profiler.mk
 include tests/fuzz/local.mk
 include tests/golden/local.mk
 include tests/checkers/local.mk
-if X86_64
+if ENTERING_TESTS
 include tests/unit/inject.mk
 include tests/unit/hold.mk
 include tests/unit/perf.mk

@@ -32,7 +32,7 @@ check_PROGRAMS += tests/fuzz/replay_expression
 tests_fuzz_replay_expression_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_expression.c
 tests_fuzz_replay_expression_LDADD = libanalyze.a libbase.a -lm
 
-if X86_64
+if ENTERING_TESTS
 check_PROGRAMS += tests/fuzz/replay_drain
 tests_fuzz_replay_drain_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_drain.c
 tests_fuzz_replay_drain_LDADD = libsession.a $(FUZZ_LDADD)

@@ -21,7 +21,7 @@ TESTS += tests/golden/hostile.test
 dist_noinst_SCRIPTS += tests/golden/hostile.test
 EXTRA_DIST += tests/golden/hostile/waits.trace
 dist_noinst_SCRIPTS += tests/golden/gpu_tables.test
-if X86_64
+if ENTERING_TESTS
 TESTS += tests/golden/nsys_run.test
 endif
 dist_noinst_SCRIPTS += tests/golden/nsys_run.test

@@ -11,7 +11,7 @@ LINTS = \
 	tests/lint/words.test
 TESTS += $(LINTS)
 dist_noinst_SCRIPTS += $(LINTS) tests/lint/distributed.test
-if X86_64
+if ENTERING_TESTS
 TESTS += tests/lint/distributed.test
 endif
 
