@@ -29,7 +29,7 @@ struct pyframes {
 	struct pyframe frames[PYFRAMES_MAX];
 };
 
-/* Which pages a walk needed: the next one over the same thread reads them at once, which takes a tenth of the time, and of the moments that tear it. */
+/* Which pages a walk needed: the next one over the same thread reads them by one call: in less time, so that it is torn less often. */
 struct walked {
 	uint64_t tstate;
 	uint32_t count;

@@ -21,7 +21,7 @@ struct pyglance {
 	struct known_thread threads[PYGLANCE_THREADS_MAX]; /* by tid */
 };
 
-enum { TRIES = 5 /* a thread that calls and returns all the time tears one look in 20; one that has moved on in two looks often has not in the third (decode, 3.11: 9 % of its samples) */ };
+enum { TRIES = 5 /* a thread that calls and returns all the time tears one look in 20 */ };
 _Static_assert(sizeof(struct pyframes) <= PYGLANCE_BYTES_MAX, "a look fits");
 
 int pyglance_open(const struct pyreader *reader, struct pyglance **out, struct error *err)
