@@ -217,7 +217,7 @@ static bool recall(struct digest *digest, const struct pystack *later, uint64_t 
 
 	if (!joiner_recall(joiner, digest->moment, &digest->copy, &digest->native, still_above, later, &digest->recalled))
 		return false;
-	joiner_join(joiner, &digest->recalled, &digest->native, 0, &digest->joined);
+	joiner_join_recalled(joiner, &digest->recalled, &digest->native, &digest->joined);
 	if (digest->joined.result == JOIN_WHOLE)
 		digest->joined.result = JOIN_RECALLED;
 	return digest->joined.result != JOIN_FAILED;

@@ -6,10 +6,10 @@
 
 #include "base/clock.h"
 #include "base/map.h"
+#include "session/loops.h"
 
 #define MODULES_NS 1000000000ull /* the map of a large process takes milliseconds to read */
 #define UNKNOWN_NS 100000000ull  /* but a stack that could not be walked to its end may have met a new library */
-enum { LOOPS_MAX = 16 };
 enum { ENTRY_BYTES = 64 /* of what the interpreter's loop keeps at an entry: the frame (3.12 and later) begins with its code and the frame outside of it */ };
 
 struct joiner {
@@ -21,9 +21,9 @@ struct joiner {
 	int python_minor;
 	uint64_t modules_ns;           /* when the map is read again */
 	struct map loop_of;            /* address << 1 | is a return address: 1 when it lies in the interpreter's loop, else 0 */
-	/* Names of functions that were seen to run Python frames: the interpreter's loop has none of its own in some builds (Debian's 3.14 and 3.15). */
-	const char *loops[LOOPS_MAX], *met[LOOPS_MAX];
-	uint32_t loop_count, met_count; /* met: in the join at hand */
+	struct loops loops;
+	struct { const char *name; uint32_t which; } met[LOOPS_MAX]; /* in the join at hand: not known to be the loop, but seen to run Python frames */
+	uint32_t met_count;
 };
 
 static int memory_read(void *context, uint64_t addr, void *buffer, size_t size)
@@ -97,16 +97,6 @@ static const char *name_of(struct joiner *joiner, const struct native_stack *nat
 	return found[count - 1].name;
 }
 
-static bool is_loop_name(const struct joiner *joiner, const char *name)
-{
-	static const char known[] = "_PyEval_EvalFrameDefault";
-
-	for (uint32_t i = 0; i < joiner->loop_count; i++)
-		if (joiner->loops[i] == name)
-			return true;
-	return strncmp(name, known, sizeof known - 1) == 0;
-}
-
 static bool rule_evaluator(void *context, const struct native_stack *native, uint32_t which)
 {
 	struct joiner *joiner = context;
@@ -114,7 +104,7 @@ static bool rule_evaluator(void *context, const struct native_stack *native, uin
 	uint32_t known = map_get(&joiner->loop_of, key);
 
 	if (known == MAP_ABSENT) {
-		known = is_loop_name(joiner, name_of(joiner, native, which));
+		known = loops_have(&joiner->loops, name_of(joiner, native, which));
 		map_put(&joiner->loop_of, key, known);
 	}
 	return known;
@@ -133,21 +123,31 @@ static void rule_runs(void *context, const struct native_stack *native, uint32_t
 	if (joiner->met_count == LOOPS_MAX || rule_evaluator(joiner, native, which))
 		return;
 	name = name_of(joiner, native, which);
-	if (*name != '[') /* "[jit]", "[unknown]": of anything */
-		joiner->met[joiner->met_count++] = name;
+	if (*name == '[') /* "[jit]", "[unknown]": of anything */
+		return;
+	joiner->met[joiner->met_count].name = name;
+	joiner->met[joiner->met_count++].which = which;
+}
+
+static bool was_met(const struct joiner *joiner, uint32_t which)
+{
+	for (uint32_t i = 0; i < joiner->met_count; i++)
+		if (joiner->met[i].which == which)
+			return true;
+	return false;
 }
 
 /* Only from stacks that fit together: a name learned wrongly would spoil others. */
-static void learn(struct joiner *joiner)
+static void learn(struct joiner *joiner, const struct native_stack *native)
 {
-	bool fresh = false;
+	bool fresh = false, alone = true;
 
-	for (uint32_t i = 0; i < joiner->met_count && joiner->loop_count < LOOPS_MAX; i++) {
-		if (is_loop_name(joiner, joiner->met[i]))
-			continue;
-		joiner->loops[joiner->loop_count++] = joiner->met[i];
-		fresh = true;
-	}
+	if (!joiner->met_count)
+		return;
+	for (uint32_t i = 0; i < native->count; i++)
+		alone &= !rule_evaluator(joiner, native, i);
+	for (uint32_t i = 0; i < joiner->met_count; i++)
+		fresh |= loops_met(&joiner->loops, joiner->met[i].name, alone);
 	if (fresh)
 		map_done(&joiner->loop_of);
 }
@@ -173,6 +173,13 @@ static bool stands(struct joiner *joiner, const struct thread_copy *copy, uint64
 		&& memcmp(now, copy->stack + offset, sizeof now) == 0;
 }
 
+static void learn_misses(struct joiner *joiner, const struct native_stack *native)
+{
+	for (uint32_t i = 0; i < native->count && joiner->loops.candidate_count; i++)
+		if (!was_met(joiner, i))
+			loops_missed(&joiner->loops, name_of(joiner, native, i));
+}
+
 void joiner_meet(struct joiner *joiner, const struct thread_copy *copy, const struct pystack *python, const struct native_stack *native)
 {
 	uint64_t entry;
@@ -182,7 +189,7 @@ void joiner_meet(struct joiner *joiner, const struct thread_copy *copy, const st
 		return;
 	joiner->met_count = 0;
 	rule_runs(joiner, native, which);
-	learn(joiner);
+	learn(joiner, native);
 }
 
 static struct join_rules rules_of(struct joiner *joiner, uint64_t still_above)
@@ -196,8 +203,18 @@ void joiner_join(struct joiner *joiner, const struct pystack *python, const stru
 
 	joiner->met_count = 0;
 	join_stacks(python, native, &rules, out);
-	if (out->result == JOIN_WHOLE && !still_above)
-		learn(joiner);
+	if (out->result != JOIN_WHOLE || still_above || !native)
+		return;
+	learn(joiner, native);
+	learn_misses(joiner, native);
+}
+
+void joiner_join_recalled(struct joiner *joiner, const struct pystack *python, const struct native_stack *native, struct joined_stack *out)
+{
+	const struct join_rules rules = rules_of(joiner, 0);
+
+	joiner->met_count = 0;
+	join_stacks(python, native, &rules, out);
 }
 
 bool joiner_recall(struct joiner *joiner, struct pymoment *moment, const struct thread_copy *copy, const struct native_stack *native, uint64_t still_above, const struct pystack *later, struct pystack *out)

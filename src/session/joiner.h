@@ -26,6 +26,8 @@ void joiner_walk(struct joiner *joiner, const struct thread_copy *copy, struct n
 void joiner_meet(struct joiner *joiner, const struct thread_copy *copy, const struct pystack *python, const struct native_stack *native);
 /* Joins the two (either may be NULL). STILL_ABOVE: 0 when they are of one moment, else PYTHON was read later, as join_rules says. */
 void joiner_join(struct joiner *joiner, const struct pystack *python, const struct native_stack *native, uint64_t still_above, struct joined_stack *out);
+/* … where PYTHON was recalled: nothing is learned of it. */
+void joiner_join_recalled(struct joiner *joiner, const struct pystack *python, const struct native_stack *native, struct joined_stack *out);
 /* As pymoment_stack(): the Python stack of the moment of COPY, which was walked to NATIVE. */
 bool joiner_recall(struct joiner *joiner, struct pymoment *moment, const struct thread_copy *copy, const struct native_stack *native, uint64_t still_above, const struct pystack *later, struct pystack *out);
 /* Functions of a native frame, innermost first, as symbols_find(); *MODULE (may be NULL inside) is where it lies. */

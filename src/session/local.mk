@@ -18,6 +18,7 @@ libsession_a_SOURCES = \
 	src/session/joiner.c src/session/joiner.h \
 	src/session/kernel_calls.c \
 	src/session/live.c src/session/live.h \
+	src/session/loops.c src/session/loops.h \
 	src/session/look.c src/session/look.h \
 	src/session/naming.c src/session/naming.h \
 	src/session/numa.c src/session/numa.h src/session/numa_sample.c \
