@@ -24,19 +24,24 @@ static struct loop_candidate *candidate_of(struct loops *loops, const char *name
 	return NULL;
 }
 
-bool loops_met(struct loops *loops, const char *name, bool alone)
+/* Was it met often enough, this time included? */
+static bool is_believed(struct loops *loops, const char *name)
 {
 	struct loop_candidate *candidate = candidate_of(loops, name);
 
-	if (loops_have(loops, name) || loops->count == LOOPS_MAX)
-		return false;
-	if (!candidate && !alone) {
+	if (!candidate) {
 		if (loops->candidate_count == LOOPS_MAX)
 			return false;
 		candidate = &loops->candidates[loops->candidate_count++];
 		*candidate = (struct loop_candidate){ .name = name };
 	}
-	if (!alone && (++candidate->met < MET_LEAST || candidate->met < candidate->missed * MET_PER_MISSED))
+	candidate->met++;
+	return candidate->met >= MET_LEAST && candidate->met >= candidate->missed * MET_PER_MISSED;
+}
+
+bool loops_met(struct loops *loops, const char *name, bool alone)
+{
+	if (loops_have(loops, name) || loops->count == LOOPS_MAX || (!alone && !is_believed(loops, name)))
 		return false;
 	loops->names[loops->count++] = name;
 	return true;
