@@ -243,6 +243,15 @@ static int check_libc(struct target *target)
 	return 0;
 }
 
+/* How much of a thread's control block lies below the thread pointer. */
+static bool read_block_size(struct target *target)
+{
+	uint64_t size = MACHINE_BLOCK_BYTES ? image_symbol(&target->libc, "_thread_db_sizeof_pthread", NULL) : 0;
+
+	target->block_below = MACHINE_BLOCK_BYTES;
+	return !MACHINE_BLOCK_BYTES || (size && memory_read(&target->memory, size, &target->block_below, sizeof target->block_below) == 0 && target->block_below <= BLOCK_MAX);
+}
+
 /* One argument was all there is until glibc 2.34; from 2.35 on, not having found the second means not having understood the code. */
 #define LAST_LIBC_WITH_ONE 34
 
@@ -250,7 +259,7 @@ static int check_tls(struct target *target)
 {
 	unsigned char code[256];
 	uint64_t size = 0, allocate = image_symbol(&target->loader, "_dl_allocate_tls", &size);
-	uint64_t tid = image_symbol(&target->libc, "_thread_db_pthread_tid", NULL), block = image_symbol(&target->libc, "_thread_db_sizeof_pthread", NULL);
+	uint64_t tid = image_symbol(&target->libc, "_thread_db_pthread_tid", NULL);
 	uint32_t row[3];
 	int minor = 0;
 
@@ -266,8 +275,7 @@ static int check_tls(struct target *target)
 		return target_refuse(target, ERR_LIBC, "thread storage", "please report this with `ldd --version` and the distribution's name",
 		                     "how its loader (%s) sets up thread storage could not be decoded", target->facts.libc);
 	target->facts.tid_offset = MACHINE_TID_OFFSET;
-	target->block_below = MACHINE_BLOCK_BYTES;
-	if (MACHINE_BLOCK_BYTES && (!block || memory_read(&target->memory, block, &target->block_below, sizeof target->block_below) < 0 || target->block_below > BLOCK_MAX))
+	if (!read_block_size(target))
 		return target_refuse(target, ERR_LIBC, "thread storage", NULL, "%s does not tell how large a thread's control block is", target->facts.libc);
 	if (tid && memory_read(&target->memory, tid, row, sizeof row) == 0 && row[0] == 32 && row[2] < 4000)
 		target->facts.tid_offset = row[2];

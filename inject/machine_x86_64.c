@@ -154,7 +154,7 @@ bool tracee_was_waiting(const struct thread_registers *registers)
 
 bool tracee_disturbed(pid_t tid, const struct thread_registers *registers)
 {
-	struct ptrace_syscall_info info;
+	struct ptrace_syscall_info info = { 0 };
 
 	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): the kernel has filled them */
 	if ((long)registers->general.rax != -EINTR || (long)registers->general.orig_rax < 0 || !registers_are_native(registers) || !resume_repeats((long)registers->general.orig_rax))

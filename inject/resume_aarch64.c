@@ -27,7 +27,7 @@ static enum rule rule_of(long nr, const uint64_t args[6])
 	case SYS_restart_syscall:
 		return RULE_BLOCK;
 	case SYS_clock_nanosleep:
-		return args[1] & TIMER_ABSTIME ? RULE_NOHAND : RULE_BLOCK;
+		return (args[1] & TIMER_ABSTIME) ? RULE_NOHAND : RULE_BLOCK;
 	case SYS_ppoll: /* both write what is left of their limit to where that was read from */
 	case SYS_pselect6:
 		return RULE_NOHAND;

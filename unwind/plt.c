@@ -71,6 +71,7 @@ static uint32_t stub_name(const unsigned char *stub, size_t size, uint64_t addr,
 		found = bsearch(&(struct slot){ .addr = slot }, sorted, slots->count, sizeof *sorted, by_addr);
 		return found ? found->name : 0;
 	}
+	/* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.UndefReturn): as many as were pushed are filled */
 	return code_stub_number(stub, size, &number) && number < slots->pushed ? slots->all[number].name : 0;
 }
 
