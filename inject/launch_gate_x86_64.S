@@ -51,14 +51,7 @@ enter:
 	pop	%rbx
 	jmp	*entry(%rip)
 	.balign 8
-gate_words:
-save_thread:	.quad 0
-restore_thread:	.quad 0
-entry:		.quad 0
-parent:		.quad 0
-interval:	.quad 0, 0
-ignore_trap:	.quad 0
-trap_action:	.quad 0, 0, 0, 0
+#include "inject/launch_gate_words.inc"
 gate_code_end:
 	.size gate_code, . - gate_code
 

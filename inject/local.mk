@@ -32,7 +32,7 @@ libinject_a_SOURCES += inject/launch.c inject/launch.h inject/launch_gate.c inje
 # What tells machines apart, one set of files for each.
 X86_64_SOURCES = inject/code_x86_64.c inject/machine_x86_64.c inject/machine_x86_64.h inject/resume_x86_64.c inject/stub_x86_64.S inject/launch_x86_64.c inject/launch_gate_x86_64.S
 AARCH64_SOURCES = inject/code_aarch64.c inject/machine_aarch64.c inject/machine_aarch64.h inject/resume_aarch64.c inject/stub_aarch64.S inject/launch_aarch64.c inject/launch_gate_aarch64.S
-EXTRA_DIST += $(X86_64_SOURCES) $(AARCH64_SOURCES)
+EXTRA_DIST += $(X86_64_SOURCES) $(AARCH64_SOURCES) inject/stub_words.inc inject/launch_gate_words.inc
 if X86_64
 libinject_a_SOURCES += $(X86_64_SOURCES)
 else

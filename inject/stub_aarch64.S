@@ -349,27 +349,8 @@ on_x0:			.quad 0
 on_x3:			.quad 0
 on_x8:			.quad 0
 interrupted_x0:		.quad 0
-mask:			.quad 0
-caught:			.quad 0
-ask_restart:		.quad 0
-borrowed_tid:		.quad 0
-scratch:		.quad 0
-map_addr:		.quad 0
-map_size:		.quad 0
-map_negative:		.quad 0
-single_thread_flag:	.quad 0
-stack:			.quad 0
-child_tid:		.quad 0
-tcb:			.quad 0
-want_memfd:		.quad 0
-wait_loops:		.quad 0
-attach_id:		.quad 0
-used_ns:		.quad 0
-all_signals:		.quad -1
-clone_flags:		.quad 0x3d0f00			/* VM FS FILES SIGHAND THREAD SYSVSEM SETTLS PARENT_SETTID CHILD_CLEARTID */
-constant:		.quad 0				/* bytes of a thread's control block below its thread pointer */
-nap:			.quad 0, 100000
-memfd_name:		.fill 32, 1, 0
+#define CONSTANT 0					/* bytes of a thread's control block below its thread pointer */
+#include "inject/stub_words.inc"
 	.balign 8
 stub_end:
 

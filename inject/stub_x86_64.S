@@ -369,27 +369,8 @@ part_done:		.quad 0
 rest_call:		.quad 0
 rest_address:		.quad 0
 rest_count:		.quad 0
-mask:			.quad 0
-caught:			.quad 0
-ask_restart:		.quad 0
-borrowed_tid:		.quad 0
-scratch:		.quad 0
-map_addr:		.quad 0
-map_size:		.quad 0
-map_negative:		.quad 0
-single_thread_flag:	.quad 0
-stack:			.quad 0
-child_tid:		.quad 0
-tcb:			.quad 0
-want_memfd:		.quad 0
-wait_loops:		.quad 0
-attach_id:		.quad 0
-used_ns:		.quad 0
-all_signals:		.quad -1
-clone_flags:		.quad 0x3d0f00			/* VM FS FILES SIGHAND THREAD SYSVSEM SETTLS PARENT_SETTID CHILD_CLEARTID */
-constant:		.quad 0x1f80
-nap:			.quad 0, 100000
-memfd_name:		.fill 32, 1, 0
+#define CONSTANT 0x1f80
+#include "inject/stub_words.inc"
 	.balign 8
 stub_end:
 

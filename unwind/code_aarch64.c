@@ -2,8 +2,8 @@
 #include "unwind/code.h"
 
 #include <stddef.h>
-#include <string.h>
 
+#include "base/a64.h"
 #include "unwind/call_site.h"
 
 enum { SCRATCH = 16, LOOK_BACK = 16 /* instructions between the two that make an address */ };
@@ -15,37 +15,24 @@ const struct cfi_row code_called_row = { .cfa_register = DWARF_SP, .rules = { [D
 const uint64_t code_signal_offset = 128 + 176 + 8;
 const uint8_t code_signal_order[DWARF_COUNT] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, DWARF_SP, DWARF_PC };
 
-static uint32_t word_at(const unsigned char *code, size_t at)
-{
-	uint32_t word;
-
-	memcpy(&word, code + at, sizeof word);
-	return word;
-}
-
-static int64_t signed_field(uint32_t word, unsigned low, unsigned bits)
-{
-	return (int64_t)((uint64_t)word << (64 - low - bits)) >> (64 - bits);
-}
-
 /* adrp register, page. */
 static bool is_page(uint32_t word, uint64_t addr, uint32_t reg, uint64_t *out)
 {
 	if ((word & 0x9f000000) != 0x90000000 || (word & 0x1f) != reg)
 		return false;
-	*out = (addr & ~0xfffull) + (uint64_t)((signed_field(word, 5, 19) << 2 | (word >> 29 & 3)) * 4096);
+	*out = (addr & ~0xfffull) + (uint64_t)((a64_signed(word, 5, 19) << 2 | (word >> 29 & 3)) * 4096);
 	return true;
 }
 
 /* "[bti c] adrp x16, …; ldr x17, [x16, …]; add x16, …; br x17" */
 bool code_stub_slot(const unsigned char *stub, size_t size, uint64_t addr, uint64_t *out)
 {
-	size_t at = size >= 4 && word_at(stub, 0) == 0xd503245f ? 4 : 0;
+	size_t at = size >= 4 && a64_word(stub, 0) == 0xd503245f ? 4 : 0;
 	uint64_t page;
 
-	if (at + 8 > size || !is_page(word_at(stub, at), addr + at, SCRATCH, &page) || (word_at(stub, at + 4) & 0xffc003ff) != 0xf9400211)
+	if (at + 8 > size || !is_page(a64_word(stub, at), addr + at, SCRATCH, &page) || (a64_word(stub, at + 4) & 0xffc003ff) != 0xf9400211)
 		return false;
-	*out = page + (word_at(stub, at + 4) >> 10 & 0xfff) * 8;
+	*out = page + (a64_word(stub, at + 4) >> 10 & 0xfff) * 8;
 	return true;
 }
 
@@ -64,20 +51,20 @@ bool code_is_linkage_stub(const unsigned char *code)
 /* "mov x8, #139; svc #0" */
 bool code_is_signal_return(const unsigned char *code)
 {
-	return word_at(code, 0) == 0xd2801168 && word_at(code, 4) == 0xd4000001;
+	return a64_word(code, 0) == 0xd2801168 && a64_word(code, 4) == 0xd4000001;
 }
 
 /* "add x, x, #…", and before it the adrp whose page it completes. */
 bool code_takes_address(const unsigned char *code, size_t size, size_t at, uint64_t addr, uint64_t *out)
 {
-	uint32_t add = size - at < 4 ? 0 : word_at(code, at);
+	uint32_t add = size - at < 4 ? 0 : a64_word(code, at);
 	uint64_t page;
 
 	if ((add & 0xffc00000) != 0x91000000)
 		return false;
 	for (size_t i = at; i >= 4 && at - i < LOOK_BACK * 4;) {
 		i -= 4;
-		if (!is_page(word_at(code, i), addr + i, add >> 5 & 0x1f, &page))
+		if (!is_page(a64_word(code, i), addr + i, add >> 5 & 0x1f, &page))
 			continue;
 		*out = page + (add >> 10 & 0xfff);
 		return true;
@@ -92,9 +79,9 @@ bool code_fills_slot(uint32_t type)
 
 struct call_site call_site_before(const unsigned char code[CALL_BYTES_MAX], uint64_t ip)
 {
-	uint32_t word = word_at(code, CALL_BYTES_MAX - 4);
+	uint32_t word = a64_word(code, CALL_BYTES_MAX - 4);
 	struct call_site site = { .direct = word >> 26 == 0x25, .indirect = (word & 0xfffffc1f) == 0xd63f0000 };
 
-	site.target = site.direct ? ip - 4 + (uint64_t)(signed_field(word, 0, 26) * 4) : 0;
+	site.target = site.direct ? ip - 4 + (uint64_t)(a64_signed(word, 0, 26) * 4) : 0;
 	return site;
 }

@@ -6,18 +6,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/sort.h"
 
 enum { RATE_HZ = 4000, SAMPLES = 41, LONGEST_MS = 60, STEP_NS = 400 /* a gap: what the clock alone never takes */ };
 
 static void ignore(void *context, const struct thread_copy *copy, uint64_t cpu_ns)
 {
-}
-
-static int compare(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
 }
 
 /* The gaps in which samples were taken. */
@@ -56,7 +50,7 @@ uint64_t perf_cost_ns(uint32_t stack_bytes, bool wakes, bool counts)
 		perf_count(perf);
 	if (perf_add(perf, gettid()) == 0) {
 		count = gaps_find(perf, gaps);
-		qsort(gaps, count, sizeof *gaps, compare);
+		qsort(gaps, count, sizeof *gaps, sort_compare_u64);
 		cost_ns = count > SAMPLES / 4 ? gaps[count / 2] : 0;
 	}
 	perf_close(perf);

@@ -1,5 +1,6 @@
 noinst_LIBRARIES += libbase.a
 libbase_a_SOURCES = \
+	src/base/a64.h \
 	src/base/arena.c src/base/arena.h \
 	src/base/clock.c src/base/clock.h \
 	src/base/error.c src/base/error.h src/base/error.def \

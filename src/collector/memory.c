@@ -246,6 +246,7 @@ static bool put_on(void)
 
 void memory_begin(void)
 {
+	__atomic_store_n(&the.memory.rest_until, 0, __ATOMIC_RELEASE); /* of a session that ended in it */
 	if (!the.settings.memory_interval)
 		return;
 	stop_sampling();
@@ -257,7 +258,7 @@ void memory_begin(void)
 	the.memory.spending.interval = the.page->memory_interval_now = the.settings.memory_interval;
 	the.memory.call_ps = allocator_calibrate();
 	the.memory.begun_at = ticks_now();
-	the.memory.off_since = the.memory.rest_until = 0;
+	the.memory.off_since = 0;
 	put_on();
 }
 
@@ -283,9 +284,11 @@ void memory_resume(void)
 {
 	uint64_t now = ticks_now(), until = __atomic_load_n(&the.memory.rest_until, __ATOMIC_RELAXED);
 
-	if (the.page->memory_state != MEMORY_SAMPLED || the.memory.on || until > now)
+	if (until > now)
 		return;
-	__atomic_store_n(&the.memory.rest_until, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&the.memory.rest_until, 0, __ATOMIC_RELEASE); /* whatever follows: nobody is to wake up for it again */
+	if (the.page->memory_state != MEMORY_SAMPLED || the.memory.on)
+		return;
 	off_ends(now);
 	put_on();
 }

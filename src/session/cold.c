@@ -9,13 +9,6 @@
 enum { WALKED_BYTES = 1 << 19, LINE_BYTES = 64, TIMES = 101, TIMES_LEAST = 5 };
 #define LONGEST_NS 30000000ull
 
-static int compare(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 uint64_t cold_ns(bool (*act)(const void *context), const void *context)
 {
 	volatile unsigned char *walked = calloc(1, WALKED_BYTES);
@@ -33,6 +26,6 @@ uint64_t cold_ns(bool (*act)(const void *context), const void *context)
 	free((void *)walked);
 	if (!acted)
 		return 0;
-	qsort(took_ns, count, sizeof *took_ns, compare);
+	qsort(took_ns, count, sizeof *took_ns, sort_compare_u64);
 	return took_ns[count / 2];
 }

@@ -197,12 +197,17 @@ static struct join_rules rules_of(struct joiner *joiner, uint64_t still_above)
 	return (struct join_rules){ joiner->python_minor, still_above, rule_evaluator, rule_hidden, rule_runs, joiner };
 }
 
-void joiner_join(struct joiner *joiner, const struct pystack *python, const struct native_stack *native, uint64_t still_above, struct joined_stack *out)
+static void join(struct joiner *joiner, const struct pystack *python, const struct native_stack *native, uint64_t still_above, struct joined_stack *out)
 {
 	const struct join_rules rules = rules_of(joiner, still_above);
 
 	joiner->met_count = 0;
 	join_stacks(python, native, &rules, out);
+}
+
+void joiner_join(struct joiner *joiner, const struct pystack *python, const struct native_stack *native, uint64_t still_above, struct joined_stack *out)
+{
+	join(joiner, python, native, still_above, out);
 	if (out->result != JOIN_WHOLE || still_above || !native)
 		return;
 	learn(joiner, native);
@@ -211,10 +216,7 @@ void joiner_join(struct joiner *joiner, const struct pystack *python, const stru
 
 void joiner_join_recalled(struct joiner *joiner, const struct pystack *python, const struct native_stack *native, struct joined_stack *out)
 {
-	const struct join_rules rules = rules_of(joiner, 0);
-
-	joiner->met_count = 0;
-	join_stacks(python, native, &rules, out);
+	join(joiner, python, native, 0, out);
 }
 
 bool joiner_recall(struct joiner *joiner, struct pymoment *moment, const struct thread_copy *copy, const struct native_stack *native, uint64_t still_above, const struct pystack *later, struct pystack *out)

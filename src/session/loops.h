@@ -15,7 +15,7 @@ enum { LOOPS_MAX = 16 };
 struct loops {
 	const char *names[LOOPS_MAX];
 	uint32_t count;
-	struct loop_candidate { const char *name; uint32_t met, missed; } candidates[LOOPS_MAX];
+	struct loop_candidate { const char *name; uint64_t met, missed; } candidates[LOOPS_MAX];
 	uint32_t candidate_count;
 };
 

@@ -385,6 +385,8 @@ static void scale(struct timeline_private *p, struct memory_build *all)
 	double python = unseen_factor(&p->timeline, "memory_watched_ns", "memory_off_ns"), native = unseen_factor(&p->timeline, "heap_watched_ns", "heap_off_ns");
 	struct memory_site *sum = &all->out.all;
 
+	if (p->processes.count > 1)
+		return; /* these counters are of one of them */
 	for (size_t i = 0; i < all->samples.count && (python > 1 || native > 1); i++) {
 		struct memory_sample *sample = &all->samples.items[i];
 		uint64_t before = sample->weight;

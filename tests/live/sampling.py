@@ -18,9 +18,11 @@ def tests(world):
     for python in world.pythons:
         if world.quick and python.name not in QUICK:
             continue
-        for name, test in (("names", names), ("placed", placed), ("budget-perf", budget_perf), ("budget-hold", budget_hold), ("greenlets", greenlets), ("crowd", crowd)):
+        for name, test in (("names", names), ("placed", placed), ("budget-perf", budget_perf), ("budget-hold", budget_hold), ("switches", switches), ("greenlets", greenlets), ("crowd", crowd)):
             if test is greenlets and (python.view or python.version > (3, 13)):
                 continue  # gevent is for this machine's own Pythons
+            if test is switches and python.view:
+                continue  # its work is counted in a file of this machine
             yield "sampling/%s/%s" % (python.name, name), lambda w, p=python, t=test: t(w, p)
 
 
@@ -80,6 +82,24 @@ def budget_hold(world, python):
 def with_gevent(python):
     folder = os.path.join(CACHE, "gevent-" + python.name)
     return Python(python.name, [pypi.environment(folder, python.argv[0], ["gevent", "greenlet", "zope-event", "zope-interface"], "--no-deps", "--only-binary=:all:")], python.version)
+
+
+def switches(world, python):
+    """Where switches of threads that perf_event samples cost more than half of the budget, threads are sampled by the next way, which is said; and the ledger has what they cost."""
+    with open(world.path("counter"), "wb") as f:
+        f.truncate(16)
+    with Target(python, WORK, "request", world.path("counter")) as target:
+        world.attach(target.pid, "-d", "3s", "--hook", "none", "--max-overhead", "0.05%").expect(0)
+        few = world.report()["capture"]
+        world.attach(target.pid, "-d", "1s", "--hook", "none").expect(0)
+        many = world.report()["capture"]
+    if "perf_event" not in many["settings"]["sampler.running"]:
+        raise Skip("this kernel permits no perf_event: %s" % many["settings"]["sampler.running"])
+    require("sampler.running.others" not in many["settings"] and many["counters"]["sampler_switches_ns"] > 0, "%s" % many)
+    said = few["settings"].get("sampler.running.others", "")
+    require(re.search(r"Python frames only; given up, as each switch of a thread took \d+ ns longer", said), "it is not given up, or not said: %r, %s" % (said, few["counters"]))
+    require(few["counters"]["samples"] > 10 and few["counters"]["sampler_perf_threads"] == 0, "%s" % few["counters"])
+    return "%.1f ms in 1 s; %s" % (many["counters"]["sampler_switches_ns"] / 1e6, said)
 
 
 def greenlets(world, python):

@@ -3,6 +3,7 @@ import ctypes
 import gc
 import math
 import os
+import re
 import struct
 import threading
 import tracemalloc
@@ -319,6 +320,25 @@ def case_memory_rests():
     assert len(seen) >= 5 and pauses >= 2, (seen, pauses)
     assert 0.25e9 * (pauses - 1) <= off < watched <= (time.monotonic() - began) * 1e9, (off, watched)
     assert s.page('memory_cost_ns') < 1.5 * 0.004 * time.process_time() * 1e9, s.page('memory_cost_ns')
+
+
+def case_memory_rest_of_another_session():
+    """A session that ended in a rest leaves nothing for the next one to wake up for: its thread asks for the GIL seldom."""
+    s = Session(memory_interval=1 << 20, max_overhead_ppm=4000).arm()
+    began = time.monotonic()
+    while (not s.page('memory_pauses') or allocators() != untouched) and time.monotonic() < began + 120:
+        grow(1000)
+    s.disarm()
+    assert s.page('memory_pauses') > 0
+    time.sleep(0.5)
+    s = Session(max_overhead_ppm=4000).arm()
+    with open('/proc/self/task/%d/status' % s.page('switch_tid')) as file:
+        before = int(re.search(r'\nvoluntary_ctxt_switches:\s*(\d+)', file.read()).group(1))
+        time.sleep(1)
+        file.seek(0)
+        woken = int(re.search(r'\nvoluntary_ctxt_switches:\s*(\d+)', file.read()).group(1)) - before
+    s.disarm()
+    assert woken < 50, 'it woke %d times in a second' % woken
 
 
 def case_memory_alternate():
