@@ -150,6 +150,19 @@ Test(timeline_memory, sums_are_of_all_the_time_where_samples_were_taken_for_a_pa
 	cr_assert_eq(facts->sites[2].bytes, 300, "never on, and seen nevertheless: the trace is no measure");
 }
 
+Test(timeline_memory, counters_of_one_process_say_nothing_of_the_others)
+{
+	const struct memory_facts *facts = timeline_memory(timeline_from_text(META NAMES ON(0) OFF(4000000000)
+		"4000 counter name=\"memory_watched_ns\" value=4000\n"
+		"4000 counter name=\"memory_off_ns\" value=3000\n"
+		THREAD(3, 7)
+		"1000 memory_alloc address=4096 bytes=100 weight_bytes=500 domain=2\n"
+		"chunk process=1 lane=4 tid=8 kind=thread sequence=1 lost=0 depth=0 refs=" CLOCK
+		"1000 memory_alloc address=4096 bytes=100 weight_bytes=700 domain=2\n"));
+
+	cr_assert_eq(facts->all.bytes, 1200);
+}
+
 Test(timeline_memory, believes_no_trace)
 {
 	const struct memory_facts *facts = timeline_memory(timeline_from_text(META ON(0) OFF(10000)
