@@ -20,7 +20,7 @@ enum { PRESERVED_COUNT = 6, MACHINE_FILE = EM_X86_64, ADDRESS_BITS = 47, LINK_RE
 #define CODE_STEP 1
 #define MACHINE_FILE_NAME "64-bit x86"
 
-/* Registers of perf_event, in the order in which they come. */
+/* Registers that a sample of perf_event brings, as bits (ax bx cx dx si di bp sp ip, r8 to r15), and in the order in which they come. */
 #define PERF_REGISTERS 0xff01ffull
 #define PERF_ORDER { DWARF_RAX, DWARF_RBX, DWARF_RCX, DWARF_RDX, DWARF_RSI, DWARF_RDI, DWARF_RBP, DWARF_RSP, DWARF_RIP, 8, 9, 10, 11, 12, 13, 14, 15 }
 

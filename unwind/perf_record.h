@@ -4,8 +4,6 @@
 
 #include "unwind/walk.h"
 
-/* User registers that a sample brings, and their bits: ax bx cx dx si di bp sp ip, r8 to r15. */
-
 struct perf_counts {
 	uint64_t samples, lost, throttled;
 	uint64_t without_stack; /* samples of no 64-bit user code: skipped */
