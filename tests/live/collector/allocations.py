@@ -332,6 +332,9 @@ def case_memory_rest_of_another_session():
     assert s.page('memory_pauses') > 0
     time.sleep(0.5)
     s = Session(max_overhead_ppm=4000).arm()
+    began = time.monotonic()
+    while not s.page('switch_tid') and time.monotonic() < began + 60:  # the thread itself says it
+        time.sleep(0.01)
     with open('/proc/self/task/%d/status' % s.page('switch_tid')) as file:
         before = int(re.search(r'\nvoluntary_ctxt_switches:\s*(\d+)', file.read()).group(1))
         time.sleep(1)
