@@ -1,5 +1,4 @@
 /* Any text as a dump: refused with line and column, or a trace that reads whole. */
-/* folders: src/base src/trace */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,4 @@
 /* Any bytes as a buffer of CUPTI's records, stepped through by a library that may lie about where the next one begins: the first byte says how many steps there are, two more each say where. */
-/* folders: src/collector/gpu_records.c src/collector/gpu_names.c */
 #include <stdlib.h>
 #include <string.h>
 

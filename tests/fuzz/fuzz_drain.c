@@ -1,5 +1,4 @@
 /* Any bytes as what a target wrote into the lanes: slots and sub-buffers, with rounds in between, then what the page says, then the last round. */
-/* folders: src/base src/trace src/session/pool.c src/session/drain.c src/session/shadow.c */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,4 @@
 /* Any text as an expression of a rule: refused with a place in it, or computed in a bounded number of steps over a small world of numbers, texts and rows. */
-/* folders: src/base src/analyze/expression_name.c src/analyze/expression_parse.c src/analyze/expression_token.c src/analyze/expression_value.c src/analyze/pattern.c */
-/* libraries: -lm */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,4 @@
 /* Any bytes as an ELF file that a process has mapped, and that lies: looked at, symbols looked for by whatever hash tables it claims to have. */
-/* folders: src/base inject/image.c inject/memory.c */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

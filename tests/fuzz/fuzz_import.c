@@ -1,6 +1,4 @@
 /* Any bytes as a foreign document, gzipped ones too: refused with a reason, or a trace of ours that is whole. */
-/* folders: src/base src/trace src/import */
-/* libraries: -lsqlite3 */
 #include <stdint.h>
 #include <stdlib.h>
 

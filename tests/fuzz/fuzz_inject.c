@@ -1,5 +1,4 @@
 /* What entering reads of a process that may lie: its maps, its threads' system calls, notes, code bytes, relocations, seccomp filters. */
-/* folders: src/base inject/decode.c inject/got.c inject/image.c inject/memory.c inject/resume.c inject/seccomp.c inject/threads.c */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,4 @@
 /* Any bytes as perf map and as JIT dump, handed over in two pieces; then addresses are looked up. The first byte says where they are cut. */
-/* folders: src/base unwind/jitnames.c */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,4 @@
 /* Any text as a command line: each line is a word. The first byte chooses which options there are, and whether what follows the first argument is another program's. */
-/* folders: src/base src/cli/parse.c src/cli/options.c src/cli/value.c */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

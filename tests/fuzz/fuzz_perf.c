@@ -1,5 +1,4 @@
 /* Any bytes as a ring of perf_event records. */
-/* folders: unwind/perf_record.c */
 #include "unwind/perf_record.h"
 #include "tests/fuzz/ring.h"
 

@@ -2,7 +2,6 @@
  * Any bytes as files of /proc and /sys: of a process, of its thread 7, of its control group, of the machine. A byte 1 parts files; the first byte of each says which of the
  * rows below it is. Then all is read that is read of a process beside its memory.
  */
-/* folders: src/base src/trace src/session/block.c src/session/cgroup.c src/session/environment.c src/session/find.c src/session/gpu_look.c src/session/numa.c src/session/observe.c src/session/pools.c src/session/redact.c src/session/syscalls.c */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,5 +1,4 @@
 /* Any bytes as the memory of a Python: its stacks read, its code, threads and tasks named. The first byte chooses the version; the second makes reads fail. */
-/* folders: src/base unwind/pages.c unwind/pycode.c unwind/pydict.c unwind/pyframes.c unwind/pyglance.c unwind/pyline.c unwind/pylocals.c unwind/pynames.c unwind/pystack.c unwind/pytasks.c unwind/pyvalue.c */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

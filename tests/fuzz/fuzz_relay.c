@@ -1,6 +1,4 @@
 /* Anything that a target may write into its lanes of the device: names, comparisons of clocks, work with any times, ids and numbers, in any order, read in between. */
-/* folders: src/base src/trace src/session/gpu_relay.c src/session/gpu_clock.c unwind/demangle.c */
-/* libraries: -liberty */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,4 @@
 /* Any text as a rules file; what is taken judges a small trace. */
-/* folders: src/base src/trace src/timeline src/analyze */
-/* libraries: -lm -lyaml */
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,4 @@
 /* Any text as .inferscope.yaml. */
-/* folders: src/base src/cli/settings.c src/cli/options.c src/cli/value.c */
-/* libraries: -lyaml */
 #include <stdint.h>
 #include <stddef.h>
 

@@ -1,6 +1,4 @@
 /* Any bytes as a library: its tables read, addresses named. The first eight bytes are an address of interest. */
-/* folders: src/base unwind/debug_sections.c unwind/debugfile.c unwind/debuginfo.c unwind/debuginfo_look.c unwind/debuginfod.c unwind/demangle.c unwind/elf_bytes.c unwind/functions.c unwind/ifunc.c unwind/plt.c unwind/symfile.c unwind/symtab.c */
-/* libraries: -ldw -lelf -llzma -liberty */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

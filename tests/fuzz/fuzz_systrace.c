@@ -1,5 +1,4 @@
 /* Any bytes as a ring of tracepoint records. */
-/* folders: src/session/systrace_parse.c */
 #include "session/systrace.h"
 #include "tests/fuzz/ring.h"
 

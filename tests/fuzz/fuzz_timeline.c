@@ -1,6 +1,4 @@
 /* Any sequence of events in any lanes: a timeline and an analysis come out whose parts fit together, whatever the events claim. */
-/* folders: src/base src/trace src/timeline src/analyze */
-/* libraries: -lm -lyaml */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,4 @@
 /* Any bytes as a trace file: read twice, every field touched, dumped, and what was dumped assembled again. */
-/* folders: src/base src/trace */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,5 @@
 /* Any bytes as an ELF file that a process has mapped and that only its memory still holds: its headers, notes, call-frame tables, through
  * modules, our evaluator and libunwind. The first bytes say where a thread is in it; its stack is the file's end. */
-/* folders: src/base unwind/call_site.c unwind/cfi.c unwind/cfi_expression.c unwind/cfi_number.c unwind/elf_file.c unwind/module_file.c unwind/module_list.c unwind/modules.c unwind/pages.c unwind/table_file.c unwind/table_pages.c unwind/tables.c unwind/unwinder.c unwind/walk.c unwind/walk_search.c */
-/* libraries: -lunwind-x86_64 -lunwind */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
