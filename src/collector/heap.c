@@ -110,6 +110,7 @@ static void tell_sample(const void *block, size_t size, uint64_t late_bytes, str
 	}
 	the.page->heap_state = HEAP_TOO_DEAR;
 	the.heap.dear = true;
+	spending_ends(&the.heap.spending);
 	stop();
 }
 
@@ -312,8 +313,7 @@ static bool know_functions(void)
 
 static void sample(void)
 {
-	the.heap.spending.cpu_ns = process_cpu_ns();
-	the.heap.spending.passing_ns = the.heap.spending.telling_ns = 0;
+	spending_begin(&the.heap.spending);
 	for (int i = 0; i < HEAP_COUNTERS; i++) {
 		the.heap.counters[i].calls = 0;
 		__atomic_store_n(&the.heap.counters[i].left, sampled_gap(&the.heap.blocks, the.heap.spending.interval), __ATOMIC_RELAXED);
@@ -336,7 +336,8 @@ void heap_begin(void)
 	the.heap.begun_at = ticks_now();
 	the.heap.off_since = 0;
 	memset(the.heap.pending, 0, sizeof the.heap.pending);
-	the.heap.spending.interval = the.page->heap_interval_now = the.settings.memory_interval;
+	the.heap.spending = (struct spending){.interval = the.settings.memory_interval};
+	the.page->heap_interval_now = the.settings.memory_interval;
 	room = sampled_begin(&the.heap.blocks, ticks_now());
 	if (room) {
 		stop();

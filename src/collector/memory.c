@@ -13,7 +13,7 @@
 
 enum {
 	WALK_MAX = 128, TELLING_NS_MAX = 50000 /* of one sample; what took longer was a thread that had no CPU */,
-	REST_AFTER_SECONDS = 2, REST_MOST_SECONDS = 60, LOAD_REST_AT_ONCE = 4000,
+	REST_LEAST_MS = 250, REST_MOST_MS = 20000, REST_PART = 8,
 };
 
 /* ---- telling ---- */
@@ -92,25 +92,30 @@ static void stop_sampling(void)
 /* ---- what it costs ---- */
 
 /*
- * So dear that it cannot go on all the time: on for two seconds or more, so that blocks are seen to end, and then off for as long as brings it back to what is allowed.
- * LOAD: thousandths of that.
+ * So dear that it cannot go on all the time: on until it owes an eighth of the time so far, so that in a long session blocks are seen to end, and off for as long as makes up for it.
  */
-static void rest(uint64_t now, uint64_t load)
+static void rest(uint64_t now)
 {
-	const uint64_t second = the.settings.ticks_per_second, on = now - the.memory.on_since;
+	const uint64_t ms = the.settings.ticks_per_second / 1000, on = now - the.memory.on_since, owed_most = (now - the.memory.begun_at) / REST_PART;
+	struct spending *spending = &the.memory.spending;
 	uint64_t off;
 
 	if (!the.switcher_made) {
 		the.page->memory_state = MEMORY_TOO_DEAR;
 		the.memory.off_since = now;
+		spending_ends(spending);
 		memory_take_off();
 		return;
 	}
-	if (on < REST_AFTER_SECONDS * second && load < LOAD_REST_AT_ONCE)
+	/* What is allowed in a time like this one pays. */
+	off = spending->allowed_ns ? (uint64_t)((__uint128_t)on * spending->debt_ns / spending->allowed_ns) : on;
+	if (off < REST_LEAST_MS * ms || (off < owed_most && off < REST_MOST_MS * ms))
 		return;
-	off = (uint64_t)((__uint128_t)on * (load > 1000 ? load - 1000 : 0) / 1000);
+	if (off > 2 * REST_MOST_MS * ms)
+		off = 2 * REST_MOST_MS * ms;
+	spending->debt_ns = 0;
 	memory_pause();
-	__atomic_store_n(&the.memory.rest_until, now + (off < second / 4 ? second / 4 : off < REST_MOST_SECONDS * second ? off : REST_MOST_SECONDS * second), __ATOMIC_RELEASE);
+	__atomic_store_n(&the.memory.rest_until, now + off, __ATOMIC_RELEASE);
 }
 
 bool memory_rested(uint64_t now)
@@ -130,7 +135,7 @@ static void keep_to_budget(uint64_t now)
 		write_throttle(now, 0, THROTTLE_MEMORY, load);
 		draw();
 	} else if (spent == SPENT_TOO_MUCH) {
-		rest(now, load);
+		rest(now);
 	}
 }
 
@@ -237,8 +242,7 @@ static bool put_on(void)
 	}
 	the.page->memory_state = MEMORY_SAMPLED;
 	the.memory.on = true;
-	the.memory.spending.cpu_ns = process_cpu_ns();
-	the.memory.spending.passing_ns = the.memory.spending.telling_ns = 0;
+	spending_begin(&the.memory.spending);
 	the.memory.on_since = ticks_now();
 	draw();
 	return true;
@@ -255,7 +259,8 @@ void memory_begin(void)
 		return;
 	}
 	the.memory.inside = false;
-	the.memory.spending.interval = the.page->memory_interval_now = the.settings.memory_interval;
+	the.memory.spending = (struct spending){.interval = the.settings.memory_interval};
+	the.page->memory_interval_now = the.settings.memory_interval;
 	the.memory.call_ps = allocator_calibrate();
 	the.memory.begun_at = ticks_now();
 	the.memory.off_since = 0;

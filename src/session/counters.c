@@ -131,20 +131,26 @@ static void page_counters(struct session *session, uint64_t ticks)
 		counter(session, ticks, rows[i].name, rows[i].value);
 }
 
-void session_counters(struct session *session, uint64_t ticks)
+void session_samples_cost(struct session *session)
 {
-	session_wall(session);
-	session_read_cpu(session);
 	if (session->sampler) {
 		sampler_switched(session->sampler, session->observe.switches - session->switches_told, session->cpu_now_ns > session->cpu_start_ns ? session->cpu_now_ns - session->cpu_start_ns : 0);
 		session->switches_told = session->observe.switches;
 		session->sampler_stolen_ns = sampler_stolen_ns(session->sampler);
 	}
+	if (session->drain)
+		__atomic_store_n(&session->pool.page->samples_ppm, (uint32_t)session_overhead_ppm(session, 0), __ATOMIC_RELAXED);
+}
+
+void session_counters(struct session *session, uint64_t ticks)
+{
+	session_wall(session);
+	session_read_cpu(session);
+	session_samples_cost(session);
 	if (session->drain) {
 		drain_round(session->drain, true); /* the names of what is counted come first */
 		count_rows(session, ticks);
 		page_counters(session, ticks);
-		__atomic_store_n(&session->pool.page->samples_ppm, (uint32_t)session_overhead_ppm(session, 0), __ATOMIC_RELAXED);
 	} else {
 		counter(session, ticks, "overhead_ppm", session_overhead_ppm(session, 0));
 	}

@@ -108,6 +108,7 @@ static void observe_step(struct session *session, struct loop *loop, uint64_t no
 	session_read_cpu(session);
 	kernel_calls_threads(session);
 	counting_threads(session);
+	session_samples_cost(session);
 	cost_ns = own_cpu_ns() - begin_ns;
 	cost_ns *= 20 * (session->options->share ? session->options->share : 1);
 	loop->observe_every_ns = cost_ns > OBSERVE_NS ? cost_ns : OBSERVE_NS;

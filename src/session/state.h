@@ -104,6 +104,8 @@ void sampled_counters(struct session *session, uint64_t ticks);
 void sampled_rows(struct session *session, uint64_t ticks);
 /* What went wrong with them. */
 void sampled_warnings(struct session *session);
+/* What all but hooks and allocations took since session_read_cpu(), for the collector to leave room for. */
+void session_samples_cost(struct session *session);
 /* Moves the dead man's deadline. */
 void session_push_deadline(struct session *session, uint64_t ahead_ns);
 /* Cost of the hooks over CPU time of the process since the session began, ppm. */
