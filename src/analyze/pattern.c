@@ -30,31 +30,51 @@ static long repeat_at(const char *at)
 	return digits ? largest : -1;
 }
 
+/* The last byte of a [class] at AT, or of the text. */
+static const char *class_end(const char *at)
+{
+	at += at[1] == '^';
+	at += at[1] == ']';
+	while (at[1] && at[1] != ']')
+		at++;
+	return at[1] ? at + 1 : at;
+}
+
+/*
+ * How often glibc writes an atom out, repetitions of repetitions multiplied: {m,n} as often as it says, and + twice. WITHIN: the most in a group so far, for each
+ * group that is open; LAST: of what stands before.
+ */
 static const char *refusal(const char *text)
 {
-	long product = 1;
-	bool in_class = false;
+	long within[PATTERN_BYTES_MAX + 1] = { 1 }, last = 1;
+	size_t depth = 0;
 
 	if (strlen(text) > PATTERN_BYTES_MAX)
 		return "a pattern has at most 256 bytes";
 	for (const char *at = text; *at; at++) {
-		if (*at == '\\' && !in_class) {
-			if (isdigit((unsigned char)at[1]))
-				return "back-references are not used here";
-			at += at[1] != '\0';
-		} else if (*at == '[' && !in_class) {
-			in_class = true;
-			at += at[1] == '^';
-			at += at[1] == ']';
-		} else if (*at == ']') {
-			in_class = false;
-		} else if (*at == '{' && !in_class) {
-			long repeat = repeat_at(at);
+		long repeat = *at == '+' ? 2 : *at == '{' ? repeat_at(at) : *at == '*' || *at == '?' ? 1 : 0;
 
-			product *= repeat > 1 ? repeat : 1;
-			if (product > REPEAT_MAX)
-				return "the repetitions {m,n} of a pattern multiply to at most 64";
+		if (repeat) {
+			last *= repeat > 1 ? repeat : 1;
+			if (last > REPEAT_MAX)
+				return "the repetitions {m,n} and + of a pattern multiply to at most 64 where one repeats another";
+			if (*at == '{' && repeat > 0)
+				at += strcspn(at, "}");
+		} else if (*at == '(') {
+			within[++depth] = last = 1;
+		} else if (*at == ')' && depth) {
+			last = within[depth--];
+		} else {
+			last = 1;
+			if (*at == '\\' && isdigit((unsigned char)at[1]))
+				return "back-references are not used here";
+			if (*at == '\\')
+				at += at[1] != '\0';
+			else if (*at == '[')
+				at = class_end(at);
 		}
+		if (last > within[depth])
+			within[depth] = last;
 	}
 	return NULL;
 }

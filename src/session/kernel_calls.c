@@ -103,17 +103,12 @@ void kernel_calls_read(struct session *session)
 		calls->clock.base_ticks = clock_tsc();
 	}
 	calls->events = &session->events;
-	systrace_read(calls->trace, session->cpu_now_ns > session->cpu_start_ns ? session->cpu_now_ns - session->cpu_start_ns : 0, tell_call, calls);
+	systrace_read(calls->trace, session->cpu_now_ns > session->cpu_start_ns ? session->cpu_now_ns - session->cpu_start_ns : 0, session->observe.switches, tell_call, calls);
 }
 
 uint64_t kernel_calls_cost_ns(const struct session *session)
 {
-	struct systrace_totals totals;
-
-	if (!session->calls)
-		return 0;
-	totals = systrace_totals(session->calls->trace);
-	return totals.calls * totals.cost_ns;
+	return session->calls ? systrace_totals(session->calls->trace).spent_ns : 0;
 }
 
 static void counter(struct session *session, uint64_t ticks, const char *name, uint64_t value)
@@ -133,6 +128,7 @@ void kernel_calls_counters(struct session *session, uint64_t ticks)
 	counter(session, ticks, "syscalls_covered_ns", totals.covered_ns);
 	counter(session, ticks, "syscalls_watched_ns", totals.open_ns);
 	counter(session, ticks, "syscalls_cost_ns", totals.cost_ns);
+	counter(session, ticks, "syscalls_spent_ns", totals.spent_ns);
 }
 
 void kernel_calls_rows(struct session *session, uint64_t ticks)
@@ -144,7 +140,7 @@ void kernel_calls_rows(struct session *session, uint64_t ticks)
 		return;
 	}
 	totals = systrace_totals(session->calls->trace);
-	capture_add(&session->events, ticks, "syscalls", "every one, by tracepoints; a call costs its thread %llu ns more", (unsigned long long)totals.cost_ns);
+	capture_add(&session->events, ticks, "syscalls", "every one, by tracepoints; a call costs its thread %llu ns more, and a switch of it %llu", (unsigned long long)totals.cost_ns, (unsigned long long)totals.switch_ns);
 	if (totals.refused)
 		session_warn(session, "the system calls of %u threads were not seen: %s", totals.refused, totals.why);
 	if (totals.lost)

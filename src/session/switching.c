@@ -54,7 +54,7 @@ static bool stay_here(struct switching *switching)
 	return sched_setaffinity(0, sizeof here, &here) == 0;
 }
 
-struct switching *switching_open(void)
+static struct switching *switching_open(void)
 {
 	struct switching *switching = malloc(sizeof *switching);
 
@@ -75,10 +75,8 @@ struct switching *switching_open(void)
 	return NULL;
 }
 
-void switching_close(struct switching *switching)
+static void switching_close(struct switching *switching)
 {
-	if (!switching)
-		return;
 	close(switching->to[1]);
 	switching->to[1] = -1;
 	pthread_join(switching->partner, NULL);
@@ -88,18 +86,35 @@ void switching_close(struct switching *switching)
 	free(switching);
 }
 
-void switching_tids(const struct switching *switching, pid_t out[2])
-{
-	out[0] = switching->tids[0];
-	out[1] = switching->tids[1];
-}
-
 static bool exchange_again(const void *context)
 {
 	return exchange(context);
 }
 
-uint64_t switching_ns(const struct switching *switching)
+static uint64_t switching_ns(const struct switching *switching)
 {
 	return cold_ns(exchange_again, switching) / 2;
+}
+
+uint64_t switching_extra_ns(const struct switching_load *load)
+{
+	struct switching *switching = switching_open();
+	uint64_t without_ns, with_ns = 0;
+	int rounds = 0;
+
+	if (!switching)
+		return 0;
+	without_ns = switching_ns(switching);
+	for (int round = 0; round < load->rounds; round++) {
+		if (!load->add(load->context, switching->tids, round))
+			continue;
+		with_ns += switching_ns(switching);
+		rounds++;
+		load->remove(load->context);
+	}
+	switching_close(switching);
+	if (!rounds || !without_ns)
+		return 0;
+	with_ns /= (uint64_t)rounds;
+	return with_ns > without_ns ? with_ns - without_ns : 0;
 }

@@ -1,21 +1,22 @@
 /*
- * How long a switch of threads takes here: two threads of ours pass a byte to and fro on one CPU. For what makes switches take longer, and is measured without
- * and with it.
+ * How much longer a switch of threads takes here with events of perf_event: two threads of ours pass a byte to and fro on one CPU, without and with them.
  */
 #ifndef INFERSCOPE_SESSION_SWITCHING_H
 #define INFERSCOPE_SESSION_SWITCHING_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-struct switching;
+/* What makes switches take longer. */
+struct switching_load {
+	bool (*add)(void *context, const pid_t tids[2], int round); /* to both threads, of which the first is the caller's; false: it could not be, and nothing was */
+	void (*remove)(void *context);
+	void *context;
+	int rounds; /* with something else each time; what they say is averaged */
+};
 
-/* Until it is closed the caller runs on one CPU only. NULL where that, or a thread, is not to be had. */
-struct switching *switching_open(void);
-void switching_close(struct switching *switching); /* accepts NULL */
-/* Both threads; the first is the caller's. */
-void switching_tids(const struct switching *switching, pid_t out[2]);
-/* Of one switch, as cold_ns() has it. 0: it could not be measured. */
-uint64_t switching_ns(const struct switching *switching);
+/* How much longer one takes with it, in ns, as cold_ns() has it. 0: nothing to be told from none, or it could not be measured. The caller runs on one CPU only meanwhile. */
+uint64_t switching_extra_ns(const struct switching_load *load);
 
 #endif

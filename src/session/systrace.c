@@ -15,6 +15,7 @@
 #include "base/list.h"
 #include "base/smallfile.h"
 #include "session/cold.h"
+#include "session/switching.h"
 #include "unwind/perf.h"
 
 enum {
@@ -42,7 +43,8 @@ struct systrace {
 	int descriptors_end; /* half of what events may have: samples need some, too */
 	uint32_t refused;
 	char why[160];
-	uint64_t cost_ns, opened_ns;
+	uint64_t cost_ns, switch_ns, opened_ns;
+	uint64_t switches_ns, switches_before; /* what switches took longer; their number when it was looked at last */
 	bool off;                       /* over budget */
 	uint64_t off_ns, off_since_ns;
 };
@@ -196,11 +198,23 @@ static void turn_all(struct systrace *systrace, bool on, uint64_t now_ns)
 	systrace->off = !on;
 }
 
+static uint64_t spent_ns(const struct systrace *systrace)
+{
+	return systrace->counts.calls * systrace->cost_ns + systrace->switches_ns;
+}
+
+static void charge_switches(struct systrace *systrace, uint64_t switches)
+{
+	if (!systrace->off)
+		systrace->switches_ns += (switches - systrace->switches_before) * systrace->switch_ns;
+	systrace->switches_before = switches;
+}
+
 /* What was spent may be a share of all CPU time so far, and of a process that mostly sleeps a thousandth of the time of the day: it is off as long as it was more. */
 static void hold_budget(struct systrace *systrace, uint64_t cpu_ns, uint64_t now_ns)
 {
-	uint64_t spent_ns = systrace->counts.calls * systrace->cost_ns, least_ns = (now_ns - systrace->opened_ns + FIRST_NS) / 1000, most_ns = cpu_ns / 1000000 * systrace->max_overhead_ppm;
-	bool over = systrace->max_overhead_ppm && spent_ns > (most_ns > least_ns ? most_ns : least_ns);
+	uint64_t least_ns = (now_ns - systrace->opened_ns + FIRST_NS) / 1000, most_ns = cpu_ns / 1000000 * systrace->max_overhead_ppm;
+	bool over = systrace->max_overhead_ppm && spent_ns(systrace) > (most_ns > least_ns ? most_ns : least_ns);
 
 	if (systrace->off && now_ns - systrace->off_since_ns < OFF_LEAST_NS)
 		return;
@@ -235,7 +249,7 @@ static void read_thread(struct systrace *systrace, struct watched *watched, syst
 }
 
 /* On ourselves, with and without. */
-static uint64_t measure_cost(struct systrace *systrace)
+static uint64_t measure_call(struct systrace *systrace)
 {
 	uint64_t without_ns = cold_ns(some_call, NULL), with_ns;
 
@@ -246,12 +260,26 @@ static uint64_t measure_cost(struct systrace *systrace)
 	return without_ns && with_ns > without_ns ? with_ns - without_ns : 0;
 }
 
+static void let_go(void *context)
+{
+	systrace_prune(context, is_none, NULL);
+}
+
+static bool watch_both(void *context, const pid_t tids[2], int round)
+{
+	if (systrace_add(context, tids[0]) && systrace_add(context, tids[1]))
+		return true;
+	let_go(context);
+	return false;
+}
+
 /* ---- */
 
 int systrace_open(const char *tracefs, uint32_t max_overhead_ppm, struct systrace **out, struct error *err)
 {
 	struct systrace_ids ids;
 	struct systrace *systrace;
+	struct switching_load load = { watch_both, let_go, NULL, 1 };
 	int fd;
 
 	if (!ids_find(tracefs, &ids)) {
@@ -270,7 +298,10 @@ int systrace_open(const char *tracefs, uint32_t max_overhead_ppm, struct systrac
 	systrace->ids = ids;
 	systrace->max_overhead_ppm = max_overhead_ppm;
 	systrace->descriptors_end = perf_descriptors_end() / 2;
-	systrace->cost_ns = measure_cost(systrace);
+	systrace->cost_ns = measure_call(systrace);
+	load.context = systrace;
+	systrace->switch_ns = switching_extra_ns(&load);
+	systrace->switch_ns -= systrace->switch_ns > 2 * systrace->cost_ns ? 2 * systrace->cost_ns : systrace->switch_ns; /* it takes a write and a read */
 	systrace->opened_ns = clock_monotonic_ns();
 	*out = systrace;
 	return 0;
@@ -286,10 +317,11 @@ void systrace_close(struct systrace *systrace)
 	free(systrace);
 }
 
-void systrace_read(struct systrace *systrace, uint64_t cpu_ns, systrace_each *each, void *context)
+void systrace_read(struct systrace *systrace, uint64_t cpu_ns, uint64_t switches, systrace_each *each, void *context)
 {
 	for (size_t i = 0; i < systrace->threads.count; i++)
 		read_thread(systrace, &systrace->threads.items[i], each, context);
+	charge_switches(systrace, switches);
 	hold_budget(systrace, cpu_ns, clock_monotonic_ns());
 }
 
@@ -298,7 +330,7 @@ struct systrace_totals systrace_totals(const struct systrace *systrace)
 	uint64_t now_ns = clock_monotonic_ns(), off_ns = systrace->off_ns + (systrace->off ? now_ns - systrace->off_since_ns : 0);
 	struct systrace_totals totals = {
 		.calls = systrace->counts.calls, .lost = systrace->counts.lost + systrace->counts.damaged, .open_ns = now_ns - systrace->opened_ns, .covered_ns = now_ns - systrace->opened_ns - off_ns,
-		.cost_ns = systrace->cost_ns, .threads = (uint32_t)systrace->threads.count, .refused = systrace->refused,
+		.cost_ns = systrace->cost_ns, .switch_ns = systrace->switch_ns, .spent_ns = spent_ns(systrace), .threads = (uint32_t)systrace->threads.count, .refused = systrace->refused,
 	};
 
 	memcpy(totals.why, systrace->why, sizeof totals.why);

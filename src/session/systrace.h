@@ -1,6 +1,6 @@
 /*
  * System calls of a process's threads, each one, by the kernel's tracepoints raw_syscalls:sys_enter and sys_exit: nothing is stopped, but every call costs its thread
- * about a microsecond more, which is measured and held against a budget. Needs root, or CAP_PERFMON and a tracefs that may be read.
+ * about a microsecond more, and every switch of it another, which is measured and held against a budget. Needs root, or CAP_PERFMON and a tracefs that may be read.
  */
 #ifndef INFERSCOPE_SESSION_SYSTRACE_H
 #define INFERSCOPE_SESSION_SYSTRACE_H
@@ -23,6 +23,8 @@ struct systrace_totals {
 	uint64_t covered_ns;    /* for so long calls were seen; less than the time since it was opened where the budget did not hold */
 	uint64_t open_ns;       /* since it was opened */
 	uint64_t cost_ns;       /* of one call, as measured on ourselves; 0: could not be */
+	uint64_t switch_ns;     /* of one switch of a thread, likewise */
+	uint64_t spent_ns;      /* all together */
 	uint32_t threads, refused;
 	char why[160];          /* of the last refusal */
 };
@@ -37,8 +39,8 @@ void systrace_close(struct systrace *systrace); /* accepts NULL */
 bool systrace_add(struct systrace *systrace, pid_t tid);
 /* Lets go of threads that do not live any longer. What was not read of them is lost. */
 void systrace_prune(struct systrace *systrace, bool (*lives)(const void *context, pid_t tid), const void *context);
-/* Hands over every call that has returned since; those of one thread in order. At least every 10 ms, or busy threads lose some. CPU_NS: of the process since it was opened. */
-void systrace_read(struct systrace *systrace, uint64_t cpu_ns, systrace_each *each, void *context);
+/* Hands over every call that has returned since; those of one thread in order. At least every 10 ms, or busy threads lose some. CPU_NS, SWITCHES: of the process's threads since it was opened. */
+void systrace_read(struct systrace *systrace, uint64_t cpu_ns, uint64_t switches, systrace_each *each, void *context);
 struct systrace_totals systrace_totals(const struct systrace *systrace);
 
 /* What reads a ring: records between TAIL and HEAD, of SIZE bytes (a power of two). */

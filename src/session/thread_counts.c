@@ -169,27 +169,34 @@ static void find_ways(struct thread_counts *counts)
 		snprintf(totals->why_not_processor, sizeof totals->why_not_processor, "%s", strerror(processor));
 }
 
+struct measured { const struct thread_counts *counts; struct counted threads[2]; };
+
+static bool measured_add(void *context, const pid_t tids[2], int round)
+{
+	struct measured *measured = context;
+
+	for (int i = 0; i < 2; i++) {
+		measured->threads[i] = (struct counted){ .tid = tids[i] };
+		memset(measured->threads[i].fds, -1, sizeof measured->threads[i].fds);
+		groups_open(measured->counts, &measured->threads[i]);
+	}
+	return true;
+}
+
+static void measured_remove(void *context)
+{
+	struct measured *measured = context;
+
+	for (int i = 0; i < 2; i++)
+		groups_close(&measured->threads[i]);
+}
+
 static uint64_t measure_cost(const struct thread_counts *counts)
 {
-	struct switching *switching = switching_open();
-	uint64_t without_ns, with_ns;
-	struct counted both[2];
-	pid_t tids[2];
+	struct measured measured = { .counts = counts };
+	struct switching_load load = { measured_add, measured_remove, &measured, 1 };
 
-	if (!switching)
-		return 0;
-	switching_tids(switching, tids);
-	without_ns = switching_ns(switching);
-	for (int i = 0; i < 2; i++) {
-		both[i].tid = tids[i];
-		memset(both[i].fds, -1, sizeof both[i].fds);
-		groups_open(counts, &both[i]);
-	}
-	with_ns = switching_ns(switching);
-	for (int i = 0; i < 2; i++)
-		groups_close(&both[i]);
-	switching_close(switching);
-	return without_ns && with_ns > without_ns ? with_ns - without_ns : 0;
+	return switching_extra_ns(&load);
 }
 
 int thread_counts_open(const struct procfs *procfs, pid_t pid, uint32_t max_overhead_ppm, struct thread_counts **out, struct error *err)

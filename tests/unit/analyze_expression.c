@@ -98,7 +98,7 @@ ParameterizedTestParameters(analyze_expression, computes)
 		{ "one == 1 and word =~ 'token' or nothing > 1", 1 }, { "nothing > 1 and 1 > 2", 0 }, { "true or nothing > 1", 1 }, { "known(nothing)", 0 }, { "known(one)", 1 },
 		{ "p99(rows)", 159 }, { "p99.9(rows, line > 25)", 129.9 }, { "p50(rows:first)", 110 }, { "count(rows:'first', line > 15)", 50 },
 		{ "200ms", 2e8 }, { "1.5s > 1400ms", 1 }, { "1us + 3ns", 1003 }, { "2m / 1h", 1.0 / 30 },
-		{ "word == \"tokenize\"", 1 }, { "word != 'x'", 1 }, { "false", 0 }, { "word =~ '^t[a-z]{3,8}$'", 1 },
+		{ "word == \"tokenize\"", 1 }, { "word != 'x'", 1 }, { "false", 0 }, { "word =~ '^t[a-z]{3,8}$'", 1 }, { "word =~ '^t+o+k+e+n+i+z+[]e+]+$'", 1 }, { "word =~ '(to{1,9}){1,7}'", 1 },
 	};
 
 	return cr_make_param_array(struct number_row, rows, sizeof rows / sizeof *rows);
@@ -142,7 +142,9 @@ ParameterizedTestParameters(analyze_expression, refuses)
 		{ "on1 > 2", 0, "nothing is called 'on1'" }, { "one > 'a'", 6, "expected a number, this is a text" }, { "word + 1", 0, "expected a number, this is a text" },
 		{ "one and true", 0, "expected true or false, this is a number" }, { "1 < 2 < 3", 6, "compare two at a time, and join with 'and'" }, { "word =~ word", 8, "after =~ stands a pattern in quotes" },
 		{ "word =~ '('", 8, "not a pattern: Unmatched ( or \\(" }, { "word =~ '(a)\\1'", 8, "not a pattern: back-references are not used here" },
-		{ "word =~ '((a{9}){9})'", 8, "not a pattern: the repetitions {m,n} of a pattern multiply to" }, { "func == 'a'", 0, "'func' is known inside time(), count() and their like only" }, { "bytes(rows)", 6, "rows have no bytes" },
+		{ "word =~ '((a{9}){9})'", 8, "not a pattern: the repetitions {m,n} and + of a pattern" },
+		{ "word =~ 'a+++++++'", 8, "not a pattern: the repetitions" }, { "word =~ '((((((a+)+)+b)+)+)+)+'", 8, "not a pattern: the repetitions" }, { "word =~ '(a{9}|b)+{9}'", 8, "not a pattern: the repetitions" },
+		{ "func == 'a'", 0, "'func' is known inside time(), count() and their like only" }, { "bytes(rows)", 6, "rows have no bytes" },
 		{ "time(one)", 5, "expected what to look at: py, c, native, kernel, copy, api" }, { "clamp(1, 2)", 0, "clamp(x, low, high) got 2 arguments" }, { "foo(1)", 0, "there is no function 'foo'" },
 		{ "1 ; 2", 2, "';' means nothing here" }, { "'abc", 0, "the text that begins here has no end" }, { "1 2", 2, "expected the end, or an operator" }, { "1e999", 0, "this is no number" }, { "1x", 0, "this is no number" }, { "1msec", 0, "this is no number" },
 		{ "time(rows:second)", 5, "there are no such rows" }, { "time(rows:)", 10, "expected a name, or one in quotes" }, { "p9.9.9(rows)", 0, "there is no function 'p9.9.9'" }, { "p.(rows)", 0, "there is no function 'p.'" },

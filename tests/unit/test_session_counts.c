@@ -159,21 +159,38 @@ Test(counts, leave_no_descriptor_of_a_thread_that_ended)
 	child_end(&child);
 }
 
+struct slowed { pid_t tids[2]; int rounds, open; };
+
+static bool slow(void *context, const pid_t tids[2], int round)
+{
+	struct slowed *slowed = context;
+
+	memcpy(slowed->tids, tids, sizeof slowed->tids);
+	cr_expect_eq(tids[0], gettid());
+	cr_expect(tids[1] != tids[0] && kill(tids[1], 0) == 0);
+	slowed->rounds++;
+	slowed->open++;
+	return round != 1;
+}
+
+static void slow_no_more(void *context)
+{
+	struct slowed *slowed = context;
+
+	slowed->open--;
+}
+
 Test(switching, is_measured_and_leaves_no_descriptor_and_the_cpus_as_they_were)
 {
 	int descriptor = descriptors();
-	struct switching *switching;
+	struct slowed slowed = { 0 };
+	struct switching_load load = { slow, slow_no_more, &slowed, 3 };
 	cpu_set_t before, after;
-	pid_t tids[2];
 
 	cr_assert_eq(sched_getaffinity(0, sizeof before, &before), 0);
-	switching = switching_open();
-	cr_assert_not_null(switching);
-	switching_tids(switching, tids);
-	cr_expect_eq(tids[0], gettid());
-	cr_expect(tids[1] != tids[0] && kill(tids[1], 0) == 0);
-	cr_expect_gt(switching_ns(switching), 50);
-	switching_close(switching);
+	cr_expect_lt(switching_extra_ns(&load), 1000000, "nothing makes them slower");
+	cr_expect_eq(slowed.rounds, 3);
+	cr_expect_eq(slowed.open, 1, "what could not be added is not taken away");
 	cr_assert_eq(sched_getaffinity(0, sizeof after, &after), 0);
 	cr_expect(CPU_EQUAL(&before, &after));
 	cr_expect_eq(descriptors(), descriptor);
