@@ -140,11 +140,20 @@ enum hold_result holder_copy(struct holder *holder, pid_t tid, bool force, const
 	return (enum hold_result)page->result;
 }
 
+bool holder_possible(void)
+{
+	return MACHINE_BORROWS_RUNNING; /* else what a stop does to a thread that waits in no system call cannot be told */
+}
+
 int holder_open(const struct target *target, hold_extra extra, void *context, struct holder **out, struct error *err)
 {
-	struct holder *holder = calloc(1, sizeof *holder);
-	struct hold_page *page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	struct holder *holder;
+	struct hold_page *page;
 
+	if (!holder_possible())
+		return fail(err, ERR_ARCHITECTURE, "no thread is held for samples on " MACHINE_NAME);
+	holder = calloc(1, sizeof *holder);
+	page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (!holder || page == MAP_FAILED) {
 		free(holder);
 		if (page != MAP_FAILED)

@@ -43,8 +43,11 @@ struct holder;
  * process was last started: at the latest at holder_open(), anew whenever it had to be ended. */
 typedef uint32_t (*hold_extra)(void *context, pid_t tid, void *out, uint32_t size);
 
+/* Are threads held on this machine at all? */
+bool holder_possible(void);
+
 /* Starts the small process by fork(): cheapest while the attacher is small. It ends with the thread that called this. TARGET and CONTEXT must outlive
- * the holder. EXTRA may be NULL. ERR_MEMORY, ERR_INJECT (no process could be started). */
+ * the holder. EXTRA may be NULL. ERR_MEMORY, ERR_INJECT (no process could be started), ERR_ARCHITECTURE (not on this machine). */
 int holder_open(const struct target *target, hold_extra extra, void *context, struct holder **out, struct error *err);
 void holder_close(struct holder *holder); /* also when its process has died; accepts NULL */
 /* Looks at TID now. FORCE: also when it is blocked (never in a call that a stop would disturb). *OUT is the holder's, valid until the next call, and filled

@@ -75,7 +75,7 @@ static enum hold_result look(const struct hold_work *work, pid_t tid, bool force
 	if (procfs_read(&work->target->procfs, work->target->pid, name, line, sizeof line) <= 0)
 		return has_ended(work, tid) ? HOLD_GONE : HOLD_PRONE;
 	if (strncmp(line, "running", 7) == 0)
-		return MACHINE_BORROWS_RUNNING ? HOLD_COPIED : HOLD_PRONE;
+		return HOLD_COPIED;
 	thread_classify(line, &thread);
 	if (thread.nr < 0 && has_ended(work, tid))
 		return HOLD_GONE;

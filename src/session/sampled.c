@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include "inject/hold.h"
+
 enum { LOST_PART = 100 /* one in so many is no news */ };
 
 static void counter(struct session *session, uint64_t ticks, const char *name, uint64_t value)
@@ -101,7 +103,7 @@ void sampled_rows(struct session *session, uint64_t ticks)
 		capture_add(&session->events, ticks, "sampler", "Python frames only, read while the threads run; native ones were not wanted");
 	else
 		capture_add(&session->events, ticks, "sampler", "Python frames only, read while the threads run: %s%s", totals.ways.why_not_native,
-		            session->options->native == NATIVE_AUTO ? "; --native hold holds each running thread for some tens of microseconds per sample" : "");
+		            session->options->native == NATIVE_AUTO && holder_possible() ? "; --native hold holds each running thread for some tens of microseconds per sample" : "");
 	capture_add(&session->events, ticks, "rate_hz", "%.0f", totals.ways.perf ? (double)totals.perf_rate_hz : 1e9 / (double)totals.every_ns);
 	if (totals.ways.perf)
 		capture_add(&session->events, ticks, "rate_hz.blocked", "%.0f", 1e9 / (double)totals.every_ns);
@@ -114,6 +116,8 @@ void sampled_warnings(struct session *session)
 
 	if (*totals.ways.why_not_debuginfod)
 		session_warn(session, "--debuginfod: no server is asked for names: %s", totals.ways.why_not_debuginfod);
+	if (*totals.ways.why_not_held)
+		session_warn(session, "--native %s: %s", session->options->native == NATIVE_HOLD ? "hold" : "both", totals.ways.why_not_held);
 	if (1200000000ull / session->options->rate_hz < totals.every_ns)
 		session_warn(session, "looks at all threads were lowered to %.0f per second: more would take too long, or hold threads for more than --max-overhead allows", 1e9 / (double)totals.every_ns);
 	if (totals.ways.perf && totals.perf_rate_hz < session->options->rate_hz)
