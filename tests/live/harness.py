@@ -7,6 +7,7 @@ import os
 import re
 import select
 import shlex
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -102,6 +103,18 @@ def find_binary():
         if path and os.access(path, os.X_OK) and os.path.isfile(path):
             return os.path.abspath(path)
     return None
+
+
+def library(source, path, *options):
+    """A library of ours at PATH: compiled, or from the folder LIBRARIES, which is for machines that have no compiler."""
+    if os.environ.get("LIBRARIES"):
+        name = os.path.basename(source).replace(".c", "") + ("-now" if "-Wl,-z,now" in ",".join(options) else "") + ".so"
+        shutil.copy(os.path.join(os.environ["LIBRARIES"], name), path)
+        return path
+    built = subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-o", path, source, *options], capture_output=True, text=True)
+    if built.returncode:
+        raise Skip("%s: %s" % (os.path.basename(source), built.stderr[-200:]))
+    return path
 
 
 TRACEPOINTS = "/sys/kernel/tracing/events/raw_syscalls/sys_enter/id"

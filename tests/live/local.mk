@@ -1,6 +1,6 @@
 # The live tests: real processes. `make check-live` (= integration) runs all of them, QUICK=1 what CI runs.
 dist_noinst_SCRIPTS += tests/live/run tests/live/clean tests/live/collector/run tests/live/exports/run tests/live/native/run
-EXTRA_DIST += tests/live/collector/allocations.py tests/live/collector/backends.py tests/live/collector/budget.py tests/live/collector/calls.py tests/live/collector/cases.py tests/live/collector/foreign.c tests/live/collector/greenlets.py tests/live/collector/layout.c tests/live/collector/natives.py tests/live/collector/programs.py tests/live/collector/session.py tests/live/collector/stacks.py tests/live/collector/troubles.py tests/live/exports/trace_processor.js
+EXTRA_DIST += tests/live/collector/allocations.py tests/live/collector/backends.py tests/live/collector/budget.py tests/live/collector/calls.py tests/live/collector/cases.py tests/live/collector/foreign.c tests/live/collector/greenlets.py tests/live/collector/layout.c tests/live/collector/natives.py tests/live/collector/programs.py tests/live/collector/session.py tests/live/collector/slots.py tests/live/collector/stacks.py tests/live/collector/troubles.py tests/live/exports/trace_processor.js
 dist_noinst_SCRIPTS += tests/live/fleet/run
 EXTRA_DIST += tests/live/fleet/program.py tests/live/fleet/ray_cluster.py
 dist_noinst_SCRIPTS += tests/live/docs/run

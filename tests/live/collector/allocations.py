@@ -282,7 +282,7 @@ def case_memory_deadline():
 
 def case_memory_budget():
     """Samples that cost more than half of the budget become fewer, and say so; the sum stays unbiased."""
-    s = Session(memory_interval=64, subbufs=1024, max_overhead_ppm=50000, thread_tid_offset=0x2d0, clock=2).arm()
+    s = Session(memory_interval=64, subbufs=1024, max_overhead_ppm=50000, thread_tid_offset=TID_OFFSET, clock=2).arm()
     count, size, first = 0, 4000, s.page('memory_interval_now')
     while s.page('memory_interval_now') < 16 * first and time.process_time() < 60:
         for _ in range(20000):

@@ -2,7 +2,9 @@
 #include <dlfcn.h>
 #include <stddef.h>
 
+#ifdef __x86_64__
 __asm__(".symver dlsym,dlsym@GLIBC_2.2.5"); /* loads in the roots' older glibc too */
+#endif
 
 typedef void *(*evaluator)(void *tstate, void *frame, int throws);
 

@@ -7,9 +7,10 @@ import sys
 import threading
 import traceback
 
+import slots
 from session import *
+from slots import NAMES
 
-NAMES = ('malloc', 'calloc', 'realloc', 'free', 'posix_memalign', 'aligned_alloc')
 SAMPLED, OTHER, TAKEN_OUT = 1, 3, 5
 NATIVE = 3
 SIZE = 10048  # a multiple of 64
@@ -21,26 +22,8 @@ def base_of(path):
 
 
 def slots_of(path):
-    """[(address, name)] of the library's relocations JUMP_SLOT for malloc and its kin."""
-    with open(path, 'rb') as file:
-        elf = file.read()
-    start, = struct.unpack_from('<Q', elf, 32)
-    headers = [struct.unpack_from('<IIQQQQQQ', elf, start + 56 * i) for i in range(struct.unpack_from('<H', elf, 56)[0])]
-
-    def offset(address):
-        return next(address - h[3] + h[2] for h in headers if h[0] == 1 and h[3] <= address < h[3] + h[5])
-    at, size = next((h[2], h[5]) for h in headers if h[0] == 2)
-    dynamic = dict(struct.unpack_from('<QQ', elf, at + 16 * i) for i in range(size // 16))
-    symbols, strings, table = offset(dynamic[6]), offset(dynamic[5]), offset(dynamic[23])
-    found, base = [], base_of(path)
-    for i in range(dynamic[2] // 24):
-        slot, info, _ = struct.unpack_from('<QQq', elf, table + 24 * i)
-        name = strings + struct.unpack_from('<I', elf, symbols + 24 * (info >> 32))[0]
-        name = elf[name:elf.index(b'\0', name)].decode()
-        if name in NAMES:
-            found.append((base + slot, name))
-    assert len(found) == 6, found
-    return found
+    """[(address, name)]"""
+    return [(base_of(path) + slot, name) for slot, name in slots.slots_of(path)]
 
 
 def held(path):

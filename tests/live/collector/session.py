@@ -18,6 +18,7 @@ NAME = {number: name for name, number in KIND.items()}
 PAGE, SUBBUF, HEAD = (LAYOUT['bytes.' + n][0] for n in ('page', 'subbuf', 'head'))
 ARM, DISARM, REARM, NOTHING = 1, 2, 3, 4
 AUTO, NONE, MONITORING, EVALUATOR, SETPROFILE, SETTRACE = range(6)
+TID_OFFSET = int(os.environ.get('TID_OFFSET', '0x2d0'), 16)  # in glibc's struct pthread; 0 = unknown
 FORMAT = {4: '<I', 8: '<Q'}
 
 lib = ctypes.CDLL(os.environ['COLLECTOR'])
@@ -56,7 +57,7 @@ class Session:
     def __init__(self, subbufs=256, **settings):
         self.subbufs = subbufs
         self.settings = dict(backend=AUTO, c_calls=2, max_overhead_ppm=0, seed=1, skip_default=0, may_start_thread=1,
-                             clock=2, ticks_per_second=10 ** 9, thread_tid_offset=0x2d0, deadline_ticks=2 ** 63, pool_count=subbufs)
+                             clock=2, ticks_per_second=10 ** 9, thread_tid_offset=TID_OFFSET, deadline_ticks=2 ** 63, pool_count=subbufs)
         self.skip = settings.pop('skip', ())
         self.words = settings.pop('words', {})  # of arrays of u64
         self.settings.update(settings)

@@ -31,14 +31,21 @@ __attribute__((noinline)) unsigned long burn_with_room(unsigned long rounds)
 	return result + room[0];
 }
 
-static long wait_for_ever(int *word)
-{
-	register long none __asm__("r10") = 0;
-	long result;
+#ifdef __aarch64__
 
-	__asm__ volatile("syscall" : "=a"(result) : "a"(202l), "D"(word), "S"(128l), "d"((long)*word), "r"(none) : "rcx", "r11", "memory");
-	return result;
+enum { FUTEX = 98, CLOCK_GETTIME = 113, PREAD = 67, NANOSLEEP = 101 };
+
+static long call(long number, long a, long b, long c, long d)
+{
+	register long x8 __asm__("x8") = number, x0 __asm__("x0") = a, x1 __asm__("x1") = b, x2 __asm__("x2") = c, x3 __asm__("x3") = d;
+
+	__asm__ volatile("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3) : "memory");
+	return x0;
 }
+
+#else
+
+enum { FUTEX = 202, CLOCK_GETTIME = 228, PREAD = 17, NANOSLEEP = 35 };
 
 static long call(long number, long a, long b, long c, long d)
 {
@@ -49,13 +56,15 @@ static long call(long number, long a, long b, long c, long d)
 	return result;
 }
 
+#endif
+
 struct time { long seconds, nanoseconds; };
 
 static long now_ns(void)
 {
 	struct time now;
 
-	call(228, 1, (long)&now, 0, 0); /* clock_gettime(CLOCK_MONOTONIC) */
+	call(CLOCK_GETTIME, 1, (long)&now, 0, 0); /* CLOCK_MONOTONIC */
 	return now.seconds * 1000000000 + now.nanoseconds;
 }
 
@@ -63,7 +72,7 @@ static long now_ns(void)
 static long delay_ns(int schedstat)
 {
 	char text[128];
-	long size = call(17, schedstat, (long)text, sizeof text, 0), at = 0, delay = 0; /* pread64 */
+	long size = call(PREAD, schedstat, (long)text, sizeof text, 0), at = 0, delay = 0;
 
 	while (at < size && text[at] != ' ')
 		at++;
@@ -79,7 +88,7 @@ long wait_for_gil(void *(*save)(void), void (*restore)(void *), int schedstat, l
 	void *state = save();
 	long begin, delay, waited;
 
-	call(35, (long)&pause, 0, 0, 0); /* nanosleep */
+	call(NANOSLEEP, (long)&pause, 0, 0, 0);
 	delay = delay_ns(schedstat);
 	begin = now_ns();
 	restore(state);
@@ -94,5 +103,5 @@ void *idle(void *argument)
 
 	(void)argument;
 	for (;;)
-		wait_for_ever(&word);
+		call(FUTEX, (long)&word, 128, word, 0); /* FUTEX_WAIT | FUTEX_PRIVATE_FLAG */
 }

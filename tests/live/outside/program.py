@@ -3,7 +3,7 @@
 batch       COUNTS below, once; prints how long sleeping took, ns; without a pause at its beginning where the second argument is now
 answers     waits for answers on a socket, again and again
 spin        works for ever
-touch       PAGES of fresh memory, once, then waits HOPS times for a tenth of a millisecond; prints both numbers
+touch       PAGES of fresh memory, once, then waits HOPS times for a tenth of a millisecond; prints how many pages, and how often that thread was switched
 hops        two threads pass a byte to and fro for ever
 pool        maps the file of its second argument, as a library is, and works in 8 native threads for ever
 refill      gives memory back and takes it again, for ever
@@ -86,9 +86,11 @@ def touch_pages(memory, pages):
         memory[at] = 1
 
 
-def hop():
+def hop(switches):
     for _ in range(HOPS):
         time.sleep(0.0001)
+    with open("/proc/thread-self/status") as file:
+        switches.extend(int(line.split()[1]) for line in file if "ctxt_switches" in line)
 
 
 def touch():
@@ -97,10 +99,11 @@ def touch():
     for _ in range(10):
         touch_pages(memory, pages)
         memory.madvise(mmap.MADV_DONTNEED)
-    thread = threading.Thread(target=hop, name="hopper")
+    switches = []
+    thread = threading.Thread(target=hop, args=(switches,), name="hopper")
     thread.start()
     thread.join()
-    print("TOUCHED %d HOPPED %d" % (PAGES, HOPS), flush=True)
+    print("TOUCHED %d SWITCHED %d" % (PAGES, sum(switches)), flush=True)
 
 
 def pass_on(fd, out):
@@ -204,6 +207,8 @@ def loop():
 
 
 def main():
+    if os.environ.get("WAITER"):  # where threads are borrowed only while they wait
+        threading.Thread(target=threading.Event().wait, daemon=True).start()
     print("READY %d" % os.getpid(), flush=True)
     if "now" not in sys.argv:
         sys.stdin.readline()
