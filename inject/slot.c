@@ -109,11 +109,15 @@ static enum slot_state state_of_used(const struct target *target, struct slot *s
 {
 	uint64_t page = data->scratch - BIAS;
 	struct control control;
+	bool known = memory_read(&target->memory, page, &control, sizeof control) == 0 && control.attach_id == data->attach_id;
 
 	slot->used_ns = data->used_ns;
-	if (data->saved.pc == 0)
-		return SLOT_EMPTY; /* an attacher gave up before it stopped anything */
-	if (memory_read(&target->memory, page, &control, sizeof control) < 0 || control.attach_id != data->attach_id || control.clone_result == 0) {
+	/* An attacher gave up before it stopped anything. The page that it had made new for that is used again: else each that gives up would leave one. */
+	if (data->saved.pc == 0) {
+		slot->scratch = known ? page : 0;
+		return SLOT_EMPTY;
+	}
+	if (!known || control.clone_result == 0) {
 		/* Its attacher died between saving and entering, or its thread has not got to run, or could map nothing. */
 		if (is_recent(data))
 			return SLOT_RESTING;
@@ -215,6 +219,12 @@ size_t slots_usable(const struct slot *list, size_t count)
 	return usable;
 }
 
+/* A finished one brings its control page with it, and so may one that was given up: repeated attaches map nothing more. */
+static int rank(const struct slot *slot)
+{
+	return slot->state == SLOT_FINISHED ? 2 : slot->scratch != 0;
+}
+
 const struct slot *slots_choose(const struct slot *list, size_t count)
 {
 	const struct slot *best = NULL;
@@ -224,9 +234,7 @@ const struct slot *slots_choose(const struct slot *list, size_t count)
 
 		if (slot->state != SLOT_FINISHED && slot->state != SLOT_EMPTY)
 			continue;
-		/* A finished one brings its control page with it, so that repeated attaches map nothing more. */
-		if (!best || (slot->state == SLOT_FINISHED && best->state == SLOT_EMPTY) ||
-		    (slot->state == best->state && slot->used_ns < best->used_ns))
+		if (!best || rank(slot) > rank(best) || (rank(slot) == rank(best) && slot->used_ns < best->used_ns))
 			best = slot;
 	}
 	return best;

@@ -293,8 +293,8 @@ steps = {
     "storms": lambda: [storm(kind, *ORDERS) for kind in ("busy", "dlopen", "malloc")], "dump": dump, "hooks": hooks, "single": lambda: hooks("single"), "spin": spin, "rounds": rounds,
     "epoll": lambda: rounds(8, "epoll"), "kills": kills, "killsingle": lambda: kills(20, "single"), "run": launched, "options": options, "gone": gone, "formats": formats,
     "collector": collector, "memory": lambda: suite("memory", "known", "turns", "lives", "leak", "garbage", "tracemalloc", "native", "interposed", "read_only", "off", QUICK="1"),
-    "outside": lambda: suite("outside", "traced", "limits", "sampled", "off", "counters", "counters_proc", "counters_budget", "storm", "planted", "pools", "memory"),
-    "top": lambda: suite("top"), "dumps": lambda: suite("dump"), "native": lambda: suite("native"),
+    "outside": lambda: suite("outside", "traced", "limits", "sampled", "off", "counters", "counters_proc", "counters_budget", "pools", "memory"),
+    "top": lambda: suite("top", "once", "text", "stream", "screen", "ends", "progress", "refusals"), "dumps": lambda: suite("dump"), "native": lambda: suite("native"),
 }
 for name in sys.argv[2:] or list(steps):
     print(name, flush=True)
