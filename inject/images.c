@@ -361,11 +361,11 @@ int preflight_images(struct target *target)
 	if (maps_read(&target->procfs, target->pid, &target->maps) < 0) {
 		if (errno == ESRCH || errno == ENOENT)
 			return target_refuse(target, ERR_EXITED, "memory", NULL, "it has ended");
-		return target_refuse(target, ERR_PERMISSION, "memory", hint_of_errno(), "its memory map cannot be read (%s)", strerror(errno));
+		return target_refuse(target, error_of(errno, ERR_PERMISSION), "memory", NULL, "its memory map cannot be read (%s)", strerror(errno));
 	}
 	target->facts.mappings = target->maps.count;
 	if (!auxv_read(target, &loader, &headers))
-		return target_refuse(target, ERR_PERMISSION, "memory", hint_of_errno(), "its auxiliary vector cannot be read (%s)", strerror(errno));
+		return target_refuse(target, error_of(errno, ERR_PERMISSION), "memory", NULL, "its auxiliary vector cannot be read (%s)", strerror(errno));
 	snprintf(target->facts.allocator, sizeof target->facts.allocator, "glibc");
 	walk_images(target, loader, headers);
 	if (check_python(target) < 0 || check_libc(target) < 0 || check_functions(target) < 0 || check_tls(target) < 0)

@@ -49,7 +49,7 @@ static int refuse_unseen(struct target *target)
 {
 	if (errno == ENOENT || errno == ESRCH)
 		return target_refuse(target, ERR_NO_PROCESS, "process", NULL, "there is no such process");
-	return target_refuse(target, ERR_PERMISSION, "process", hint_of_errno(), "what /proc tells of it cannot be read (%s)", strerror(errno));
+	return target_refuse(target, error_of(errno, ERR_PERMISSION), "process", NULL, "what /proc tells of it cannot be read (%s)", strerror(errno));
 }
 
 int preflight_process(struct target *target)

@@ -82,7 +82,7 @@ static int lock_file(const struct attempt *attempt, const char *path, int *out, 
 	*out = open(path, O_RDONLY | O_CLOEXEC);
 	if (*out < 0)
 		return errno == ENOENT || errno == ESRCH ? target_gone(attempt->target, err)
-		                                         : fail(err, ERR_PERMISSION, "cannot attach to %d: %s: %s", pid, path, strerror(errno));
+		                                         : fail(err, error_of(errno, ERR_PERMISSION), "cannot attach to %d: %s: %s", pid, path, strerror(errno));
 	while (flock(*out, LOCK_EX | LOCK_NB) < 0) {
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			return fail(err, ERR_INJECT, "cannot attach to %d: %s cannot be locked: %s", pid, path, strerror(errno));
@@ -221,7 +221,7 @@ static int choose_places(struct attempt *attempt, struct error *err)
 	if (target_open_memory(target) < 0) {
 		bool closed = errno == EACCES;
 
-		fail(err, ERR_PERMISSION, "cannot attach to %d: its memory cannot be opened: %s", (int)target->pid, strerror(errno));
+		fail(err, error_of(errno, ERR_PERMISSION), "cannot attach to %d: its memory cannot be opened: %s", (int)target->pid, strerror(errno));
 		return closed ? fail_hint(err, "%s/%d/mem is for its user alone: CAP_DAC_OVERRIDE passes, CAP_SYS_PTRACE does not", target->procfs.root, (int)target->pid) : -1;
 	}
 	attempt->attach_id = random[1] | 1;

@@ -45,11 +45,6 @@ void target_warn(struct target *target, const char *check, const char *format, .
 		finding->warning = true;
 }
 
-const char *hint_of_errno(void)
-{
-	return errno == EMFILE || errno == ENFILE ? "raise the limit on open files (ulimit -n)" : NULL;
-}
-
 int target_refuse(struct target *target, enum error_code code, const char *check, const char *hint, const char *format, ...)
 {
 	struct error general = { .code = code };

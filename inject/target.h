@@ -37,8 +37,6 @@ struct target {
 /* Adds a finding. Returns true, so that `return target_refuse(…)` stops a list of checks and `return target_note(…)` reads well. */
 void target_note(struct target *target, const char *check, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void target_warn(struct target *target, const char *check, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* What to do about errno, where that is known; else NULL. */
-const char *hint_of_errno(void);
 /* Returns -1. HINT may be NULL: the general one of the code. */
 int target_refuse(struct target *target, enum error_code code, const char *check, const char *hint, const char *format, ...)
 	__attribute__((format(printf, 5, 6)));

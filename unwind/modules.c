@@ -340,11 +340,9 @@ int modules_open(const struct procfs *procfs, pid_t pid, struct modules **out, s
 
 		modules_close(modules);
 		errno = cause;
-		if (cause == ENOMEM)
-			return fail(err, ERR_MEMORY, "reading the modules of process %d", (int)pid);
-		if (cause == EACCES || cause == EPERM)
-			return fail(err, ERR_PERMISSION, "cannot read the memory map of process %d: %s", (int)pid, strerror(cause));
-		return fail(err, ERR_EXITED, "process %d has no memory map any more", (int)pid);
+		if (cause == ESRCH || cause == ENOENT)
+			return fail(err, ERR_EXITED, "process %d has no memory map any more", (int)pid);
+		return fail(err, error_of(cause, ERR_PERMISSION), "cannot read the memory map of process %d: %s", (int)pid, strerror(cause));
 	}
 	*out = modules;
 	return 0;

@@ -39,7 +39,7 @@ struct module {
 
 struct modules;
 
-/* PROCFS and its root must outlive the result. ERR_EXITED, ERR_PERMISSION, ERR_MEMORY. */
+/* PROCFS and its root must outlive the result. ERR_EXITED, ERR_PERMISSION, ERR_MEMORY, ERR_DESCRIPTORS. */
 int modules_open(const struct procfs *procfs, pid_t pid, struct modules **out, struct error *err);
 void modules_close(struct modules *modules);
 /* Reads the map anew; modules that went are kept (an address in an older sample may be theirs) until their place is taken.

@@ -54,6 +54,15 @@ int fail(struct error *err, enum error_code code, const char *format, ...)
 	return -1;
 }
 
+enum error_code error_of(int error, enum error_code otherwise)
+{
+	if (error == EMFILE || error == ENFILE)
+		return ERR_DESCRIPTORS;
+	if (error == EIO)
+		return ERR_INTERNAL;
+	return error == ENOMEM ? ERR_MEMORY : otherwise;
+}
+
 int fail_hint(struct error *err, const char *format, ...)
 {
 	int saved = errno;

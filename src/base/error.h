@@ -30,6 +30,9 @@ int fail_hint(struct error *err, const char *format, ...) __attribute__((format(
 /* The line of a file that a filled ERR is about, and the character in it. Returns -1. */
 int fail_place(struct error *err, const char *line, size_t length, unsigned caret);
 
+/* Why a look at a process failed with ERROR: ERR_MEMORY and ERR_DESCRIPTORS for what we lack ourselves, ERR_INTERNAL for what /proc never says (EIO), else OTHERWISE. */
+enum error_code error_of(int error, enum error_code otherwise);
+
 const char *error_name(enum error_code code);   /* "E_USAGE" */
 int error_status(enum error_code code);         /* exit status */
 const char *error_hint(const struct error *err); /* its own hint, else the general one */

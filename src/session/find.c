@@ -50,7 +50,7 @@ static int rows_read(const struct procfs *procfs, struct rows *out, struct error
 	const struct dirent *entry;
 
 	if (!folder)
-		return fail(err, ERR_PERMISSION, "%s cannot be read: %s", procfs->root, strerror(errno));
+		return fail(err, error_of(errno, ERR_PERMISSION), "%s cannot be read: %s", procfs->root, strerror(errno));
 	while ((entry = readdir(folder))) {
 		char *end;
 		long pid = strtol(entry->d_name, &end, 10);

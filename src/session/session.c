@@ -265,7 +265,7 @@ int session_start(struct target *target, const struct session_options *options, 
 		goto out;
 	}
 	if (!residue_read(session->procfs, session->facts->pid, &session->before)) {
-		fail(err, target_alive(target) ? ERR_PERMISSION : ERR_EXITED, "process %d cannot be looked at: %s", (int)session->facts->pid, strerror(errno));
+		fail(err, error_of(errno, target_alive(target) ? ERR_PERMISSION : ERR_EXITED), "process %d cannot be looked at: %s", (int)session->facts->pid, strerror(errno));
 		goto out;
 	}
 	ticks = session_ticks(session);
@@ -558,6 +558,6 @@ int session_detach(struct target *target, const struct session_options *options,
 	session.procfs = options->inject.procfs ? options->inject.procfs : &procfs_real;
 	session.handshake = (struct handshake){ .target = target, .inject = &options->inject };
 	if (!residue_read(session.procfs, session.facts->pid, &session.before))
-		return fail(err, ERR_PERMISSION, "process %d cannot be looked at: %s", (int)session.facts->pid, strerror(errno));
+		return fail(err, error_of(errno, ERR_PERMISSION), "process %d cannot be looked at: %s", (int)session.facts->pid, strerror(errno));
 	return leftover_clear(&session, found, err);
 }

@@ -321,7 +321,7 @@ static int threads_tell(struct snapshot *snapshot, const struct snapshot_teller 
 	size_t room = count > 0 ? (size_t)count + THREADS_SPARE : 0;
 
 	if (count < 0 && errno != ENOENT && errno != ESRCH)
-		return fail(err, ERR_PERMISSION, "the threads of process %d cannot be listed (%s)", (int)pid, strerror(errno));
+		return fail(err, error_of(errno, ERR_PERMISSION), "the threads of process %d cannot be listed (%s)", (int)pid, strerror(errno));
 	if (count <= 0)
 		return fail(err, ERR_EXITED, "process %d has ended", (int)pid);
 	tids = malloc(room * sizeof *tids);

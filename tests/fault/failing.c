@@ -8,7 +8,7 @@
  *   FAILING_KIND=memory|map|thread|write|read|open|place|remote|process|kernel   FAILING_ERROR=28 (errno; memory: ENOMEM)   FAILING_SLOW=MICROSECONDS instead
  *   (place: a file gets its size, its name, or is on the disk; remote: memory of another process; process: a child, and descriptors other than files'; kernel: syscall())
  *   FAILING_OF=NAME: nothing fails in programs of other names, which one of that name starts
- *   FAILING_WHERE=FILE gets the address in the program to which the first allocation that failed returns, for addr2line
+ *   FAILING_WHERE=FILE gets the address in the program to which the first call that failed returns, for addr2line
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -119,48 +119,6 @@ __attribute__((destructor)) static void tell_count(void)
 	}
 }
 
-static int fails(enum kind kind, const void *caller)
-{
-	unsigned long at;
-
-	if (kind != chosen || ((kind == MEMORY || narrow) && ((uintptr_t)caller < code_start || (uintptr_t)caller >= code_end)))
-		return 0;
-	at = __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
-	if (slow_us) {
-		nanosleep(&(struct timespec){ slow_us / 1000000, slow_us % 1000000 * 1000 }, NULL);
-		return 0;
-	}
-	if (!fail_at || (goes_on ? at < fail_at : at != fail_at))
-		return 0;
-	errno = error_number;
-	return 1;
-}
-
-static void tell_where(uintptr_t caller)
-{
-	static int told;
-	const char *path = getenv("FAILING_WHERE");
-	int fd = path && !__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED) ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
-
-	if (fd < 0)
-		return;
-	dprintf(fd, "%#lx\n", (unsigned long)(caller - load_bias));
-	close(fd);
-}
-
-static int memory_fails(const void *caller)
-{
-	if (!fails(MEMORY, caller))
-		return 0;
-	tell_where((uintptr_t)caller);
-	errno = error_number;
-	return 1;
-}
-
-void *malloc(size_t size) { return memory_fails(__builtin_return_address(0)) ? NULL : __libc_malloc(size); }
-void *calloc(size_t number, size_t size) { return memory_fails(__builtin_return_address(0)) ? NULL : __libc_calloc(number, size); }
-void *realloc(void *memory, size_t size) { return size && memory_fails(__builtin_return_address(0)) ? NULL : __libc_realloc(memory, size); }
-
 /* Looked up before there are other threads: a process that was forked in the middle of a lookup would wait for ever. */
 static struct real {
 #define FUNCTION(name) __typeof__(name) *name;
@@ -182,6 +140,42 @@ static __attribute__((constructor(101))) void find_functions(void)
 
 /* A library's constructor may come before ours. */
 #define REAL(name) (real.name ? real.name : (__typeof__(name) *)dlsym(RTLD_NEXT, #name))
+
+static void tell_where(uintptr_t caller)
+{
+	static int told;
+	const char *path = getenv("FAILING_WHERE");
+	int fd = path && !__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED) ? REAL(open)(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
+
+	if (fd < 0)
+		return;
+	dprintf(fd, "%#lx\n", (unsigned long)(caller - load_bias));
+	close(fd);
+}
+
+static int fails(enum kind kind, const void *caller)
+{
+	unsigned long at;
+
+	if (kind != chosen || ((kind == MEMORY || narrow) && ((uintptr_t)caller < code_start || (uintptr_t)caller >= code_end)))
+		return 0;
+	at = __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
+	if (slow_us) {
+		nanosleep(&(struct timespec){ slow_us / 1000000, slow_us % 1000000 * 1000 }, NULL);
+		return 0;
+	}
+	if (!fail_at || (goes_on ? at < fail_at : at != fail_at))
+		return 0;
+	tell_where((uintptr_t)caller);
+	errno = error_number;
+	return 1;
+}
+
+static int memory_fails(const void *caller) { return fails(MEMORY, caller); }
+
+void *malloc(size_t size) { return memory_fails(__builtin_return_address(0)) ? NULL : __libc_malloc(size); }
+void *calloc(size_t number, size_t size) { return memory_fails(__builtin_return_address(0)) ? NULL : __libc_calloc(number, size); }
+void *realloc(void *memory, size_t size) { return size && memory_fails(__builtin_return_address(0)) ? NULL : __libc_realloc(memory, size); }
 
 /* libc allocates for the program; asprintf leaves its result undefined, and so must what is here. */
 void *aligned_alloc(size_t alignment, size_t size) { return memory_fails(CALLER) ? NULL : REAL(aligned_alloc)(alignment, size); }

@@ -1,10 +1,15 @@
 """A machine in trouble: calls of the attacher's fail, one after another: allocations, mappings, threads, reads, writes; opening, naming and syncing files; reading
 the process's memory, starting children, other system calls. It must end with a documented status and one or two lines, or with the whole report; never by a signal, never with half a file; and the
-process that it measures must not notice, nor a program that it starts. INFERSCOPE_ROUNDS=100000: every call of each kind (hours). Part of tests/fault/run."""
+process that it measures must not notice, nor a program that it starts. INFERSCOPE_ROUNDS=100000: every call of each kind (hours; two processes at a time). Part of tests/fault/run."""
+import collections
+import concurrent.futures
+import contextlib
 import json
 import os
+import queue
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +23,8 @@ BINARY = os.path.join(BUILD, "inferscope")
 FAILING = os.path.join(BUILD, "tests/fault/failing.so")
 # How many calls of a kind fail, each in a run of its own.
 ROUNDS = int(os.environ.get("INFERSCOPE_ROUNDS", "6" if QUICK else "200"))
+HANDS = 2
+ENOUGH = 20  # failures, to see what they have in common
 DOCUMENTED = {0, 2, 3, 4, 5, 6, 7, 8, 9, 10}
 IN_SHORT = ["allocation", "disk full", "open", "remote memory"]
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "import")
@@ -33,20 +40,86 @@ TROUBLES = {
 
 def inferscope(folder, words, kind=None, at=0, error=0, on=False, slow=0):
     """(status, stderr, calls of that kind)"""
-    counted = os.path.join(folder, "count")
     env = {key: value for key, value in os.environ.items() if not key.startswith("INFERSCOPE")}
     if kind:
-        env.update(LD_PRELOAD=FAILING, FAILING_KIND=kind, FAILING_AT=str(at), FAILING_ERROR=str(error), FAILING_ON=str(int(on)), FAILING_COUNT=counted)
+        env.update(failing(folder, kind, at, error, on))
     if slow:
         env["FAILING_SLOW"] = str(slow)
-    if os.path.exists(counted):
-        os.unlink(counted)
     try:
         done = subprocess.run([BINARY, *map(str, words)], cwd=folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=60)
     except subprocess.TimeoutExpired:
-        raise Fail("%s call %d fails: not done after 60 s" % (kind, at))
-    calls = max((int(line) for line in open(counted)), default=0) if os.path.exists(counted) else 0
-    return done.returncode, done.stderr, calls
+        raise Fail("%s call %d (%s) fails: not done after 60 s" % (kind, at, where(folder)))
+    return done.returncode, done.stderr, counted(folder)
+
+
+def failing(folder, kind, at, error, on):
+    """The environment in which that call fails."""
+    for name in ("count", "where"):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(folder, name))
+    return {"LD_PRELOAD": FAILING, "FAILING_KIND": kind, "FAILING_AT": str(at), "FAILING_ERROR": str(error), "FAILING_ON": str(int(on)), "FAILING_COUNT": os.path.join(folder, "count"),
+            "FAILING_WHERE": os.path.join(folder, "where")}
+
+
+def counted(folder):
+    """How many calls there were in the process that made most; none where it was killed."""
+    with contextlib.suppress(FileNotFoundError), open(os.path.join(folder, "count")) as f:
+        return max((int(line) for line in f), default=0)
+    return 0
+
+
+def where(folder):
+    """The line of the program whose call failed."""
+    path = os.path.join(folder, "where")
+    if not os.path.exists(path):
+        return "nowhere"
+    with open(path) as f:
+        lines = subprocess.run(["addr2line", "-i", "-s", "-e", BINARY, f.read().strip()], capture_output=True, text=True).stdout.split()
+    return " in ".join(lines)
+
+
+def each(calls, hands, attempt):
+    """attempt(hand, at) for the calls that are to fail, by whichever hand is free. Goes on after a failure: all are told together. Says what they ended with."""
+    free, wrong = queue.SimpleQueue(), []
+    for hand in hands:
+        free.put(hand)
+
+    def once(at):
+        if len(wrong) >= ENOUGH:
+            return None
+        hand = free.get()
+        try:
+            return attempt(hand, at)
+        except (Fail, subprocess.TimeoutExpired) as reason:
+            wrong.append("call %d: %s" % (at, reason))
+        finally:
+            free.put(hand)
+
+    places = spread(calls)
+    with concurrent.futures.ThreadPoolExecutor(len(hands)) as pool:
+        ends = collections.Counter(pool.map(once, places))
+    require(not wrong, "%d of %d: %s" % (len(wrong), len(places), " | ".join(sorted(set(wrong)))))
+    return "%d calls, %d failed; ended with %s" % (calls, len(places), ", ".join("%d (%d times)" % pair for pair in sorted(ends.items())))
+
+
+@contextlib.contextmanager
+def folders():
+    """One for each hand."""
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(tempfile.TemporaryDirectory(prefix="inferscope-host-")) for _ in range(HANDS)]
+
+
+@contextlib.contextmanager
+def targets():
+    """A folder and a busy process for each hand."""
+    with contextlib.ExitStack() as stack, folders() as places:
+        yield [(place, stack.enter_context(python_target(sys.executable, "busy"))) for place in places]
+
+
+def work_on(hands):
+    """None of the processes has noticed anything."""
+    time.sleep(0.5)  # a signal to the process may go past a first thread that has not run yet since it was held
+    return "; ".join(target.end(stop=True, timeout=120) for _, target in hands)
 
 
 def spread(calls):
@@ -64,110 +137,108 @@ def is_json(text):
 
 
 def judge(folder, trouble, at, status, said, whole):
-    place = "%s %d fails: status %d" % (trouble, at, status)
+    place = "%s %d (%s) fails: status %d" % (trouble, at, where(folder), status)
+    left = [name for name in os.listdir(folder) if name not in ("count", "where", "T.iscope")]
+    text = None
+    if "report.json" in left:
+        with open(os.path.join(folder, "report.json")) as f:
+            text = f.read()
+    for name in left:
+        os.unlink(os.path.join(folder, name))
     require(status in DOCUMENTED, "%s: %s" % (place, said.strip()[-200:]))
     lines = [line for line in said.splitlines() if line.startswith("inferscope: ") and not line.startswith("inferscope: warning")]
     require(status == 0 or lines, "%s, and not a word of it" % place)
-    report = os.path.join(folder, "report.json")
-    if os.path.exists(report):
-        with open(report) as f:
-            text = f.read()
-        require(is_json(text) and whole(text), "%s: half a report of %d bytes, or another" % (place, len(text)))
-        os.unlink(report)
-    else:
-        require(status != 0, "%s, and there is no report" % place)
-    left = [name for name in os.listdir(folder) if name not in ("count", "T.iscope")]
-    require(not left, "%s: files were left: %s" % (place, left))
+    require(status != 4, "%s, and no permission is missing: %s" % (place, said.strip()[-200:]))
+    require(text is not None or status != 0, "%s, and there is no report" % place)
+    require(text is None or (is_json(text) and whole(text)), "%s: half a report of %d bytes, or another" % (place, len(text or "")))
+    require(not set(left) - {"report.json"}, "%s: files were left: %s" % (place, left))
+    return status
 
 
 def analyze(trouble):
     """The report of a trace is made while calls fail: no report, or the very same one."""
     kind, error, on = TROUBLES[trouble]
     words = ["analyze", "T.iscope", "-o", "report.json", "--force", "--source", "none"]  # a source file that cannot be read is left out
-    with tempfile.TemporaryDirectory(prefix="inferscope-host-") as folder:
+    with folders() as hands:
+        folder = hands[0]
         with python_target(sys.executable, "busy") as target:
             status, said, _ = inferscope(folder, ["attach", target.pid, "-d", "0.3s", "--trace", "T.iscope", "-o", "report.json"])
             require(status == 0, said)
+        for other in hands[1:]:
+            shutil.copy(os.path.join(folder, "T.iscope"), other)
         status, said, calls = inferscope(folder, words, kind)
         require(status == 0 and (calls or kind in ("map", "remote", "process", "kernel")), "nothing fails, %d calls: %d %s" % (calls, status, said))
         with open(os.path.join(folder, "report.json")) as f:
             right = f.read()
         os.unlink(os.path.join(folder, "report.json"))
-        ends = {}
-        for at in spread(calls):
+
+        def attempt(folder, at):
             status, said, _ = inferscope(folder, words, kind, at, error, on)
             judge(folder, trouble, at, status, said, lambda text: status != 0 or text == right)
-            require(kind != "memory" or status in (0, 8), "%s %d fails: status %d: %s" % (trouble, at, status, said[:200]))
-            ends[status] = ends.get(status, 0) + 1
-        return "%d calls; ended with %s" % (calls, ", ".join("%d (%d times)" % pair for pair in sorted(ends.items())))
+            require(kind != "memory" or status in (0, 8), "%s %d (%s) fails: status %d: %s" % (trouble, at, where(folder), status, said[:200]))
+            return status
+        return each(calls, hands, attempt)
 
 
 def attach(trouble):
     """A process is measured while calls of the attacher's fail."""
     kind, error, on = TROUBLES[trouble]
-    with tempfile.TemporaryDirectory(prefix="inferscope-host-") as folder, python_target(sys.executable, "busy") as target:
-        words = ["attach", target.pid, "-d", "0.2s", "--trace", "none", "-o", "report.json"]
-        status, said, calls = inferscope(folder, words, kind)
+    with targets() as hands:
+        def words(target):
+            return ["attach", target.pid, "-d", "0.2s", "--trace", "none", "-o", "report.json"]
+        folder, target = hands[0]
+        status, said, calls = inferscope(folder, words(target), kind)
         require(status == 0 and (calls or kind == "map"), "nothing fails, %d calls: %d %s" % (calls, status, said))
         os.unlink(os.path.join(folder, "report.json"))
-        ends = {}
-        for at in spread(calls):
-            status, said, _ = inferscope(folder, words, kind, at, error, on)
+
+        def attempt(hand, at):
+            folder, target = hand
+            status, said, _ = inferscope(folder, words(target), kind, at, error, on)
             judge(folder, trouble, at, status, said, lambda text: True)
-            require(status != 3 and "ended while" not in said, "%s %d fails: a process that lives is said to have ended: %s" % (trouble, at, said[:200]))
-            ends[status] = ends.get(status, 0) + 1
-        require(re.search(r"State:\s+[RS]", open("/proc/%d/status" % target.pid).read()), "the process does not run any more")
-        status, said, _ = inferscope(folder, words)
-        require(status == 0, "the next attach: %d %s" % (status, said))
-        time.sleep(0.5)  # a signal to the process may go past a first thread that has not run yet since it was held
-        return "%d calls; ended with %s; %s" % (calls, ", ".join("%d (%d times)" % pair for pair in sorted(ends.items())), target.end(stop=True, timeout=120))
-
-
-def where(path):
-    """The line of the program that asked for the memory that it did not get."""
-    if not os.path.exists(path):
-        return "somewhere"
-    with open(path) as f:
-        lines = subprocess.run(["addr2line", "-i", "-s", "-e", BINARY, f.read().strip()], capture_output=True, text=True).stdout.split()
-    return " in ".join(lines)
+            require(status != 3 and "ended while" not in said, "%s %d (%s) fails: a process that lives is said to have ended: %s" % (trouble, at, where(folder), said[:200]))
+            return status
+        ends = each(calls, hands, attempt)
+        for folder, target in hands:
+            require(re.search(r"State:\s+[RS]", open("/proc/%d/status" % target.pid).read()), "the process does not run any more")
+            status, said, _ = inferscope(folder, words(target))
+            require(status == 0, "the next attach: %d %s" % (status, said))
+        return "%s; %s" % (ends, work_on(hands))
 
 
 def report(folder, words, at=0, on=False):
     """(status, the report and the summary, what was said, allocations)"""
-    paths = {name: os.path.join(folder, name) for name in ("report", "count", "where")}
-    for path in paths.values():
-        if os.path.exists(path):
-            os.unlink(path)
+    path = os.path.join(folder, "report")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
     env = {key: value for key, value in os.environ.items() if not key.startswith("INFERSCOPE")}
-    env.update(LD_PRELOAD=FAILING, FAILING_KIND="memory", FAILING_AT=str(at), FAILING_ON=str(int(on)), FAILING_COUNT=paths["count"], FAILING_WHERE=paths["where"])
+    env.update(failing(folder, "memory", at, ENOMEM, on))
     done = subprocess.run([BINARY, *words, "-o", "report"], cwd=folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
     made = b""
-    if os.path.exists(paths["report"]):
-        with open(paths["report"], "rb") as f:
+    if os.path.exists(path):
+        with open(path, "rb") as f:
             made = f.read()
-    calls = 0
-    if os.path.exists(paths["count"]):  # else it was killed
-        with open(paths["count"]) as f:
-            calls = max(int(line) for line in f)
-    return done.returncode, made + done.stdout, done.stderr.decode(errors="replace"), calls
+    return done.returncode, made + done.stdout, done.stderr.decode(errors="replace"), counted(folder)
 
 
 def memory(words):
     """One allocation after the other fails: an error that says so, or the very same report."""
-    with tempfile.TemporaryDirectory(prefix="inferscope-host-") as folder:
-        status, right, said, calls = report(folder, words)
+    with folders() as hands:
+        status, right, said, calls = report(hands[0], words)
         require(status == 0 and calls and right, "nothing fails: %d %s" % (status, said))
-        told = 0
-        for on in (False, True):
-            for at in spread(calls):
-                status, made, said, _ = report(folder, words, at, on)
-                place = "allocation %d of %d fails (%s)" % (at, calls, where(os.path.join(folder, "where")))
-                require(status in DOCUMENTED, "%s: status %d %s" % (place, status, said[-200:]))
-                require(status == 0 or "inferscope: " in said, "%s: status %d, and not a word" % (place, status))
-                require(status or made == right, "%s: status 0, and another report of %d bytes" % (place, len(made)))
-                told += status != 0
+
+        told = []  # that it failed
+
+        def attempt(folder, at, on):
+            status, made, said, _ = report(folder, words, at, on)
+            place = "allocation %d of %d fails (%s)" % (at, calls, where(folder))
+            require(status in DOCUMENTED, "%s: status %d %s" % (place, status, said[-200:]))
+            require(status == 0 or "inferscope: " in said, "%s: status %d, and not a word" % (place, status))
+            require(status or made == right, "%s: status 0, and another report of %d bytes" % (place, len(made)))
+            told.extend([at] * (status != 0))
+            return status
+        ends = tuple(each(calls, hands, lambda folder, at: attempt(folder, at, on)) for on in (False, True))
         require(told or ROUNDS < 20, "nothing was told of %d allocations" % calls)
-        return "%d allocations, %d ended it" % (calls, told)
+        return "one: %s; all from there on: %s" % ends
 
 
 def memory_tests():
@@ -188,49 +259,50 @@ def memory_tests():
 def looked_at(trouble):
     """Stacks are printed while calls of ours fail."""
     kind, error, on = TROUBLES[trouble]
-    with tempfile.TemporaryDirectory(prefix="inferscope-host-") as folder, python_target(sys.executable, "busy") as target:
-        words = ["dump", target.pid, "-n", "-l"]
-        status, said, calls = inferscope(folder, words, kind)
+    with targets() as hands:
+        def dump(hand, at=0):
+            folder, target = hand
+            return inferscope(folder, ["dump", target.pid, "-n", "-l"], kind, at, error, on)
+        status, said, calls = dump(hands[0])
         require(status == 0, "nothing fails, %d calls: %d %s" % (calls, status, said))
-        ends = {}
-        for at in spread(calls):
-            status, said, _ = inferscope(folder, words, kind, at, error, on)
-            require(status in DOCUMENTED - {3}, "%s %d fails: status %d %s" % (trouble, at, status, said.strip()[-200:]))
-            require(status == 0 or "inferscope: " in said, "%s %d fails: status %d, and not a word of it" % (trouble, at, status))
-            ends[status] = ends.get(status, 0) + 1
-        time.sleep(0.5)
-        return "%d calls; ended with %s; %s" % (calls, ", ".join("%d (%d times)" % pair for pair in sorted(ends.items())), target.end(stop=True, timeout=120))
+
+        def attempt(hand, at):
+            status, said, _ = dump(hand, at)
+            place = "%s %d (%s) fails: status %d" % (trouble, at, where(hand[0]), status)
+            require(status in DOCUMENTED - {3, 4}, "%s %s" % (place, said.strip()[-200:]))
+            require(status == 0 or "inferscope: " in said, "%s, and not a word of it" % place)
+            return status
+        return "%s; %s" % (each(calls, hands, attempt), work_on(hands))
 
 
 def launched(trouble):
     """A program is started while calls of ours fail: it runs whole, with its own status, or not at all."""
     kind, error, on = TROUBLES[trouble]
     code = "import os, sys, time\nos.environ.pop('LD_PRELOAD', 0)\nend = time.time() + 0.1\nwhile time.time() < end: sum(range(100))\nos.write(1, b'whole')\nos._exit(7)"
-    counted = "count"
-    with tempfile.TemporaryDirectory(prefix="inferscope-host-") as folder:
-        def run(at):
-            env = {key: value for key, value in os.environ.items() if not key.startswith("INFERSCOPE")}
-            env.update(LD_PRELOAD=FAILING, FAILING_KIND=kind, FAILING_AT=str(at), FAILING_ERROR=str(error), FAILING_ON=str(int(on)), FAILING_COUNT=os.path.join(folder, counted), FAILING_OF=os.path.basename(BINARY))
+    words = [BINARY, "run", "--python", sys.executable, "--trace", "none", "-o", "report.json", "-c", code]
+    with folders() as hands:
+        def run(folder, at):
             for name in os.listdir(folder):
                 os.unlink(os.path.join(folder, name))
-            done = subprocess.run([BINARY, "run", "--python", sys.executable, "--trace", "none", "-o", "report.json", "-c", code], cwd=folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
-            calls = max((int(line) for line in open(os.path.join(folder, counted))), default=0) if os.path.exists(os.path.join(folder, counted)) else 0
-            return done.returncode, done.stdout, done.stderr.decode(errors="replace"), calls
-        status, out, said, calls = run(0)
-        require(status == 7 and out == b"whole", "nothing fails: %d %r %s" % (status, out, said))
-        ends = {}
-        for at in spread(calls):
-            status, out, said, _ = run(at)
-            place = "%s %d fails: status %d, %r" % (trouble, at, status, out)
+            env = {key: value for key, value in os.environ.items() if not key.startswith("INFERSCOPE")}
+            env.update(failing(folder, kind, at, error, on), FAILING_OF=os.path.basename(BINARY))
+            done = subprocess.run(words, cwd=folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+            return done.returncode, done.stdout, done.stderr.decode(errors="replace")
+
+        def attempt(folder, at):
+            status, out, said = run(folder, at)
+            place = "%s %d (%s) fails: status %d, %r" % (trouble, at, where(folder), status, out)
             require((status == 7 and out == b"whole") or (status in (125, 126, 127) and out in (b"", b"whole")), "%s %s" % (place, said[-200:]))
-            left = set(os.listdir(folder)) - {counted}
+            left = set(os.listdir(folder)) - {"count", "where"}
             require(left <= {"report.json"}, "%s: files were left: %s" % (place, left))
             require("report.json" in left or "inferscope: " in said, "%s: no report, and not a word of it" % place)
             if "report.json" in left:
                 with open(os.path.join(folder, "report.json")) as f:
                     require(is_json(f.read()), "%s: half a report" % place)
-            ends[status] = ends.get(status, 0) + 1
-        return "%d calls; ended with %s" % (calls, ", ".join("%d (%d times)" % pair for pair in sorted(ends.items())))
+            return status
+        status, out, said = run(hands[0], 0)
+        require(status == 7 and out == b"whole", "nothing fails: %d %r %s" % (status, out, said))
+        return each(counted(hands[0]), hands, attempt)
 
 
 def signals():

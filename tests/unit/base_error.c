@@ -18,6 +18,15 @@ Test(error, fail_fills_and_keeps_errno)
 	cr_assert_eq(fail(NULL, ERR_OUTPUT, "nobody listens"), -1);
 }
 
+Test(error, what_we_lack_is_no_missing_permission)
+{
+	cr_assert_eq(error_of(ENOMEM, ERR_PERMISSION), ERR_MEMORY);
+	cr_assert_eq(error_of(EMFILE, ERR_PERMISSION), ERR_DESCRIPTORS);
+	cr_assert_eq(error_of(ENFILE, ERR_EXITED), ERR_DESCRIPTORS);
+	cr_assert_eq(error_of(EIO, ERR_PERMISSION), ERR_INTERNAL);
+	cr_assert_eq(error_of(EACCES, ERR_PERMISSION), ERR_PERMISSION);
+}
+
 Test(error, its_own_hint_goes_before_the_general_one)
 {
 	struct error err;

@@ -65,6 +65,12 @@ def thread_statuses(pid):
     return texts
 
 
+def first_thread(pid):
+    """What the first thread does, and where a signal to the process is."""
+    with open("/proc/%d/task/%d/syscall" % (pid, pid)) as f, open("/proc/%d/task/%d/status" % (pid, pid)) as g:
+        return "first thread: %s; %s" % (f.read().strip(), " ".join(line for line in g.read().splitlines() if line.startswith(("State", "Sig", "Shd"))))
+
+
 def snapshot(pid):
     """What must not change for the target; mappings are judged apart, because the library stays."""
     status = open("/proc/%d/status" % pid).read()
@@ -112,7 +118,7 @@ class Target:
         try:
             said, _ = self.process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
-            raise Fail("target hangs, state " + open("/proc/%d/stat" % self.pid).read().rsplit(")", 1)[1].split()[0])
+            raise Fail("target hangs: " + first_thread(self.pid))
         require(self.process.returncode == 0, "target ended with %s: %s" % (self.process.returncode, said))
         require(said.startswith("OK") and said.count("\n") == 1, "target said: " + said)
         return said.strip()
