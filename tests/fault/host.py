@@ -118,7 +118,6 @@ def targets():
 
 def work_on(hands):
     """None of the processes has noticed anything."""
-    time.sleep(0.5)  # a signal to the process may go past a first thread that has not run yet since it was held
     return "; ".join(target.end(stop=True, timeout=120) for _, target in hands)
 
 
@@ -340,7 +339,6 @@ def signals():
             ends[status] = ends.get(status, 0) + 1
         status, said, _ = inferscope(folder, ["attach", target.pid, "-d", "0.2s", "--trace", "none", "-o", "report.json"])
         require(status == 0, "the next attach: %d %s" % (status, said))
-        time.sleep(0.5)
         return "ended with %s; %s" % (", ".join("%d (%d times)" % pair for pair in sorted(ends.items())), target.end(stop=True, timeout=120))
 
 

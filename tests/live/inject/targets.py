@@ -188,8 +188,11 @@ if KIND in ("malloc", "dlopen"):
     flags.append(flag)
     threads = [threading.Thread(target=body) for _ in range(4 if KIND == "malloc" else 2)]
 threads += [threading.Thread(target=body) for body in KINDS.get(KIND, [])]
+# For the first thread alone, in which Python handles it: another one that is just changing its mask (pthread_create does) may be faster on a busy machine, and then nobody wakes the first.
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 for thread in threads:
     thread.start()
+signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 if KIND not in ("server", "beat"):  # these say so themselves, once they have their descriptors
     ready()
 until = time.monotonic() + SECONDS
