@@ -110,6 +110,7 @@ static void tell_sample(const void *block, size_t size, uint64_t late_bytes, str
 	}
 	the.page->heap_state = HEAP_TOO_DEAR;
 	the.heap.dear = true;
+	write_sampling(the.heap.lane, ticks_now(), false, true, 0, 0);
 	spending_ends(&the.heap.spending);
 	stop();
 }
@@ -311,7 +312,7 @@ static bool know_functions(void)
 	return true;
 }
 
-static void sample(void)
+static void sample(uint64_t off)
 {
 	spending_begin(&the.heap.spending);
 	for (int i = 0; i < HEAP_COUNTERS; i++) {
@@ -319,6 +320,7 @@ static void sample(void)
 		__atomic_store_n(&the.heap.counters[i].left, sampled_gap(&the.heap.blocks, the.heap.spending.interval), __ATOMIC_RELAXED);
 	}
 	the.heap.on = true;
+	write_sampling(the.heap.lane, ticks_now(), true, true, off, 0);
 }
 
 void heap_begin(void)
@@ -342,7 +344,7 @@ void heap_begin(void)
 	if (room) {
 		stop();
 		the.heap.call_ps = calibrate();
-		sample();
+		sample(0);
 	}
 	unlock();
 	the.page->heap_state = room ? HEAP_SAMPLED : HEAP_NO_ROOM;
@@ -367,7 +369,7 @@ static void tell_late(uint64_t now)
 }
 
 /* Nobody is inside afterwards, and nobody writes to the page. A thread that a debugger has stopped in there is waited for, as one that holds the GIL is. */
-static void leave(void)
+static void leave(bool for_a_while)
 {
 	const struct timespec pause = {0, 50000};
 
@@ -376,6 +378,8 @@ static void leave(void)
 	if (is_on(ticks_now())) {
 		tell_pending(ticks_now());
 		tell_late(ticks_now());
+		if (for_a_while)
+			write_sampling(the.heap.lane, ticks_now(), false, true, 0, 0);
 	}
 	stop();
 	unlock();
@@ -387,7 +391,7 @@ void heap_pause(void)
 	if (!the.heap.ready || !the.heap.on)
 		return;
 	slots_take_out();
-	leave();
+	leave(true);
 	the.heap.off_since = ticks_now();
 	the.heap.paused = true;
 }
@@ -401,11 +405,14 @@ static void off_ends(void)
 
 void heap_resume(void)
 {
+	uint64_t off;
+
 	if (!the.heap.ready || !the.heap.paused || !lock_try(TRIES_TO_END))
 		return;
 	the.heap.paused = false;
+	off = the.heap.off_since ? ticks_now() - the.heap.off_since : 0;
 	off_ends();
-	sample();
+	sample(off);
 	unlock();
 	slots_put_in();
 }
@@ -417,7 +424,7 @@ void heap_tend(void)
 	if (!the.heap.ready || !over || !the.heap.slot_count)
 		return;
 	slots_take_out();
-	leave();
+	leave(false);
 	if (!the.heap.off_since)
 		the.heap.off_since = ticks_now();
 }
@@ -428,7 +435,7 @@ void heap_end(void)
 		return;
 	the.heap.ready = the.heap.paused = false;
 	slots_take_out();
-	leave();
+	leave(false);
 	off_ends();
 	the.page->heap_watched_ticks = ticks_now() - the.heap.begun_at;
 	for (int i = 0; i < HEAP_COUNTERS; i++)

@@ -13,7 +13,7 @@
 
 enum {
 	WALK_MAX = 128, TELLING_NS_MAX = 50000 /* of one sample; what took longer was a thread that had no CPU */,
-	REST_LEAST_MS = 250, REST_MOST_MS = 20000, REST_PART = 8,
+	REST_LEAST_MS = 100, REST_MOST_MS = 5000, REST_PART = 16, OWED_TIMES_MOST = 4, PLAN_LEAST_MS = 10, PLAN_MOST_MS = 1000,
 };
 
 /* ---- telling ---- */
@@ -91,12 +91,47 @@ static void stop_sampling(void)
 
 /* ---- what it costs ---- */
 
+static uint64_t ticks_of_ms(uint64_t ms)
+{
+	return the.settings.ticks_per_second / 1000 * ms;
+}
+
+/* A rest is worth its while when it makes up for a part of the time so far: so a short session has several, and in a long one blocks are seen to end. */
+static uint64_t rest_wanted(uint64_t now)
+{
+	uint64_t part = (now - the.memory.begun_at) / REST_PART, least = ticks_of_ms(REST_LEAST_MS), most = ticks_of_ms(REST_MOST_MS);
+
+	return part < least ? least : part < most ? part : most;
+}
+
 /*
- * So dear that it cannot go on all the time: on until it owes an eighth of the time so far, so that in a long session blocks are seen to end, and off for as long as makes up for it.
+ * Half of the time after which such a rest is due, by all so far. What is allocated then stands for the rest before it, too: so how long that is must not
+ * depend on what is seen in it. Rests begin where much is allocated; a program that allocates for a second and calculates for one was told to allocate 1.7 times
+ * as much as it did, when all time with samples stood for all without.
  */
+static uint64_t plan(uint64_t now)
+{
+	uint64_t wanted = rest_wanted(now) / 2, most = ticks_of_ms(PLAN_MOST_MS), least = ticks_of_ms(PLAN_LEAST_MS), planned;
+
+	if (!the.memory.owed_ticks)
+		return 0;
+	planned = (uint64_t)((__uint128_t)wanted * the.memory.on_ticks / the.memory.owed_ticks);
+	return planned < least ? least : planned < most ? planned : most;
+}
+
+/*
+ * Three quarters more or less. Rests begin where a program has just allocated for a while: with a quarter, those of one that did so each 600 ms
+ * ended twelve times of twelve right where it began again.
+ */
+static uint64_t varied(uint64_t ticks, uint64_t random)
+{
+	return ticks / 4 + (random * 0x9e3779b97f4a7c15ull >> 16) % (ticks / 2 * 3 + 1);
+}
+
+/* So dear that it cannot go on all the time: on until it owes a rest that is worth its while, and off for as long as makes up for it. */
 static void rest(uint64_t now)
 {
-	const uint64_t ms = the.settings.ticks_per_second / 1000, on = now - the.memory.on_since, owed_most = (now - the.memory.begun_at) / REST_PART;
+	const uint64_t on = now - the.memory.on_since, wanted = rest_wanted(now), most = 8 * ticks_of_ms(REST_MOST_MS);
 	struct spending *spending = &the.memory.spending;
 	uint64_t off;
 
@@ -104,18 +139,21 @@ static void rest(uint64_t now)
 		the.page->memory_state = MEMORY_TOO_DEAR;
 		the.memory.off_since = now;
 		spending_ends(spending);
+		write_sampling(lane_meta(), now, false, false, 0, 0);
 		memory_take_off();
 		return;
 	}
 	/* What is allowed in a time like this one pays. */
 	off = spending->allowed_ns ? (uint64_t)((__uint128_t)on * spending->debt_ns / spending->allowed_ns) : on;
-	if (off < REST_LEAST_MS * ms || (off < owed_most && off < REST_MOST_MS * ms))
+	if (off < wanted || (now < the.memory.planned_until && off < OWED_TIMES_MOST * wanted))
 		return;
-	if (off > 2 * REST_MOST_MS * ms)
-		off = 2 * REST_MOST_MS * ms;
+	if (off > most)
+		off = most;
+	the.memory.on_ticks += on;
+	the.memory.owed_ticks += off;
 	spending->debt_ns = 0;
 	memory_pause();
-	__atomic_store_n(&the.memory.rest_until, now + off, __ATOMIC_RELEASE);
+	__atomic_store_n(&the.memory.rest_until, now + varied(off, now), __ATOMIC_RELEASE);
 }
 
 bool memory_rested(uint64_t now)
@@ -229,9 +267,10 @@ void memory_take_off(void)
 			the.memory.put_on[domain] = false;
 }
 
-static bool put_on(void)
+static bool put_on(uint64_t off)
 {
 	bool all = true;
+	uint64_t planned;
 
 	for (int domain = MEMORY_DOMAIN_FIRST; domain < MEMORY_DOMAINS; domain++)
 		all &= the.memory.put_on[domain] = allocator_put_on(domain);
@@ -244,6 +283,9 @@ static bool put_on(void)
 	the.memory.on = true;
 	spending_begin(&the.memory.spending);
 	the.memory.on_since = ticks_now();
+	planned = plan(the.memory.on_since);
+	the.memory.planned_until = the.memory.on_since + planned;
+	write_sampling(lane_meta(), the.memory.on_since, true, false, off, planned);
 	draw();
 	return true;
 }
@@ -263,8 +305,19 @@ void memory_begin(void)
 	the.page->memory_interval_now = the.settings.memory_interval;
 	the.memory.call_ps = allocator_calibrate();
 	the.memory.begun_at = ticks_now();
-	the.memory.off_since = 0;
-	put_on();
+	the.memory.off_since = the.memory.on_ticks = the.memory.owed_ticks = 0;
+	the.memory.cut = false;
+	put_on(0);
+}
+
+/* Else its attacher was dead, and our functions were taken off then; or another tool put back the allocators of before. */
+static bool are_called(void)
+{
+	bool called = true;
+
+	for (int domain = MEMORY_DOMAIN_FIRST; domain < MEMORY_DOMAINS; domain++)
+		called &= !the.memory.put_on[domain] || allocator_is_called(domain);
+	return called;
 }
 
 /* What is released meanwhile is not seen, so all that was sampled is forgotten. */
@@ -272,9 +325,11 @@ void memory_pause(void)
 {
 	if (!the.memory.on)
 		return;
+	the.memory.cut |= !are_called();
 	memory_take_off();
 	sampled_end(&the.memory.blocks);
 	the.memory.off_since = ticks_now();
+	write_sampling(lane_meta(), the.memory.off_since, false, false, 0, 0);
 	the.page->memory_pauses++;
 }
 
@@ -287,26 +342,26 @@ static void off_ends(uint64_t now)
 
 void memory_resume(void)
 {
-	uint64_t now = ticks_now(), until = __atomic_load_n(&the.memory.rest_until, __ATOMIC_RELAXED);
+	uint64_t now = ticks_now(), until = __atomic_load_n(&the.memory.rest_until, __ATOMIC_RELAXED), off;
 
 	if (until > now)
 		return;
 	__atomic_store_n(&the.memory.rest_until, 0, __ATOMIC_RELEASE); /* whatever follows: nobody is to wake up for it again */
 	if (the.page->memory_state != MEMORY_SAMPLED || the.memory.on)
 		return;
+	off = the.memory.off_since ? now - the.memory.off_since : 0;
 	off_ends(now);
-	put_on();
+	put_on(off);
 }
 
 void memory_end(void)
 {
-	bool covered = true, gone = true, dear = the.page->memory_state == MEMORY_TOO_DEAR;
+	bool covered, gone = true, dear = the.page->memory_state == MEMORY_TOO_DEAR;
 
 	if (the.page->memory_state != MEMORY_SAMPLED && !dear)
 		return;
 	stop_sampling();
-	for (int domain = MEMORY_DOMAIN_FIRST; domain < MEMORY_DOMAINS; domain++)
-		covered &= !the.memory.put_on[domain] || allocator_is_called(domain); /* else its attacher was dead, and it was taken off then */
+	covered = are_called() && !the.memory.cut;
 	the.page->memory_calls += the.memory.calls;
 	memory_take_off();
 	off_ends(ticks_now());

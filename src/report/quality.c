@@ -214,19 +214,25 @@ static void add_gpu_clock(struct report *report)
 	                                  gpu->early ? ", at most by " : "", gpu->early ? quantity_ns(gpu->early_most_ns, 0).text : ""));
 }
 
+static const char *part_of_time(struct report *report, double pct, const char *of)
+{
+	return pct > 0 && pct < 99.5 ? report_note(report, "%s%.*f %% of the time (--max-overhead, --alternate), sums are estimates for all of it; ", of, pct < 9.5, pct) : "";
+}
+
 /* Which allocations were sampled, and which were not. */
 static void add_memory(struct report *report)
 {
 	const struct timeline *timeline = report->timeline;
 	const char *told = timeline_capture(timeline, "memory"), *raw = timeline_capture(timeline, "memory.raw"), *asked = timeline_capture(timeline, "memory.interval");
 	double interval = (double)timeline_counter(timeline, "memory_interval_last", 0);
+	const struct memory_facts *facts = timeline_memory(timeline);
 	uint64_t missed = counter_of(timeline, "memory_missed") + counter_of(timeline, "memory_full");
 	bool fewer = asked && interval > strtod(asked, NULL);
 
 	if (!told || !raw)
 		return;
 	add(report, strncmp(told, "sampled", 7) == 0 ? QUALITY_NOTE : QUALITY_BAD, "memory", "Allocations", report_note(report, "%.120s", told),
-	    report_note(report, "domain raw %.150s%s%s", raw, fewer ? report_note(report, "; to keep within the overhead budget a sample per %s at last", quantity_of(interval, "bytes", 0).text) : "",
+	    report_note(report, "%s%sdomain raw %.150s%s%s", part_of_time(report, facts->seen_pct[0], ""), part_of_time(report, facts->seen_pct[1], "of native libraries "), raw, fewer ? report_note(report, "; to keep within the overhead budget a sample per %s at last", quantity_of(interval, "bytes", 0).text) : "",
 			missed ? report_note(report, "; %s samples have no stack or no end", counted(report, missed)) : ""));
 }
 

@@ -392,15 +392,11 @@ static void memory_rows(struct session *session, uint64_t ticks)
 		[MEMORY_TOO_DEAR] = "given up: passing on each call alone costs more than --max-overhead",
 	};
 	const struct page *page = session->drain ? session->pool.page : NULL;
-	char part[160] = "";
 	uint32_t state = page ? __atomic_load_n(&page->memory_state, __ATOMIC_RELAXED) : MEMORY_OFF; /* once: the program may write over it between two looks */
 
 	if (state >= sizeof states / sizeof *states)
 		state = MEMORY_OFF;
-	if (page && page->memory_watched_ticks > page->memory_off_ticks && page->memory_off_ticks && state != MEMORY_TOO_DEAR)
-		snprintf(part, sizeof part, ", %.0f %% of the time (--max-overhead, --alternate); sums are estimates for all of it",
-		         100 - 100 * (double)page->memory_off_ticks / (double)page->memory_watched_ticks);
-	capture_add(&session->events, ticks, "memory", "%s%s", page ? states[state] : "without hooks it is not sampled", part);
+	capture_add(&session->events, ticks, "memory", "%s", page ? states[state] : "without hooks it is not sampled");
 	capture_add(&session->events, ticks, "memory.interval", "%llu", (unsigned long long)session->options->memory_interval);
 	capture_add(&session->events, ticks, "memory.raw", "not sampled: the domain raw is used without the GIL, and its functions cannot be exchanged in one piece");
 	if (!page)

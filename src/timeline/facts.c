@@ -279,6 +279,7 @@ void facts_take(struct timeline_private *p, struct lane *lane, const struct even
 		/* fall through */
 	case EVENT_MEMORY_FRAME:
 	case EVENT_MEMORY_FREE:
+	case EVENT_MEMORY_SAMPLING:
 		memory_add(p, (uint32_t)(lane - p->lanes.items), c, at_ns);
 		break;
 	default:

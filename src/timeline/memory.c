@@ -4,15 +4,18 @@
  */
 #include "timeline/memory.h"
 
+#include "base/search.h"
 #include "timeline/private.h"
 
-enum { MEMORY_SAMPLES_LIMIT = 1 << 22, MEMORY_MOMENTS_LIMIT = 2 * MEMORY_SAMPLES_LIMIT, MEMORY_STACKS_LIMIT = 1 << 16, PENDING_LANES = 4096 };
+enum { MEMORY_SAMPLES_LIMIT = 1 << 22, MEMORY_MOMENTS_LIMIT = 2 * MEMORY_SAMPLES_LIMIT, MEMORY_STACKS_LIMIT = 1 << 16, MEMORY_MARKS_LIMIT = 1 << 20, PENDING_LANES = 4096 };
 
 struct frame_ref { uint32_t ref /* as CODE has it; native: the name itself */, line; };
 struct memory_stack { bool native; uint32_t site, count; uint64_t bytes, live_bytes; struct frame_ref frames[MEMORY_FRAMES_MAX]; };
 struct memory_sample { uint64_t at_ns, end_ns /* 0 = alive; absolute */, bytes, weight; uint32_t stack; bool told; /* its end would be */ uint32_t process, asked; /* native: whose stack is still to be found */ bool native; };
 /* One of an address: a sample, or (SAMPLE is NONE) the end of the one before. */
 struct memory_moment { uint64_t key /* process and address */, at_ns; uint32_t sample; };
+/* Allocations were sampled from here on, or no more; sorted by stream and time. STANDS_TO: what is sampled before that stands for FACTOR times as much, after it for itself. */
+struct memory_mark { uint64_t stream /* process, native */, at_ns, off_ns, planned_ns; bool on; uint64_t stands_to_ns; double factor, all_factor; };
 struct site_build { struct memory_site out; uint32_t process, heaviest; /* stack */ };
 /* Frames of an allocation that is still to come, of one lane. */
 struct pending { bool native; uint32_t count; struct frame_ref frames[MEMORY_FRAMES_MAX]; };
@@ -24,6 +27,7 @@ struct memory_build {
 	LIST(struct memory_sample) samples;
 	LIST(struct memory_moment) moments;
 	LIST(struct memory_stack) stacks;
+	LIST(struct memory_mark) marks;
 	struct map by_frames;     /* hash → stack */
 	LIST(struct site_build) sites;
 	struct map by_place;      /* hash → site */
@@ -137,6 +141,19 @@ static void add_sample(struct timeline_private *p, struct memory_build *all, uin
 		add_moment(p, all, process, address, at_ns, (uint32_t)all->samples.count - 1);
 }
 
+static uint64_t stream_of(uint32_t process, bool native)
+{
+	return (uint64_t)process << 1 | native;
+}
+
+static void add_mark(struct timeline_private *p, struct memory_build *all, uint32_t process, const struct event_cursor *event, uint64_t at_ns)
+{
+	struct memory_mark *mark = list_add_or_fail(&all->marks, MEMORY_MARKS_LIMIT, &p->failed);
+
+	if (mark)
+		*mark = (struct memory_mark){ .stream = stream_of(process, event_u32(event, 3)), .at_ns = at_ns, .off_ns = event_u64(event, 0), .planned_ns = event_u64(event, 1), .on = event_u32(event, 2) };
+}
+
 void memory_add(struct timeline_private *p, uint32_t lane, const struct event_cursor *event, uint64_t at_ns)
 {
 	struct memory_build *all = build_of(p);
@@ -147,6 +164,10 @@ void memory_add(struct timeline_private *p, uint32_t lane, const struct event_cu
 		return;
 	if (event->event.kind == EVENT_MEMORY_FREE) {
 		add_moment(p, all, process, event_u64(event, 0), at_ns, NONE);
+		return;
+	}
+	if (event->event.kind == EVENT_MEMORY_SAMPLING) {
+		add_mark(p, all, process, event, at_ns);
 		return;
 	}
 	pending = pending_of(p, all, lane);
@@ -364,12 +385,79 @@ static bool ends_missing(const struct timeline *timeline)
 	return timeline->quality.lost_events || timeline->quality.truncated || timeline_counter(timeline, "memory_pauses", 0) || timeline_counter(timeline, "heap_ends_missed", 0) || (told && strncmp(told, "sampled", 7) != 0);
 }
 
-/* Allocators were ours for a part of the time only: the rest was like it. 1 where the trace does not say. */
-static double unseen_factor(const struct timeline *timeline, const char *watched, const char *off)
-{
-	double watched_ns = (double)timeline_counter(timeline, watched, 0), off_ns = (double)timeline_counter(timeline, off, 0);
+/* ---- what was allocated while nothing was sampled ---- */
 
-	return off_ns > 0 && watched_ns > off_ns ? watched_ns / (watched_ns - off_ns) : 1;
+static int compare_marks(const void *left, const void *right)
+{
+	const struct memory_mark *a = left, *b = right;
+
+	if (a->stream != b->stream)
+		return a->stream < b->stream ? -1 : 1;
+	if (a->at_ns != b->at_ns)
+		return a->at_ns < b->at_ns ? -1 : 1;
+	return (int)a->on - (int)b->on;
+}
+
+/*
+ * MARKS of one stream; what happened before the first was sampled, unless that says otherwise. A stretch of samples stands for the time without before it, by as much of it as
+ * was planned, and all of them for the time without at the end. Returns the time with samples.
+ */
+static uint64_t weigh_stream(struct memory_mark *marks, size_t count, uint64_t start_ns, uint64_t end_ns)
+{
+	uint64_t before_ns = start_ns, on_ns = 0, off_ns = 0, tail_ns = marks[count - 1].on || marks[count - 1].at_ns >= end_ns ? 0 : end_ns - marks[count - 1].at_ns;
+
+	for (size_t i = 0; i < count; i++) {
+		struct memory_mark *mark = &marks[i];
+		uint64_t to_ns = i + 1 < count ? marks[i + 1].at_ns : end_ns, passed_ns = mark->at_ns > before_ns ? mark->at_ns - before_ns : 0, gap_ns = mark->off_ns < passed_ns ? mark->off_ns : passed_ns;
+
+		mark->factor = 1;
+		if (!mark->on) {
+			on_ns += i ? 0 : passed_ns;
+			before_ns = mark->at_ns > before_ns ? mark->at_ns : before_ns;
+			continue;
+		}
+		if (i + 1 < count && marks[i + 1].on) /* its end was lost */
+			to_ns = to_ns - mark->at_ns > marks[i + 1].off_ns ? to_ns - marks[i + 1].off_ns : mark->at_ns;
+		to_ns = to_ns < end_ns ? to_ns : end_ns;
+		before_ns = to_ns > mark->at_ns ? to_ns : mark->at_ns;
+		on_ns += before_ns - mark->at_ns;
+		off_ns += gap_ns;
+		mark->stands_to_ns = mark->planned_ns && mark->planned_ns < before_ns - mark->at_ns ? mark->at_ns + mark->planned_ns : before_ns;
+		if (mark->stands_to_ns > mark->at_ns)
+			mark->factor = 1 + (double)gap_ns / (double)(mark->stands_to_ns - mark->at_ns);
+	}
+	for (size_t i = 0; i < count; i++)
+		marks[i].all_factor = tail_ns && on_ns ? (double)(on_ns + off_ns + tail_ns) / (double)(on_ns + off_ns) : 1;
+	return on_ns;
+}
+
+static void weigh(struct timeline_private *p, struct memory_build *all)
+{
+	uint64_t start_ns = p->timeline.start_ns, end_ns = start_ns + p->timeline.duration_ns;
+
+	if (all->marks.count)
+		qsort(all->marks.items, all->marks.count, sizeof *all->marks.items, compare_marks);
+	for (size_t i = 0, end; i < all->marks.count; i = end) {
+		struct memory_mark *first = &all->marks.items[i];
+		uint64_t on_ns, from_ns = first->on && !first->off_ns && first->at_ns > start_ns ? first->at_ns : start_ns;
+
+		for (end = i; end < all->marks.count && all->marks.items[end].stream == first->stream; end++)
+			;
+		on_ns = weigh_stream(first, end - i, start_ns, end_ns);
+		if (end_ns > from_ns)
+			all->out.seen_pct[first->stream & 1] = 100 * (double)on_ns / (double)(end_ns - from_ns);
+	}
+}
+
+/* For how many times itself a sample stands. */
+static double factor_at(const struct memory_build *all, uint64_t stream, uint64_t at_ns)
+{
+	size_t next = search_first(all->marks.count, i, all->marks.items[i].stream < stream || (all->marks.items[i].stream == stream && all->marks.items[i].at_ns <= at_ns));
+	const struct memory_mark *mark = next ? &all->marks.items[next - 1] : NULL;
+
+	if (!mark || mark->stream != stream)
+		return next < all->marks.count && all->marks.items[next].stream == stream ? all->marks.items[next].all_factor : 1;
+	return mark->all_factor * (mark->on && at_ns < mark->stands_to_ns ? mark->factor : 1);
 }
 
 static uint64_t scaled(uint64_t value, double factor)
@@ -382,16 +470,14 @@ static uint64_t scaled(uint64_t value, double factor)
 /* What each sample stands for, and all sums so far. */
 static void scale(struct timeline_private *p, struct memory_build *all)
 {
-	double python = unseen_factor(&p->timeline, "memory_watched_ns", "memory_off_ns"), native = unseen_factor(&p->timeline, "heap_watched_ns", "heap_off_ns");
 	struct memory_site *sum = &all->out.all;
 
-	if (p->processes.count > 1)
-		return; /* these counters are of one of them */
-	for (size_t i = 0; i < all->samples.count && (python > 1 || native > 1); i++) {
+	weigh(p, all);
+	for (size_t i = 0; i < all->samples.count && all->marks.count; i++) {
 		struct memory_sample *sample = &all->samples.items[i];
 		uint64_t before = sample->weight;
 
-		sample->weight = scaled(before, sample->native ? native : python);
+		sample->weight = scaled(before, factor_at(all, stream_of(sample->process, sample->native), sample->at_ns));
 		sum->bytes += sample->weight - before;
 		sum->count += sample->bytes ? sample->weight / sample->bytes - before / sample->bytes : 0;
 		if (!sample->native)
@@ -451,6 +537,7 @@ void memory_done_building(struct timeline_private *p)
 	list_done(&all->pending);
 	list_done(&all->samples);
 	list_done(&all->stacks);
+	list_done(&all->marks);
 	list_done(&all->sites);
 	map_done(&all->by_lane);
 	list_done(&all->moments);

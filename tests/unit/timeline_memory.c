@@ -128,39 +128,69 @@ Test(timeline_memory, tells_what_stayed)
 	cr_assert_eq(facts->sites[2].live_bytes, 0, "its end would not have been told");
 }
 
-Test(timeline_memory, sums_are_of_all_the_time_where_samples_were_taken_for_a_part_of_it)
-{
-	const struct memory_facts *facts = timeline_memory(timeline_from_text(META NAMES ON(0) OFF(4000000000)
-		"4000 counter name=\"memory_watched_ns\" value=4000\n"
-		"4000 counter name=\"memory_off_ns\" value=3000\n"
-		"4000 counter name=\"heap_watched_ns\" value=4000\n"
-		"4000 counter name=\"heap_off_ns\" value=4000\n"
-		THREAD(3, 7)
-		"0 enter ref=1\n"
-		"1000 " FRAMES(12) "1000 memory_alloc address=4096 bytes=100 weight_bytes=50000 domain=2\n"
-		"2000 memory_free address=4096\n"
-		"3000 memory_alloc address=8192 bytes=10 weight_bytes=18446744073709551615 domain=2\n"
-		"3000000000 memory_alloc ref=7 bytes=100 weight_bytes=300 domain=3\n"));
-	const struct memory_site *work = &facts->sites[1];
+#define BYTES(at, weight) #at " memory_alloc bytes=1 weight_bytes=" #weight " domain=2\n"
 
-	cr_assert_eq(work->bytes, 200000);
-	cr_assert_eq(work->count, 2000);
-	cr_assert_eq(work->brief_bytes, 200000);
-	cr_assert_eq(facts->sites[0].bytes, UINT64_MAX, "no number is larger");
-	cr_assert_eq(facts->sites[2].bytes, 300, "never on, and seen nevertheless: the trace is no measure");
+Test(timeline_memory, a_planned_stretch_stands_for_the_time_without_before_it)
+{
+	const struct memory_facts *facts = timeline_memory(timeline_from_text(META NAMES ON(0) OFF(10000)
+		"0 memory_sampling off_ns=0 planned_ns=0 on=1 native=0\n"
+		"1000 memory_sampling off_ns=0 planned_ns=0 on=0 native=0\n"
+		"4000 memory_sampling off_ns=3000 planned_ns=1000 on=1 native=0\n"
+		"7000 memory_sampling off_ns=0 planned_ns=0 on=0 native=0\n"
+		"8000 memory_sampling off_ns=1000 planned_ns=9000 on=1 native=0\n"
+		THREAD(3, 7) BYTES(500, 1) BYTES(4500, 10) BYTES(5000, 100) BYTES(8500, 1000) "10000 memory_alloc ref=7 bytes=1 weight_bytes=100000 domain=3\n"));
+
+	cr_assert_eq(facts->all.bytes, 1 + 4 * 10 + 100 + 1500 + 100000, "%llu", (unsigned long long)facts->all.bytes);
+	cr_assert_float_eq(facts->seen_pct[0], 60, 0.001);
+	cr_assert_eq(facts->seen_pct[1], 0, "of native libraries nothing is told");
 }
 
-Test(timeline_memory, counters_of_one_process_say_nothing_of_the_others)
+Test(timeline_memory, all_stretches_stand_for_the_time_without_at_the_end)
 {
-	const struct memory_facts *facts = timeline_memory(timeline_from_text(META NAMES ON(0) OFF(4000000000)
-		"4000 counter name=\"memory_watched_ns\" value=4000\n"
-		"4000 counter name=\"memory_off_ns\" value=3000\n"
-		THREAD(3, 7)
-		"1000 memory_alloc address=4096 bytes=100 weight_bytes=500 domain=2\n"
-		"chunk process=1 lane=4 tid=8 kind=thread sequence=1 lost=0 depth=0 refs=" CLOCK
-		"1000 memory_alloc address=4096 bytes=100 weight_bytes=700 domain=2\n"));
+	const struct memory_facts *facts = timeline_memory(timeline_from_text(META NAMES ON(0) OFF(10000)
+		"2000 memory_sampling off_ns=0 planned_ns=0 on=1 native=1\n"
+		"4000 memory_sampling off_ns=0 planned_ns=0 on=0 native=1\n"
+		THREAD(3, 7) "2500 memory_alloc ref=7 bytes=10 weight_bytes=100 domain=3\n"));
 
-	cr_assert_eq(facts->all.bytes, 1200);
+	cr_assert_eq(facts->all.bytes, 400, "before it began nobody asked: %llu", (unsigned long long)facts->all.bytes);
+	cr_assert_eq(facts->all.count, 40);
+	cr_assert_float_eq(facts->seen_pct[1], 25, 0.001);
+}
+
+Test(timeline_memory, a_trace_that_begins_in_the_middle_stands_for_its_own_time)
+{
+	const struct memory_facts *in_a_rest = timeline_memory(timeline_from_text(META NAMES ON(0) OFF(10000)
+		"5000 memory_sampling off_ns=20000000 planned_ns=0 on=1 native=0\n" THREAD(3, 7) BYTES(6000, 10)));
+	const struct memory_facts *before_one = timeline_memory(timeline_from_text(META NAMES ON(0) OFF(10000)
+		"5000 memory_sampling off_ns=0 planned_ns=0 on=0 native=0\n" THREAD(3, 7) BYTES(1000, 10)));
+
+	cr_assert_eq(in_a_rest->all.bytes, 20, "%llu", (unsigned long long)in_a_rest->all.bytes);
+	cr_assert_eq(before_one->all.bytes, 20, "%llu", (unsigned long long)before_one->all.bytes);
+}
+
+Test(timeline_memory, each_process_has_its_own_stretches)
+{
+	const struct memory_facts *facts = timeline_memory(timeline_from_text(META NAMES ON(0) OFF(4000)
+		"0 memory_sampling off_ns=0 planned_ns=0 on=1 native=0\n"
+		"1000 memory_sampling off_ns=0 planned_ns=0 on=0 native=0\n"
+		THREAD(3, 7) BYTES(500, 100)
+		"chunk process=1 lane=4 tid=8 kind=thread sequence=1 lost=0 depth=0 refs=" CLOCK
+		BYTES(500, 7)));
+
+	cr_assert_eq(facts->all.bytes, 400 + 7, "%llu", (unsigned long long)facts->all.bytes);
+}
+
+Test(timeline_memory, believes_no_marks)
+{
+	const struct memory_facts *facts = timeline_memory(timeline_from_text(META NAMES ON(0) OFF(10000)
+		"3000 memory_sampling off_ns=18446744073709551615 planned_ns=18446744073709551615 on=77 native=88\n"
+		"3000 memory_sampling off_ns=18446744073709551615 planned_ns=1 on=1 native=1\n"
+		"99000 memory_sampling off_ns=5 planned_ns=0 on=0 native=1\n"
+		"99000 memory_sampling off_ns=18446744073709551615 planned_ns=0 on=1 native=0\n"
+		THREAD(3, 7) "3000 memory_alloc ref=7 bytes=10 weight_bytes=18446744073709551615 domain=3\n" BYTES(99999, 18446744073709551615)));
+
+	cr_assert_eq(facts->all.samples, 2);
+	cr_assert(facts->seen_pct[1] >= 0 && facts->seen_pct[1] <= 100, "%f", facts->seen_pct[1]);
 }
 
 Test(timeline_memory, believes_no_trace)

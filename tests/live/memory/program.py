@@ -1,6 +1,7 @@
 """Programs whose allocations are known. The first argument says which; each prints READY <pid>, and goes on at a line of its input.
 
 known       allocates BYTES in blocks of BLOCK, keeps those of KEPT bytes more, prints TRUTH: what it allocated, and what of it lives (by tracemalloc with a second argument)
+dear        allocates small blocks for four seconds, so many that passing them on is dear; prints TRUTH
 leak        keeps a megabyte every 10 ms, up to 300 of them, beside as much that it lets go; then waits
 garbage     makes cycles beside a million objects that live, and collects them, four times, after a second line of its input
 traced      with tracemalloc at work: allocates and releases, prints LOST: bytes that tracemalloc's sums are off, at the end of its input
@@ -46,6 +47,16 @@ def known():
         traces = tracemalloc.take_snapshot().statistics("lineno")
         lives = sum(s.size for s in traces if s.traceback[0].filename == __file__ and s.traceback[0].lineno == line)
     print("TRUTH %d %d" % ((len(kept) + BYTES // BLOCK) * size, lives), flush=True)
+    sys.stdin.readline()
+
+
+def dear():
+    count, end = 0, time.monotonic() + 4
+    while time.monotonic() < end:
+        for _ in range(1000):
+            bytes(200)
+        count += 1000
+    print("TRUTH %d" % (count * (200 + OVERHEAD)), flush=True)
     sys.stdin.readline()
 
 
