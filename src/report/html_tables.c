@@ -46,7 +46,7 @@ static void add_function(struct text *out, const struct function_row *row, bool 
 	if (function->precision == PRECISION_ESTIMATED)
 		text_printf(out, "<br><span class=\"soft small nb\">seen %s</span>", quantity_pct(100 * function->coverage, 0).text);
 	if (isfinite(row->self_error_pct))
-		text_printf(out, "<br><span class=\"soft small nb\">self ±%s</span>", quantity_pct(row->self_error_pct, 0).text);
+		text_printf(out, "<br><span class=\"soft small nb\">self ±%s</span>", quantity_error(row->self_error_pct).text);
 	text_add_string(out, "</td></tr>\n");
 }
 
@@ -202,7 +202,7 @@ static void add_site(struct text *out, const struct site_row *row)
 	}
 	text_add_string(out, "</td>");
 	html_add_number(out, (double)site->bytes, quantity_bytes(site->bytes, QUANTITY_ABOUT), true);
-	html_add_number(out, row->error_pct, quantity_pct(row->error_pct, 0), false);
+	html_add_number(out, row->error_pct, quantity_error(row->error_pct), false);
 	html_add_number(out, (double)site->count, quantity_count(site->count, QUANTITY_ABOUT), false);
 	html_add_number(out, (double)site->live_bytes, quantity_bytes(site->live_bytes, QUANTITY_ABOUT), false);
 	html_add_number(out, site->lifetime_p50_ns ? (double)site->lifetime_p50_ns : NAN, quantity_of(site->lifetime_p50_ns ? (double)site->lifetime_p50_ns : NAN, "ns", 0), false);

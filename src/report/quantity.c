@@ -108,6 +108,11 @@ struct quantity quantity_pct(double pct, unsigned flags)
 	return out;
 }
 
+struct quantity quantity_error(double pct)
+{
+	return isfinite(pct) && pct > 100 ? (struct quantity){ .text = ">100 %" } : quantity_pct(pct, 0);
+}
+
 struct quantity quantity_plain(double value, unsigned decimals)
 {
 	struct quantity out;

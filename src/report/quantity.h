@@ -17,6 +17,7 @@ struct quantity quantity_count(uint64_t count, unsigned flags); /* "1,234,567"; 
 struct quantity quantity_short(uint64_t count, unsigned flags); /* "1.23 M" */
 struct quantity quantity_bytes(uint64_t bytes, unsigned flags); /* "1.50 GiB" */
 struct quantity quantity_pct(double pct, unsigned flags);       /* "12.3 %", "<0.1 %" */
+struct quantity quantity_error(double pct);                     /* of what is not below zero: likewise, and ">100 %" beyond */
 struct quantity quantity_confidence(double share);               /* 0–1 as "60 %" */
 /* A value with the unit of a metric: ns, count, ratio, pct, bytes, per_second, or a word that follows it (cores). NAN is "–". */
 struct quantity quantity_of(double value, const char *unit, unsigned flags);

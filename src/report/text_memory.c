@@ -38,7 +38,7 @@ static void add_site(struct terminal *t, const struct site_row *row)
 	if (place)
 		location_string(place->file, place->line, &where);
 	terminal_right(t, SGR_BOLD, quantity_bytes(site->bytes, t->quantity | QUANTITY_ABOUT).text, 11);
-	terminal_right(t, SGR_DIM, quantity_pct(row->error_pct, 0).text, 9);
+	terminal_right(t, SGR_DIM, quantity_error(row->error_pct).text, 9);
 	terminal_right(t, 0, quantity_short(site->count, t->quantity | QUANTITY_ABOUT).text, 9);
 	terminal_right(t, 0, quantity_bytes(site->live_bytes, t->quantity | QUANTITY_ABOUT).text, 12);
 	terminal_right(t, 0, quantity_of(site->lifetime_p50_ns ? (double)site->lifetime_p50_ns : NAN, "ns", t->quantity).text, 10);

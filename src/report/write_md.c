@@ -205,7 +205,7 @@ static void add_functions(struct text *out, const struct report *report)
 		}
 		text_printf(out, " | %s | %s", row_share(row, report->ranked_by_cpu).text, row_self(row, 0).text);
 		if (isfinite(row->self_error_pct))
-			text_printf(out, " ±%s", quantity_pct(row->self_error_pct, 0).text);
+			text_printf(out, " ±%s", quantity_error(row->self_error_pct).text);
 		text_printf(out, " / %s", row_ns(row, row->function->total_ns, 0).text);
 		text_printf(out, " | %s | %s |\n", row_calls(row, 0).text, precision_name(row->function->precision));
 	}
@@ -336,7 +336,7 @@ static void add_sites(struct text *out, const struct report *report)
 		text_add_string(out, " ");
 		if (place)
 			md_add_place(out, place->file, place->line);
-		text_printf(out, " | %s | %s", quantity_bytes(site->bytes, QUANTITY_ABOUT).text, quantity_pct(row->error_pct, 0).text);
+		text_printf(out, " | %s | %s", quantity_bytes(site->bytes, QUANTITY_ABOUT).text, quantity_error(row->error_pct).text);
 		text_printf(out, " | %s | %s", quantity_count(site->count, QUANTITY_ABOUT).text, quantity_bytes(site->live_bytes, QUANTITY_ABOUT).text);
 		text_printf(out, " | %s |\n", quantity_of(site->lifetime_p50_ns ? (double)site->lifetime_p50_ns : NAN, "ns", 0).text);
 	}

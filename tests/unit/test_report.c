@@ -724,6 +724,14 @@ Test(report_empty, every_format_of_a_capture_that_saw_nothing)
 	}
 }
 
+Test(report_quantity, an_error_beyond_all_of_it_is_no_number)
+{
+	cr_assert_str_eq(quantity_error(12.34).text, "12.3 %");
+	cr_assert_str_eq(quantity_error(100).text, "100.0 %");
+	cr_assert_str_eq(quantity_error(51954.9).text, ">100 %");
+	cr_assert_str_eq(quantity_error(INFINITY).text, quantity_pct(INFINITY, 0).text);
+}
+
 Test(report_quantity, three_digits_and_a_unit)
 {
 	cr_assert_str_eq(quantity_ns(0, 0).text, "0 ns");
