@@ -29,6 +29,7 @@ AT_REST = 0.05  # work by the clock varies no more
 QUICK = ["3.8.18", "3.11.7", "3.12.1", "3.13.0"]
 LEDGER_MOST = 5.25
 BEFOREHAND = 5 * 0.15  # per cent of a second: what hooks get at once, to be seen at all; in little CPU time that is much
+COUNTED_BEFOREHAND = 0.5  # likewise what tracepoints and counters of threads may take at once: 5 ms each
 EVERYTHING = ("--memory", "--memory-native", "--counters", "--syscalls", "trace", "--gc")
 FROM_OUTSIDE = {"everything": ["3.8.18", "3.11.7"], "syscalls": ["3.11.7"]}  # in the short form with these
 LEAST = 0.92
@@ -298,7 +299,9 @@ def short_of_cpu(world, python, test):
 
 
 def ledger_most(report):
-    return LEDGER_MOST + BEFOREHAND / cpu_seconds(report)
+    settings = report["capture"]["settings"]
+    more = sum(COUNTED_BEFOREHAND for name, said in (("syscalls", "every one"), ("counters", "by perf_event")) if settings[name].startswith(said))
+    return LEDGER_MOST + (BEFOREHAND + more) / cpu_seconds(report)
 
 
 def cpu_seconds(report):

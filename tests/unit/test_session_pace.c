@@ -123,10 +123,10 @@ Test(pace, switches_may_cost_half_of_the_budget)
 	struct pace pace;
 
 	pace_init(&pace, 100, 50000, 7);
-	cr_assert_not(pace_switches_cost(&pace, 24ull * MS, 0), "the first ones are free");
-	cr_assert(pace_switches_cost(&pace, 26ull * MS, 0));
+	cr_assert_not(pace_switches_cost(&pace, 6ull * MS, 0), "the first ones are free");
+	cr_assert(pace_switches_cost(&pace, 7ull * MS, 0));
 	cr_assert_not(pace_switches_cost(&pace, 2500ull * MS, 100 * second_ns));
-	cr_assert(pace_switches_cost(&pace, 2530ull * MS, 100 * second_ns));
+	cr_assert(pace_switches_cost(&pace, 2510ull * MS, 100 * second_ns));
 	pace_init(&pace, 100, 0, 7);
 	cr_assert_not(pace_switches_cost(&pace, UINT64_MAX, 0), "without a budget all are paid for");
 }
