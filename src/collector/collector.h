@@ -99,8 +99,6 @@ struct memory {
 	bool put_on[MEMORY_DOMAINS];
 	uint64_t call_ps;  /* of passing on, as calibrated */
 	uint64_t begun_at, on_since, off_since; /* ticks; 0: it is not off, or not on */
-	uint64_t planned_until; /* ticks: no rest before that, unless far too much is owed */
-	uint64_t on_ticks, owed_ticks; /* of all rests so far: on before them, and what they were for */
 	bool cut;          /* other functions were put in our place meanwhile */
 	uint64_t rest_until; /* ticks, atomic; 0: no rest */
 	struct spending spending;
@@ -262,8 +260,8 @@ static inline bool hook_may_record(uint64_t now)
 /* counted.c: over budget by LOAD (thousandths of it), with LANE's thread running. True: something was done that should be enough. *CHOSEN: something was done at all, and stacks
  * hold calls whose ends will not be told. */
 bool counted_choose(const struct lane *lane, uint64_t now, uint64_t load, bool *chosen);
-/* Allocations are sampled from NOW on, or no more; the first PLANNED ticks stand for the OFF before them as well. */
-void write_sampling(struct lane *lane, uint64_t now, bool on, bool native, uint64_t off, uint64_t planned);
+/* Allocations are sampled from NOW on, after OFF ticks without; or no more. */
+void write_sampling(struct lane *lane, uint64_t now, bool on, bool native, uint64_t off);
 void write_throttle(uint64_t now, uint32_t ref, enum throttle what, uint64_t load);
 void counted_note(void); /* given and earned begin anew: so does what is counted meanwhile */
 enum { TALLY_LEAST = 500 /* events of a lane that say enough to choose by */ };

@@ -134,9 +134,9 @@ static bool is_dispensable(const struct code *code)
 	return !(code->flags & (CODE_OWNED | CODE_CHEAP)) && the.settings.c_calls == C_CALLS_AUTO;
 }
 
-void write_sampling(struct lane *lane, uint64_t now, bool on, bool native, uint64_t off, uint64_t planned)
+void write_sampling(struct lane *lane, uint64_t now, bool on, bool native, uint64_t off)
 {
-	struct { uint64_t off_ns, planned_ns; uint32_t on, native; } payload = {ticks_to_ns(off), ticks_to_ns(planned), on, native};
+	struct { uint64_t off_ns; uint32_t on, native; } payload = {ticks_to_ns(off), on, native};
 	const size_t size = sizeof(struct event) + sizeof payload;
 	struct event *event = lane_reserve(lane, size, now);
 

@@ -110,7 +110,7 @@ static void tell_sample(const void *block, size_t size, uint64_t late_bytes, str
 	}
 	the.page->heap_state = HEAP_TOO_DEAR;
 	the.heap.dear = true;
-	write_sampling(the.heap.lane, ticks_now(), false, true, 0, 0);
+	write_sampling(the.heap.lane, ticks_now(), false, true, 0);
 	spending_ends(&the.heap.spending);
 	stop();
 }
@@ -320,7 +320,7 @@ static void sample(uint64_t off)
 		__atomic_store_n(&the.heap.counters[i].left, sampled_gap(&the.heap.blocks, the.heap.spending.interval), __ATOMIC_RELAXED);
 	}
 	the.heap.on = true;
-	write_sampling(the.heap.lane, ticks_now(), true, true, off, 0);
+	write_sampling(the.heap.lane, ticks_now(), true, true, off);
 }
 
 void heap_begin(void)
@@ -379,7 +379,7 @@ static void leave(bool for_a_while)
 		tell_pending(ticks_now());
 		tell_late(ticks_now());
 		if (for_a_while)
-			write_sampling(the.heap.lane, ticks_now(), false, true, 0, 0);
+			write_sampling(the.heap.lane, ticks_now(), false, true, 0);
 	}
 	stop();
 	unlock();

@@ -13,7 +13,7 @@
 
 enum {
 	WALK_MAX = 128, TELLING_NS_MAX = 50000 /* of one sample; what took longer was a thread that had no CPU */,
-	REST_LEAST_MS = 100, REST_MOST_MS = 5000, REST_PART = 16, OWED_TIMES_MOST = 4, PLAN_LEAST_MS = 10, PLAN_MOST_MS = 1000,
+	REST_LEAST_MS = 100, REST_MOST_MS = 5000, REST_PART = 16,
 };
 
 /* ---- telling ---- */
@@ -104,25 +104,7 @@ static uint64_t rest_wanted(uint64_t now)
 	return part < least ? least : part < most ? part : most;
 }
 
-/*
- * Half of the time after which such a rest is due, by all so far. What is allocated then stands for the rest before it, too: so how long that is must not
- * depend on what is seen in it. Rests begin where much is allocated; a program that allocates for a second and calculates for one was told to allocate 1.7 times
- * as much as it did, when all time with samples stood for all without.
- */
-static uint64_t plan(uint64_t now)
-{
-	uint64_t wanted = rest_wanted(now) / 2, most = ticks_of_ms(PLAN_MOST_MS), least = ticks_of_ms(PLAN_LEAST_MS), planned;
-
-	if (!the.memory.owed_ticks)
-		return 0;
-	planned = (uint64_t)((__uint128_t)wanted * the.memory.on_ticks / the.memory.owed_ticks);
-	return planned < least ? least : planned < most ? planned : most;
-}
-
-/*
- * Three quarters more or less. Rests begin where a program has just allocated for a while: with a quarter, those of one that did so each 600 ms
- * ended twelve times of twelve right where it began again.
- */
+/* Three quarters more or less, so that rests do not end in step with what the program does again and again. */
 static uint64_t varied(uint64_t ticks, uint64_t random)
 {
 	return ticks / 4 + (random * 0x9e3779b97f4a7c15ull >> 16) % (ticks / 2 * 3 + 1);
@@ -131,7 +113,7 @@ static uint64_t varied(uint64_t ticks, uint64_t random)
 /* So dear that it cannot go on all the time: on until it owes a rest that is worth its while, and off for as long as makes up for it. */
 static void rest(uint64_t now)
 {
-	const uint64_t on = now - the.memory.on_since, wanted = rest_wanted(now), most = 8 * ticks_of_ms(REST_MOST_MS);
+	const uint64_t on = now - the.memory.on_since, most = 8 * ticks_of_ms(REST_MOST_MS);
 	struct spending *spending = &the.memory.spending;
 	uint64_t off;
 
@@ -139,18 +121,16 @@ static void rest(uint64_t now)
 		the.page->memory_state = MEMORY_TOO_DEAR;
 		the.memory.off_since = now;
 		spending_ends(spending);
-		write_sampling(lane_meta(), now, false, false, 0, 0);
+		write_sampling(lane_meta(), now, false, false, 0);
 		memory_take_off();
 		return;
 	}
 	/* What is allowed in a time like this one pays. */
 	off = spending->allowed_ns ? (uint64_t)((__uint128_t)on * spending->debt_ns / spending->allowed_ns) : on;
-	if (off < wanted || (now < the.memory.planned_until && off < OWED_TIMES_MOST * wanted))
+	if (off < rest_wanted(now))
 		return;
 	if (off > most)
 		off = most;
-	the.memory.on_ticks += on;
-	the.memory.owed_ticks += off;
 	spending->debt_ns = 0;
 	memory_pause();
 	__atomic_store_n(&the.memory.rest_until, now + varied(off, now), __ATOMIC_RELEASE);
@@ -270,7 +250,6 @@ void memory_take_off(void)
 static bool put_on(uint64_t off)
 {
 	bool all = true;
-	uint64_t planned;
 
 	for (int domain = MEMORY_DOMAIN_FIRST; domain < MEMORY_DOMAINS; domain++)
 		all &= the.memory.put_on[domain] = allocator_put_on(domain);
@@ -283,9 +262,7 @@ static bool put_on(uint64_t off)
 	the.memory.on = true;
 	spending_begin(&the.memory.spending);
 	the.memory.on_since = ticks_now();
-	planned = plan(the.memory.on_since);
-	the.memory.planned_until = the.memory.on_since + planned;
-	write_sampling(lane_meta(), the.memory.on_since, true, false, off, planned);
+	write_sampling(lane_meta(), the.memory.on_since, true, false, off);
 	draw();
 	return true;
 }
@@ -305,7 +282,7 @@ void memory_begin(void)
 	the.page->memory_interval_now = the.settings.memory_interval;
 	the.memory.call_ps = allocator_calibrate();
 	the.memory.begun_at = ticks_now();
-	the.memory.off_since = the.memory.on_ticks = the.memory.owed_ticks = 0;
+	the.memory.off_since = 0;
 	the.memory.cut = false;
 	put_on(0);
 }
@@ -329,7 +306,7 @@ void memory_pause(void)
 	memory_take_off();
 	sampled_end(&the.memory.blocks);
 	the.memory.off_since = ticks_now();
-	write_sampling(lane_meta(), the.memory.off_since, false, false, 0, 0);
+	write_sampling(lane_meta(), the.memory.off_since, false, false, 0);
 	the.page->memory_pauses++;
 }
 

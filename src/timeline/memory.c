@@ -14,8 +14,8 @@ struct memory_stack { bool native; uint32_t site, count; uint64_t bytes, live_by
 struct memory_sample { uint64_t at_ns, end_ns /* 0 = alive; absolute */, bytes, weight; uint32_t stack; bool told; /* its end would be */ uint32_t process, asked; /* native: whose stack is still to be found */ bool native; };
 /* One of an address: a sample, or (SAMPLE is NONE) the end of the one before. */
 struct memory_moment { uint64_t key /* process and address */, at_ns; uint32_t sample; };
-/* Allocations were sampled from here on, or no more; sorted by stream and time. STANDS_TO: what is sampled before that stands for FACTOR times as much, after it for itself. */
-struct memory_mark { uint64_t stream /* process, native */, at_ns, off_ns, planned_ns; bool on; uint64_t stands_to_ns; double factor, all_factor; };
+/* Allocations were sampled from here on, or no more; sorted by stream and time. FACTOR: for so many times itself each sample of the stream stands. */
+struct memory_mark { uint64_t stream /* process, native */, at_ns, off_ns; bool on; double factor; };
 struct site_build { struct memory_site out; uint32_t process, heaviest; /* stack */ };
 /* Frames of an allocation that is still to come, of one lane. */
 struct pending { bool native; uint32_t count; struct frame_ref frames[MEMORY_FRAMES_MAX]; };
@@ -151,7 +151,7 @@ static void add_mark(struct timeline_private *p, struct memory_build *all, uint3
 	struct memory_mark *mark = list_add_or_fail(&all->marks, MEMORY_MARKS_LIMIT, &p->failed);
 
 	if (mark)
-		*mark = (struct memory_mark){ .stream = stream_of(process, event_u32(event, 3)), .at_ns = at_ns, .off_ns = event_u64(event, 0), .planned_ns = event_u64(event, 1), .on = event_u32(event, 2) };
+		*mark = (struct memory_mark){ .stream = stream_of(process, event_u32(event, 2)), .at_ns = at_ns, .off_ns = event_u64(event, 0), .on = event_u32(event, 1) };
 }
 
 void memory_add(struct timeline_private *p, uint32_t lane, const struct event_cursor *event, uint64_t at_ns)
@@ -398,39 +398,30 @@ static int compare_marks(const void *left, const void *right)
 	return (int)a->on - (int)b->on;
 }
 
-/*
- * MARKS of one stream; what happened before the first was sampled, unless that says otherwise. A stretch of samples stands for the time without before it, by as much of it as
- * was planned, and all of them for the time without at the end. Returns the time with samples.
- */
-static uint64_t weigh_stream(struct memory_mark *marks, size_t count, uint64_t start_ns, uint64_t end_ns)
+/* The time with samples, by the marks of one stream; what happened before the first was sampled, unless that says otherwise. *FROM: when sampling began. */
+static uint64_t time_with(const struct memory_mark *marks, size_t count, uint64_t start_ns, uint64_t end_ns, uint64_t *from_ns)
 {
-	uint64_t before_ns = start_ns, on_ns = 0, off_ns = 0, tail_ns = marks[count - 1].on || marks[count - 1].at_ns >= end_ns ? 0 : end_ns - marks[count - 1].at_ns;
+	uint64_t on_ns = 0, last_ns = start_ns;
 
+	*from_ns = marks->on && !marks->off_ns && marks->at_ns > start_ns ? marks->at_ns : start_ns;
+	if (!marks->on && marks->at_ns > start_ns)
+		on_ns = (marks->at_ns < end_ns ? marks->at_ns : end_ns) - start_ns;
 	for (size_t i = 0; i < count; i++) {
-		struct memory_mark *mark = &marks[i];
-		uint64_t to_ns = i + 1 < count ? marks[i + 1].at_ns : end_ns, passed_ns = mark->at_ns > before_ns ? mark->at_ns - before_ns : 0, gap_ns = mark->off_ns < passed_ns ? mark->off_ns : passed_ns;
+		uint64_t at_ns = marks[i].at_ns > last_ns ? marks[i].at_ns : last_ns, to_ns = i + 1 < count && marks[i + 1].at_ns < end_ns ? marks[i + 1].at_ns : end_ns;
 
-		mark->factor = 1;
-		if (!mark->on) {
-			on_ns += i ? 0 : passed_ns;
-			before_ns = mark->at_ns > before_ns ? mark->at_ns : before_ns;
+		if (!marks[i].on)
 			continue;
-		}
 		if (i + 1 < count && marks[i + 1].on) /* its end was lost */
-			to_ns = to_ns - mark->at_ns > marks[i + 1].off_ns ? to_ns - marks[i + 1].off_ns : mark->at_ns;
-		to_ns = to_ns < end_ns ? to_ns : end_ns;
-		before_ns = to_ns > mark->at_ns ? to_ns : mark->at_ns;
-		on_ns += before_ns - mark->at_ns;
-		off_ns += gap_ns;
-		mark->stands_to_ns = mark->planned_ns && mark->planned_ns < before_ns - mark->at_ns ? mark->at_ns + mark->planned_ns : before_ns;
-		if (mark->stands_to_ns > mark->at_ns)
-			mark->factor = 1 + (double)gap_ns / (double)(mark->stands_to_ns - mark->at_ns);
+			to_ns -= marks[i + 1].off_ns < to_ns ? marks[i + 1].off_ns : to_ns;
+		if (to_ns > at_ns) {
+			on_ns += to_ns - at_ns;
+			last_ns = to_ns;
+		}
 	}
-	for (size_t i = 0; i < count; i++)
-		marks[i].all_factor = tail_ns && on_ns ? (double)(on_ns + off_ns + tail_ns) / (double)(on_ns + off_ns) : 1;
 	return on_ns;
 }
 
+/* All time with samples stands for all since they began. */
 static void weigh(struct timeline_private *p, struct memory_build *all)
 {
 	uint64_t start_ns = p->timeline.start_ns, end_ns = start_ns + p->timeline.duration_ns;
@@ -439,25 +430,23 @@ static void weigh(struct timeline_private *p, struct memory_build *all)
 		qsort(all->marks.items, all->marks.count, sizeof *all->marks.items, compare_marks);
 	for (size_t i = 0, end; i < all->marks.count; i = end) {
 		struct memory_mark *first = &all->marks.items[i];
-		uint64_t on_ns, from_ns = first->on && !first->off_ns && first->at_ns > start_ns ? first->at_ns : start_ns;
+		uint64_t on_ns, from_ns;
 
 		for (end = i; end < all->marks.count && all->marks.items[end].stream == first->stream; end++)
 			;
-		on_ns = weigh_stream(first, end - i, start_ns, end_ns);
+		on_ns = time_with(first, end - i, start_ns, end_ns, &from_ns);
+		first->factor = on_ns && end_ns > from_ns + on_ns ? (double)(end_ns - from_ns) / (double)on_ns : 1;
 		if (end_ns > from_ns)
-			all->out.seen_pct[first->stream & 1] = 100 * (double)on_ns / (double)(end_ns - from_ns);
+			all->out.seen_pct[first->stream & 1] = 100 / first->factor * (on_ns > 0);
 	}
 }
 
-/* For how many times itself a sample stands. */
-static double factor_at(const struct memory_build *all, uint64_t stream, uint64_t at_ns)
+/* For how many times itself a sample of it stands. */
+static double factor_of(const struct memory_build *all, uint64_t stream)
 {
-	size_t next = search_first(all->marks.count, i, all->marks.items[i].stream < stream || (all->marks.items[i].stream == stream && all->marks.items[i].at_ns <= at_ns));
-	const struct memory_mark *mark = next ? &all->marks.items[next - 1] : NULL;
+	size_t first = search_first(all->marks.count, i, all->marks.items[i].stream < stream);
 
-	if (!mark || mark->stream != stream)
-		return next < all->marks.count && all->marks.items[next].stream == stream ? all->marks.items[next].all_factor : 1;
-	return mark->all_factor * (mark->on && at_ns < mark->stands_to_ns ? mark->factor : 1);
+	return first < all->marks.count && all->marks.items[first].stream == stream ? all->marks.items[first].factor : 1;
 }
 
 static uint64_t scaled(uint64_t value, double factor)
@@ -477,7 +466,7 @@ static void scale(struct timeline_private *p, struct memory_build *all)
 		struct memory_sample *sample = &all->samples.items[i];
 		uint64_t before = sample->weight;
 
-		sample->weight = scaled(before, factor_at(all, stream_of(sample->process, sample->native), sample->at_ns));
+		sample->weight = scaled(before, factor_of(all, stream_of(sample->process, sample->native)));
 		sum->bytes += sample->weight - before;
 		sum->count += sample->bytes ? sample->weight / sample->bytes - before / sample->bytes : 0;
 		if (!sample->native)

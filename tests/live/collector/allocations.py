@@ -323,15 +323,15 @@ def case_memory_rests():
 
 
 def case_memory_rests_are_told():
-    """What was on and what was off, and how much of what is on was decided before."""
+    """What was on and what was off."""
     s = Session(memory_interval=1 << 20, max_overhead_ppm=4000).arm()
     began = time.monotonic()
     while s.page('memory_pauses') < 3 and time.monotonic() < began + 120:
         grow(1000)
     s.disarm().read()
-    marks = [(e[0],) + struct.unpack('<QQII', e[4]) for e in s.meta if e[1] == 'memory_sampling']
-    assert [m[3] for m in marks][:6] == [1, 0, 1, 0, 1, 0] and not any(m[4] for m in marks), marks
-    assert marks[0][1] == marks[0][2] == 0 and all(m[1] > 0 and 10000000 <= m[2] <= 10 ** 9 for m in marks[2::2]), marks
+    marks = [(e[0],) + struct.unpack('<QII', e[4]) for e in s.meta if e[1] == 'memory_sampling']
+    assert [m[2] for m in marks][:6] == [1, 0, 1, 0, 1, 0] and not any(m[3] for m in marks), marks
+    assert marks[0][1] == 0 and all(m[1] > 0 for m in marks[2::2]), marks
 
 
 def case_memory_cut_in_a_rest():
