@@ -136,7 +136,7 @@ static bool is_dispensable(const struct code *code)
 
 void write_sampling(struct lane *lane, uint64_t now, bool on, bool native, uint64_t off)
 {
-	struct { uint64_t off_ns; uint32_t on, native; } payload = {ticks_to_ns(off), on, native};
+	struct { uint64_t off_ns, cpu_ns; uint32_t on, native; } payload = {ticks_to_ns(off), process_cpu_ns(), on, native};
 	const size_t size = sizeof(struct event) + sizeof payload;
 	struct event *event = lane_reserve(lane, size, now);
 

@@ -216,7 +216,7 @@ static void add_gpu_clock(struct report *report)
 
 static const char *part_of_time(struct report *report, double pct, const char *of)
 {
-	return pct > 0 && pct < 99.5 ? report_note(report, "%s%.*f %% of the time (--max-overhead, --alternate), sums are estimates for all of it, and ± is of samples alone; ", of, pct < 9.5, pct) : "";
+	return pct > 0 && pct < 99.5 ? report_note(report, "%s%.*f %% of its CPU time (--max-overhead, --alternate), sums are estimates for all of it, and ± is of samples alone; ", of, pct < 9.5, pct) : "";
 }
 
 /* Which allocations were sampled, and which were not. */

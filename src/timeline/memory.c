@@ -15,7 +15,7 @@ struct memory_sample { uint64_t at_ns, end_ns /* 0 = alive; absolute */, bytes, 
 /* One of an address: a sample, or (SAMPLE is NONE) the end of the one before. */
 struct memory_moment { uint64_t key /* process and address */, at_ns; uint32_t sample; };
 /* Allocations were sampled from here on, or no more; sorted by stream and time. FACTOR: for so many times itself each sample of the stream stands. */
-struct memory_mark { uint64_t stream /* process, native */, at_ns, off_ns; bool on; double factor; };
+struct memory_mark { uint64_t stream /* process, native */, at_ns, off_ns, cpu_ns; bool on; double factor; };
 struct site_build { struct memory_site out; uint32_t process, heaviest; /* stack */ };
 /* Frames of an allocation that is still to come, of one lane. */
 struct pending { bool native; uint32_t count; struct frame_ref frames[MEMORY_FRAMES_MAX]; };
@@ -151,7 +151,7 @@ static void add_mark(struct timeline_private *p, struct memory_build *all, uint3
 	struct memory_mark *mark = list_add_or_fail(&all->marks, MEMORY_MARKS_LIMIT, &p->failed);
 
 	if (mark)
-		*mark = (struct memory_mark){ .stream = stream_of(process, event_u32(event, 2)), .at_ns = at_ns, .off_ns = event_u64(event, 0), .on = event_u32(event, 1) };
+		*mark = (struct memory_mark){ .stream = stream_of(process, event_u32(event, 3)), .at_ns = at_ns, .off_ns = event_u64(event, 0), .cpu_ns = event_u64(event, 1), .on = event_u32(event, 2) };
 }
 
 void memory_add(struct timeline_private *p, uint32_t lane, const struct event_cursor *event, uint64_t at_ns)
@@ -398,30 +398,40 @@ static int compare_marks(const void *left, const void *right)
 	return (int)a->on - (int)b->on;
 }
 
-/* The time with samples, by the marks of one stream; what happened before the first was sampled, unless that says otherwise. *FROM: when sampling began. */
-static uint64_t time_with(const struct memory_mark *marks, size_t count, uint64_t start_ns, uint64_t end_ns, uint64_t *from_ns)
+static bool tell_cpu(const struct memory_mark *marks, size_t count)
 {
-	uint64_t on_ns = 0, last_ns = start_ns;
+	for (size_t i = 0; i < count; i++)
+		if (!marks[i].cpu_ns || (i && marks[i].cpu_ns < marks[i - 1].cpu_ns))
+			return false;
+	return true;
+}
 
-	*from_ns = marks->on && !marks->off_ns && marks->at_ns > start_ns ? marks->at_ns : start_ns;
-	if (!marks->on && marks->at_ns > start_ns)
-		on_ns = (marks->at_ns < end_ns ? marks->at_ns : end_ns) - start_ns;
+/*
+ * The part of its CPU time in which a process was sampled, by the marks of one stream: a program that sleeps allocates nothing. By time where they don't tell that. Before
+ * the first and after the last of them it ran as between, and what was before the first was sampled, unless that says otherwise. 0: not known.
+ */
+static double part_seen(const struct memory_mark *marks, size_t count, uint64_t start_ns, uint64_t end_ns)
+{
+	const struct memory_mark *last = &marks[count - 1];
+	bool by_cpu = tell_cpu(marks, count);
+	double rate = by_cpu && last->at_ns > marks->at_ns ? (double)(last->cpu_ns - marks->cpu_ns) / (double)(last->at_ns - marks->at_ns) : 1;
+	double before = (marks->on && !marks->off_ns) || marks->at_ns < start_ns ? 0 : (double)(marks->at_ns - start_ns) * rate, after = end_ns > last->at_ns ? (double)(end_ns - last->at_ns) * rate : 0;
+	double on = marks->on ? 0 : before, whole = before + after;
+
 	for (size_t i = 0; i < count; i++) {
-		uint64_t at_ns = marks[i].at_ns > last_ns ? marks[i].at_ns : last_ns, to_ns = i + 1 < count && marks[i + 1].at_ns < end_ns ? marks[i + 1].at_ns : end_ns;
+		double passed = i + 1 < count ? (double)(marks[i + 1].at_ns - marks[i].at_ns) : 0, ran = i + 1 == count ? after : by_cpu ? (double)(marks[i + 1].cpu_ns - marks[i].cpu_ns) : passed;
 
+		whole += i + 1 < count ? ran : 0;
 		if (!marks[i].on)
 			continue;
 		if (i + 1 < count && marks[i + 1].on) /* its end was lost */
-			to_ns -= marks[i + 1].off_ns < to_ns ? marks[i + 1].off_ns : to_ns;
-		if (to_ns > at_ns) {
-			on_ns += to_ns - at_ns;
-			last_ns = to_ns;
-		}
+			ran *= passed > (double)marks[i + 1].off_ns ? 1 - (double)marks[i + 1].off_ns / passed : 0;
+		on += ran;
 	}
-	return on_ns;
+	return on > 0 && on <= whole ? on / whole : on > 0;
 }
 
-/* All time with samples stands for all since they began. */
+/* All that was sampled stands for all since that began. */
 static void weigh(struct timeline_private *p, struct memory_build *all)
 {
 	uint64_t start_ns = p->timeline.start_ns, end_ns = start_ns + p->timeline.duration_ns;
@@ -430,14 +440,13 @@ static void weigh(struct timeline_private *p, struct memory_build *all)
 		qsort(all->marks.items, all->marks.count, sizeof *all->marks.items, compare_marks);
 	for (size_t i = 0, end; i < all->marks.count; i = end) {
 		struct memory_mark *first = &all->marks.items[i];
-		uint64_t on_ns, from_ns;
+		double part;
 
 		for (end = i; end < all->marks.count && all->marks.items[end].stream == first->stream; end++)
 			;
-		on_ns = time_with(first, end - i, start_ns, end_ns, &from_ns);
-		first->factor = on_ns && end_ns > from_ns + on_ns ? (double)(end_ns - from_ns) / (double)on_ns : 1;
-		if (end_ns > from_ns)
-			all->out.seen_pct[first->stream & 1] = 100 / first->factor * (on_ns > 0);
+		part = part_seen(first, end - i, start_ns, end_ns);
+		first->factor = part > 0 ? 1 / part : 1;
+		all->out.seen_pct[first->stream & 1] = 100 * part;
 	}
 }
 

@@ -91,7 +91,7 @@ def switches(world, python):
     with Target(python, WORK, "request", world.path("counter")) as target:
         world.attach(target.pid, "-d", "3s", "--hook", "none", "--max-overhead", "0.05%").expect(0)
         few = world.report()["capture"]
-        world.attach(target.pid, "-d", "1s", "--hook", "none").expect(0)
+        world.attach(target.pid, "-d", "1s", "--hook", "none", "--max-overhead", "20%").expect(0)
         many = world.report()["capture"]
     if "perf_event" not in many["settings"]["sampler.running"]:
         raise Skip("this kernel permits no perf_event: %s" % many["settings"]["sampler.running"])

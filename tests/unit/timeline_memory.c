@@ -133,11 +133,11 @@ Test(timeline_memory, tells_what_stayed)
 Test(timeline_memory, what_is_sampled_stands_for_the_time_without)
 {
 	const struct memory_facts *facts = timeline_memory(timeline_from_text(META NAMES ON(0) OFF(10000)
-		"0 memory_sampling off_ns=0 on=1 native=0\n"
-		"1000 memory_sampling off_ns=0 on=0 native=0\n"
-		"4000 memory_sampling off_ns=3000 on=1 native=0\n"
-		"6000 memory_sampling off_ns=0 on=0 native=0\n"
-		"8000 memory_sampling off_ns=2000 on=1 native=0\n"
+		"0 memory_sampling off_ns=0 cpu_ns=0 on=1 native=0\n"
+		"1000 memory_sampling off_ns=0 cpu_ns=0 on=0 native=0\n"
+		"4000 memory_sampling off_ns=3000 cpu_ns=0 on=1 native=0\n"
+		"6000 memory_sampling off_ns=0 cpu_ns=0 on=0 native=0\n"
+		"8000 memory_sampling off_ns=2000 cpu_ns=0 on=1 native=0\n"
 		THREAD(3, 7) BYTES(500, 1) BYTES(4500, 10) BYTES(8500, 1000) "10000 memory_alloc ref=7 bytes=1 weight_bytes=100000 domain=3\n"));
 
 	cr_assert_eq(facts->all.bytes, 2 + 20 + 2000 + 100000, "%llu", (unsigned long long)facts->all.bytes);
@@ -145,11 +145,24 @@ Test(timeline_memory, what_is_sampled_stands_for_the_time_without)
 	cr_assert_eq(facts->seen_pct[1], 0, "of native libraries nothing is told");
 }
 
+Test(timeline_memory, time_asleep_is_not_what_samples_stand_for)
+{
+	const struct memory_facts *facts = timeline_memory(timeline_from_text(META NAMES ON(0) OFF(100000)
+		"0 memory_sampling off_ns=0 cpu_ns=5000 on=1 native=0\n"
+		"50000 memory_sampling off_ns=0 cpu_ns=6000 on=0 native=0\n"
+		"60000 memory_sampling off_ns=10000 cpu_ns=9000 on=1 native=0\n"
+		"80000 memory_sampling off_ns=0 cpu_ns=9000 on=0 native=0\n"
+		THREAD(3, 7) BYTES(500, 10)));
+
+	cr_assert_eq(facts->all.bytes, 50, "1 of 4 us of CPU, and of as much more at the end as it took before: %llu", (unsigned long long)facts->all.bytes);
+	cr_assert_float_eq(facts->seen_pct[0], 20, 0.001);
+}
+
 Test(timeline_memory, a_stretch_whose_end_was_lost_ends_where_the_next_says)
 {
 	const struct memory_facts *facts = timeline_memory(timeline_from_text(META NAMES ON(0) OFF(10000)
-		"0 memory_sampling off_ns=0 on=1 native=0\n"
-		"8000 memory_sampling off_ns=5000 on=1 native=0\n"
+		"0 memory_sampling off_ns=0 cpu_ns=0 on=1 native=0\n"
+		"8000 memory_sampling off_ns=5000 cpu_ns=0 on=1 native=0\n"
 		THREAD(3, 7) BYTES(500, 10)));
 
 	cr_assert_eq(facts->all.bytes, 20, "3 + 2 of 10 us: %llu", (unsigned long long)facts->all.bytes);
@@ -158,8 +171,8 @@ Test(timeline_memory, a_stretch_whose_end_was_lost_ends_where_the_next_says)
 Test(timeline_memory, all_stretches_stand_for_the_time_without_at_the_end)
 {
 	const struct memory_facts *facts = timeline_memory(timeline_from_text(META NAMES ON(0) OFF(10000)
-		"2000 memory_sampling off_ns=0 on=1 native=1\n"
-		"4000 memory_sampling off_ns=0 on=0 native=1\n"
+		"2000 memory_sampling off_ns=0 cpu_ns=0 on=1 native=1\n"
+		"4000 memory_sampling off_ns=0 cpu_ns=0 on=0 native=1\n"
 		THREAD(3, 7) "2500 memory_alloc ref=7 bytes=10 weight_bytes=100 domain=3\n"));
 
 	cr_assert_eq(facts->all.bytes, 400, "before it began nobody asked: %llu", (unsigned long long)facts->all.bytes);
@@ -170,9 +183,9 @@ Test(timeline_memory, all_stretches_stand_for_the_time_without_at_the_end)
 Test(timeline_memory, a_trace_that_begins_in_the_middle_stands_for_its_own_time)
 {
 	const struct memory_facts *in_a_rest = timeline_memory(timeline_from_text(META NAMES ON(0) OFF(10000)
-		"5000 memory_sampling off_ns=20000000 on=1 native=0\n" THREAD(3, 7) BYTES(6000, 10)));
+		"5000 memory_sampling off_ns=20000000 cpu_ns=0 on=1 native=0\n" THREAD(3, 7) BYTES(6000, 10)));
 	const struct memory_facts *before_one = timeline_memory(timeline_from_text(META NAMES ON(0) OFF(10000)
-		"5000 memory_sampling off_ns=0 on=0 native=0\n" THREAD(3, 7) BYTES(1000, 10)));
+		"5000 memory_sampling off_ns=0 cpu_ns=0 on=0 native=0\n" THREAD(3, 7) BYTES(1000, 10)));
 
 	cr_assert_eq(in_a_rest->all.bytes, 20, "%llu", (unsigned long long)in_a_rest->all.bytes);
 	cr_assert_eq(before_one->all.bytes, 20, "%llu", (unsigned long long)before_one->all.bytes);
@@ -181,8 +194,8 @@ Test(timeline_memory, a_trace_that_begins_in_the_middle_stands_for_its_own_time)
 Test(timeline_memory, each_process_has_its_own_stretches)
 {
 	const struct memory_facts *facts = timeline_memory(timeline_from_text(META NAMES ON(0) OFF(4000)
-		"0 memory_sampling off_ns=0 on=1 native=0\n"
-		"1000 memory_sampling off_ns=0 on=0 native=0\n"
+		"0 memory_sampling off_ns=0 cpu_ns=0 on=1 native=0\n"
+		"1000 memory_sampling off_ns=0 cpu_ns=0 on=0 native=0\n"
 		THREAD(3, 7) BYTES(500, 100)
 		"chunk process=1 lane=4 tid=8 kind=thread sequence=1 lost=0 depth=0 refs=" CLOCK
 		BYTES(500, 7)));
@@ -193,10 +206,10 @@ Test(timeline_memory, each_process_has_its_own_stretches)
 Test(timeline_memory, believes_no_marks)
 {
 	const struct memory_facts *facts = timeline_memory(timeline_from_text(META NAMES ON(0) OFF(10000)
-		"3000 memory_sampling off_ns=18446744073709551615 on=77 native=88\n"
-		"3000 memory_sampling off_ns=18446744073709551615 on=1 native=1\n"
-		"99000 memory_sampling off_ns=5 on=0 native=1\n"
-		"99000 memory_sampling off_ns=18446744073709551615 on=1 native=0\n"
+		"3000 memory_sampling off_ns=18446744073709551615 cpu_ns=0 on=77 native=88\n"
+		"3000 memory_sampling off_ns=18446744073709551615 cpu_ns=0 on=1 native=1\n"
+		"99000 memory_sampling off_ns=5 cpu_ns=0 on=0 native=1\n"
+		"99000 memory_sampling off_ns=18446744073709551615 cpu_ns=0 on=1 native=0\n"
 		THREAD(3, 7) "3000 memory_alloc ref=7 bytes=10 weight_bytes=18446744073709551615 domain=3\n" BYTES(99999, 18446744073709551615)));
 
 	cr_assert_eq(facts->all.samples, 2);

@@ -329,9 +329,10 @@ def case_memory_rests_are_told():
     while s.page('memory_pauses') < 3 and time.monotonic() < began + 120:
         grow(1000)
     s.disarm().read()
-    marks = [(e[0],) + struct.unpack('<QII', e[4]) for e in s.meta if e[1] == 'memory_sampling']
-    assert [m[2] for m in marks][:6] == [1, 0, 1, 0, 1, 0] and not any(m[3] for m in marks), marks
+    marks = [(e[0],) + struct.unpack('<QQII', e[4]) for e in s.meta if e[1] == 'memory_sampling']
+    assert [m[3] for m in marks][:6] == [1, 0, 1, 0, 1, 0] and not any(m[4] for m in marks), marks
     assert marks[0][1] == 0 and all(m[1] > 0 for m in marks[2::2]), marks
+    assert all(0 < a[2] < b[2] for a, b in zip(marks, marks[1:])), marks
 
 
 def case_memory_cut_in_a_rest():
