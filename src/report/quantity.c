@@ -110,7 +110,9 @@ struct quantity quantity_pct(double pct, unsigned flags)
 
 struct quantity quantity_error(double pct)
 {
-	return isfinite(pct) && pct > 100 ? (struct quantity){ .text = ">100 %" } : quantity_pct(pct, 0);
+	static const struct quantity beyond = { .text = ">100 %" };
+
+	return isfinite(pct) && pct > 100 ? beyond : quantity_pct(pct, 0);
 }
 
 struct quantity quantity_plain(double value, unsigned decimals)
