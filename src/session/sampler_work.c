@@ -178,7 +178,7 @@ static void begin_holding(struct sampler *sampler)
 
 /*
  * A thread's event has a timer, which is stopped and started at each switch; and where it is the CPU's next one, so is the processor's own, which takes far longer (5 to
- * 8 us in a virtual machine, Linux 6.18). How often that is depends on how much of a period is left: the middles of its quarters stand for all.
+ * 8 µs in a virtual machine, Linux 6.18). How often that is depends on how much of a period is left: the middles of its quarters stand for all.
  */
 enum { QUARTERS = 4, PRICED_HZ_MOST = 4000 /* a slow machine shall not do nothing else */ };
 struct quarters { const struct sampler *sampler; struct perf *perf; };
