@@ -41,7 +41,8 @@ static const char *class_end(const char *at)
 }
 
 /*
- * How often glibc writes an atom out, repetitions of repetitions multiplied: {m,n} as often as it says, and + twice. WITHIN: the most in a group so far, for each
+ * How often glibc writes an atom out, repetitions of repetitions multiplied: {m,n} as often as it says, + twice; and where * and ? repeat one another it
+ * walks twice as many ways for each. WITHIN: the most in a group so far, for each
  * group that is open; LAST: of what stands before.
  */
 static const char *refusal(const char *text)
@@ -52,12 +53,12 @@ static const char *refusal(const char *text)
 	if (strlen(text) > PATTERN_BYTES_MAX)
 		return "a pattern has at most 256 bytes";
 	for (const char *at = text; *at; at++) {
-		long repeat = *at == '+' ? 2 : *at == '{' ? repeat_at(at) : *at == '*' || *at == '?' ? 1 : 0;
+		long repeat = *at == '+' || *at == '*' || *at == '?' ? 2 : *at == '{' ? repeat_at(at) : 0;
 
 		if (repeat) {
 			last *= repeat > 1 ? repeat : 1;
 			if (last > REPEAT_MAX)
-				return "the repetitions {m,n} and + of a pattern multiply to at most 64 where one repeats another";
+				return "the repetitions {m,n} + * ? of a pattern multiply to at most 64 where one repeats another";
 			if (*at == '{' && repeat > 0)
 				at += strcspn(at, "}");
 		} else if (*at == '(') {
