@@ -30,20 +30,24 @@ static long repeat_at(const char *at)
 	return digits ? largest : -1;
 }
 
-/* The last byte of a [class] at AT, or of the text. */
+/* The last byte of a [class] at AT, or of the text. [:digit:], [.-.] and [=a=] may stand in one. */
 static const char *class_end(const char *at)
 {
 	at += at[1] == '^';
 	at += at[1] == ']';
-	while (at[1] && at[1] != ']')
-		at++;
-	return at[1] ? at + 1 : at;
+	for (at++; *at && *at != ']'; at++) {
+		if (*at == '[' && at[1] && strchr(":.=", at[1])) {
+			const char end[] = { at[1], ']', '\0' }, *inner = strstr(at + 2, end);
+
+			at = inner ? inner + 1 : at;
+		}
+	}
+	return *at ? at : at - 1;
 }
 
 /*
  * How often glibc writes an atom out, repetitions of repetitions multiplied: {m,n} as often as it says, + twice; and where * and ? repeat one another it
- * walks twice as many ways for each. WITHIN: the most in a group so far, for each
- * group that is open; LAST: of what stands before.
+ * walks twice as many ways for each. WITHIN: the most in a group so far, for each group that is open; LAST: of what stands before.
  */
 static const char *refusal(const char *text)
 {

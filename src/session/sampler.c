@@ -160,7 +160,8 @@ void sampler_switched(struct sampler *sampler, uint64_t more, uint64_t cpu_ns)
 {
 	pthread_mutex_lock(&sampler->lock);
 	if (!sampler->paused && sampler->totals.perf.threads)
-		sampler->totals.switches_ns += more * sampler->totals.switch_ns;
+		sampler->switches += more;
+	sampler->totals.switches_ns = sampler->switches * sampler->totals.switch_ns; /* the first ones come before they are priced */
 	sampler->too_many_switches = pace_switches_cost(&sampler->pace, sampler->totals.switches_ns, cpu_ns);
 	pthread_mutex_unlock(&sampler->lock);
 }

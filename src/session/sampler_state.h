@@ -36,6 +36,7 @@ struct sampler {
 	pthread_cond_t changed;
 	bool stop, paused, busy;       /* busy: a look is in progress */
 	bool too_many_switches;        /* for samples by perf_event */
+	uint64_t switches;             /* of threads that it samples */
 	struct event_builder ready;
 	struct sampler_totals totals;
 };
