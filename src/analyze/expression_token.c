@@ -118,6 +118,8 @@ void lexer_advance(struct lexer *lexer)
 		}
 	}
 	token->end = (uint32_t)lexer->at;
+	if (lexer->failed)
+		token->kind = TOKEN_END; /* nobody takes a part of a text for a text */
 }
 
 bool lexer_is_sign(const struct lexer *lexer, const char *sign)

@@ -148,7 +148,7 @@ ParameterizedTestParameters(analyze_expression, refuses)
 		{ "func == 'a'", 0, "'func' is known inside time(), count() and their like only" }, { "bytes(rows)", 6, "rows have no bytes" },
 		{ "time(one)", 5, "expected what to look at: py, c, native, kernel, copy, api" }, { "clamp(1, 2)", 0, "clamp(x, low, high) got 2 arguments" }, { "foo(1)", 0, "there is no function 'foo'" },
 		{ "1 ; 2", 2, "';' means nothing here" }, { "'abc", 0, "the text that begins here has no end" }, { "1 2", 2, "expected the end, or an operator" }, { "1e999", 0, "this is no number" }, { "1x", 0, "this is no number" }, { "1msec", 0, "this is no number" },
-		{ "time(rows:second)", 5, "there are no such rows" }, { "time(rows:)", 10, "expected a name, or one in quotes" }, { "p9.9.9(rows)", 0, "there is no function 'p9.9.9'" }, { "p.(rows)", 0, "there is no function 'p.'" },
+		{ "time(rows:second)", 5, "there are no such rows" }, { "time(rows:)", 10, "expected a name, or one in quotes" }, { "time(rows:'", 10, "the text that begins here has no end" }, { "word == '", 8, "the text that begins here has no end" }, { "p9.9.9(rows)", 0, "there is no function 'p9.9.9'" }, { "p.(rows)", 0, "there is no function 'p.'" },
 		{ "time(rows, within=one)", 18, "expected 'scope'" }, { "time(rows, time(rows) > 1)", 16, "a filter holds no call of this kind" }, { "a\x01", 1, "byte 0x01 means nothing here" },
 	};
 
