@@ -16,7 +16,7 @@ complete -c inferscope -n '__fish_seen_subcommand_from attach detach doctor' -f 
 complete -c inferscope -n '__fish_seen_subcommand_from config' -f -a show
 complete -c inferscope -n '__fish_seen_subcommand_from attach dump top detach doctor' -l pid -s p -r -d 'the process, instead of the argument PID'
 complete -c inferscope -n '__fish_seen_subcommand_from attach' -l children -d 'the processes that these started, too, also those that they start meanwhile'
-complete -c inferscope -n '__fish_seen_subcommand_from attach' -l match -r -d 'all Python processes whose command line fits this extended regular expression, also those that appear meanwhile'
+complete -c inferscope -n '__fish_seen_subcommand_from attach' -l match -r -d 'all Python processes whose command line fits this regular expression, also those that appear meanwhile'
 complete -c inferscope -n '__fish_seen_subcommand_from attach' -l cgroup -r -d 'all Python processes of a control group and those below it, as /proc/PID/cgroup names it'
 complete -c inferscope -n '__fish_seen_subcommand_from attach' -l container -r -d 'all Python processes of a container: its id or the beginning of it, as docker ps and crictl ps print it'
 complete -c inferscope -n '__fish_seen_subcommand_from attach top' -l duration -s d -r -d 'how long to measure: 30, 30s, 500ms, 2m; 0 = until Ctrl-C, as top does unless this is on its command line'

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "analyze/pattern.h"
+#include "base/pattern.h"
 #include "base/arena.h"
 
 enum {
@@ -17,6 +17,7 @@ enum {
 	EXPRESSION_NODES_MAX = 512,
 	EXPRESSION_DEPTH_MAX = 48,
 	EXPRESSION_STEPS_MAX = 1 << 23, /* of one rule: a filter over every function of the largest trace, several times */
+	PATTERN_STEPS_MAX = 1 << 26, PATTERN_TEXT_MAX = 1024, /* of all patterns of one rule; bytes of a name that they look at */
 };
 #define NO_NODE UINT32_MAX
 
@@ -89,7 +90,7 @@ struct evaluation {
 	const struct world *world;
 	const struct expression *expression;
 	const struct row *row;
-	uint64_t steps;      /* so far; shared by all expressions of a rule */
+	uint64_t steps, tried; /* so far, of expressions and of their patterns; shared by all expressions of a rule */
 	struct value *seen;  /* by node, what was found (kind UNKNOWN and text NULL = not looked at); or NULL */
 	const struct expression_node *aggregate;
 };

@@ -4,6 +4,8 @@
 
 #include "analyze/expression.h"
 
+#define TOO_MANY_STEPS "it takes too many steps on this trace"
+
 static const struct expression_function functions[] = {
 	{ "min", OP_MIN, 2, 8, "a, b, …", "the smallest" },
 	{ "max", OP_MAX, 2, 8, "a, b, …", "the largest" },
@@ -69,6 +71,19 @@ static struct value arithmetic(enum expression_operation operation, double left,
 	}
 }
 
+/* One that cannot be tried to its end ends the rule. */
+static struct value fits(struct evaluation *evaluation, const struct pattern *pattern, const char *text)
+{
+	uint64_t left = PATTERN_STEPS_MAX - evaluation->tried;
+	bool result = pattern_matches(pattern, text, strnlen(text, PATTERN_TEXT_MAX), &left);
+
+	evaluation->tried = PATTERN_STEPS_MAX - left;
+	if (left)
+		return truth(result);
+	evaluation->steps = EXPRESSION_STEPS_MAX + 1;
+	return unknown(TOO_MANY_STEPS);
+}
+
 static struct value binary(struct evaluation *evaluation, const struct expression_node *node)
 {
 	const struct expression_node *nodes = evaluation->expression->nodes;
@@ -77,7 +92,7 @@ static struct value binary(struct evaluation *evaluation, const struct expressio
 	if (left.kind == VALUE_UNKNOWN)
 		return left;
 	if (node->pattern)
-		return truth(pattern_matches(node->pattern, left.text));
+		return fits(evaluation, node->pattern, left.text);
 	right = value_of(evaluation, nodes[node->child].next);
 	if (right.kind == VALUE_UNKNOWN)
 		return right;
@@ -145,7 +160,7 @@ static struct value aggregate(struct evaluation *evaluation, const struct expres
 	evaluation->aggregate = node;
 	result = evaluation->world->aggregate(evaluation->world->context, node, rank.number, evaluation);
 	evaluation->aggregate = outer;
-	return evaluation->steps > EXPRESSION_STEPS_MAX ? unknown("it takes too many steps on this trace") : result;
+	return evaluation->steps > EXPRESSION_STEPS_MAX ? unknown(TOO_MANY_STEPS) : result;
 }
 
 bool expression_accepts(struct evaluation *evaluation, const struct row *row)
@@ -206,7 +221,7 @@ static struct value value_of(struct evaluation *evaluation, uint32_t index)
 	struct value value;
 
 	if (++evaluation->steps > EXPRESSION_STEPS_MAX)
-		return unknown("it takes too many steps on this trace");
+		return unknown(TOO_MANY_STEPS);
 	value = compute(evaluation, &evaluation->expression->nodes[index]);
 	if (evaluation->seen)
 		evaluation->seen[index] = value;

@@ -69,7 +69,7 @@ struct value rule_when(struct rule_state *state)
 {
 	memset(state->matched, 0, state->p->timeline->function_count * sizeof *state->matched);
 	state->function_count = state->example_count = 0;
-	state->evaluation.steps = 0;
+	state->evaluation.steps = state->evaluation.tried = 0;
 	for (size_t i = 0; i < state->rule->let_count; i++)
 		state->lets[i] = expression_value(&state->rule->lets[i].value, &state->evaluation);
 	return expression_value(&state->rule->when, &state->evaluation);

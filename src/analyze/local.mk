@@ -12,7 +12,6 @@ libanalyze_a_SOURCES = \
 	src/analyze/needs.c \
 	src/analyze/parameters.def \
 	src/analyze/paths.c \
-	src/analyze/pattern.c src/analyze/pattern.h \
 	src/analyze/places.c \
 	src/analyze/private.h \
 	src/analyze/rule.h src/analyze/rule_names.c src/analyze/rules.def src/analyze/rules_gpu.def src/analyze/rules_explain.c src/analyze/rules_file.c src/analyze/rules_values.c src/analyze/rules_values.h \

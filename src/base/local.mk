@@ -8,6 +8,7 @@ libbase_a_SOURCES = \
 	src/base/map.c src/base/map.h \
 	src/base/mappings.c src/base/mappings.h \
 	src/base/marks.c \
+	src/base/pattern.c src/base/pattern.h \
 	src/base/procfs.c src/base/procfs.h \
 	src/base/sink.c src/base/sink.h \
 	src/base/smallfile.c src/base/smallfile.h \

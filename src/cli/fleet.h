@@ -15,8 +15,7 @@ int fleet_attach(struct invocation *invocation, struct error *err);
 struct fleet_query {
 	struct find_query find;
 	pid_t *pids;
-	regex_t match;
-	bool matching;
+	struct pattern *match;
 };
 int fleet_query_read(const struct invocation *invocation, struct fleet_query *out, struct error *err);
 void fleet_query_done(struct fleet_query *query);

@@ -39,16 +39,13 @@ static int pids_read(const struct invocation *invocation, struct fleet_query *ou
 
 static int match_read(const char *pattern, struct fleet_query *out, struct error *err)
 {
-	int wrong = regcomp(&out->match, pattern, REG_EXTENDED | REG_NOSUB);
-	char why[128];
+	const char *why;
+	char room[128];
 
-	if (wrong) {
-		regerror(wrong, &out->match, why, sizeof why);
-		return fail(err, ERR_OPTION_VALUE, "--match: \"%.80s\": %s", pattern, why);
-	}
-	out->matching = true;
-	out->find.match = &out->match;
-	return 0;
+	out->find.match = out->match = pattern_new(pattern, &why, room, sizeof room);
+	if (out->match)
+		return 0;
+	return why ? fail(err, ERR_OPTION_VALUE, "--match: \"%.80s\": %s", pattern, why) : fail(err, ERR_MEMORY, "--match");
 }
 
 int fleet_query_read(const struct invocation *invocation, struct fleet_query *out, struct error *err)
@@ -78,8 +75,7 @@ int fleet_query_read(const struct invocation *invocation, struct fleet_query *ou
 void fleet_query_done(struct fleet_query *query)
 {
 	free(query->pids);
-	if (query->matching)
-		regfree(&query->match);
+	pattern_free(query->match);
 	memset(query, 0, sizeof *query);
 }
 

@@ -49,7 +49,7 @@ src/cli/libcli_a-schema_files.$(OBJEXT): $(dist_schema_DATA)
 bin_PROGRAMS += inferscope
 inferscope_SOURCES = src/cli/main.c
 inferscope_LDADD = libcli.a $(ATTACH_LIBS) libreport.a libanalyze.a libtimeline.a libimport.a libtrace.a libbase.a \
-	$(CJSON_LIBS) $(YAML_LIBS) $(ZSTD_LIBS) $(ZLIB_LIBS) $(SQLITE_LIBS) $(NATIVE_LIBS) $(CURSES_LIBS) -lm
+	$(CJSON_LIBS) $(YAML_LIBS) $(PCRE2_LIBS) $(ZSTD_LIBS) $(ZLIB_LIBS) $(SQLITE_LIBS) $(NATIVE_LIBS) $(CURSES_LIBS) -lm
 
 # Printed by the program itself; docs/generate keeps them, tests/lint/docs.test says when they are stale.
 dist_man_MANS += docs/man/inferscope.1

@@ -12,7 +12,7 @@
 #include "session/redact.h"
 
 #define KERNEL_THREAD 0x00200000u
-enum { DEPTH_MAX = 256, COMMAND_MAX = 65536 };
+enum { DEPTH_MAX = 256, COMMAND_MAX = 65536, MATCH_STEPS_MAX = 1000000 };
 
 struct row {
 	pid_t pid, parent;
@@ -90,8 +90,9 @@ static void command_tell(const struct procfs *procfs, pid_t pid, char *out, size
 	text_done(&told);
 }
 
-static bool command_fits(const struct procfs *procfs, pid_t pid, const regex_t *match, char *buffer)
+static bool command_fits(const struct procfs *procfs, pid_t pid, const struct pattern *match, char *buffer)
 {
+	uint64_t steps = MATCH_STEPS_MAX;
 	ssize_t length;
 
 	if (!match)
@@ -103,7 +104,7 @@ static bool command_fits(const struct procfs *procfs, pid_t pid, const regex_t *
 		if (buffer[i] == '\0')
 			buffer[i] = ' ';
 	buffer[length > 0 ? length : 0] = '\0';
-	return *buffer && regexec(match, buffer, 0, NULL, 0) == 0;
+	return *buffer && pattern_matches(match, buffer, (size_t)length, &steps);
 }
 
 /* "/system.slice" holds "/system.slice/a", not "/system.slice2". */

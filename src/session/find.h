@@ -2,10 +2,10 @@
 #ifndef INFERSCOPE_SESSION_FIND_H
 #define INFERSCOPE_SESSION_FIND_H
 
-#include <regex.h>
 #include <stdbool.h>
 
 #include "base/list.h"
+#include "base/pattern.h"
 #include "base/procfs.h"
 
 enum { FOUND_COMMAND = 160, FOUND_MAX = 4096 };
@@ -14,7 +14,7 @@ struct find_query {
 	const pid_t *pids;     /* whether they live or not */
 	size_t pid_count;
 	bool children;         /* and what descends from those that are meant */
-	const regex_t *match;  /* of the command line, arguments parted by blanks; NULL = none */
+	const struct pattern *match; /* of the command line, arguments parted by blanks; NULL = none. One that takes more than a million steps does not fit */
 	const char *cgroup;    /* a control group with those below it, as /proc/PID/cgroup names it; NULL = none */
 	const char *container; /* how the id of a container begins, as a part of its control group's path; NULL = none */
 	pid_t own;             /* it and what descends from it are never meant */

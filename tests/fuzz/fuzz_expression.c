@@ -65,7 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const struct world world = { NULL, 10, symbol_value, rows_value };
 	struct expression expression;
 	struct expression_error error;
-	struct evaluation evaluation = { .world = &world };
+	struct evaluation evaluation = { .world = &world, .tried = PATTERN_STEPS_MAX - 100000 };
 	struct arena arena;
 
 	arena_init(&arena);
@@ -77,7 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (expression.node_count > EXPRESSION_NODES_MAX)
 		abort();
-	if (expression_value(&expression, &evaluation).kind > VALUE_TRUTH || evaluation.steps > EXPRESSION_STEPS_MAX)
+	if (expression_value(&expression, &evaluation).kind > VALUE_TRUTH || evaluation.steps > EXPRESSION_STEPS_MAX + 1 || evaluation.tried > PATTERN_STEPS_MAX)
 		abort();
 	expression_done(&expression);
 	arena_done(&arena);

@@ -16,7 +16,7 @@ check-fuzz:
 
 check_PROGRAMS += tests/fuzz/replay_timeline
 tests_fuzz_replay_timeline_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_timeline.c
-tests_fuzz_replay_timeline_LDADD = libanalyze.a libtimeline.a $(FUZZ_LDADD) -lm
+tests_fuzz_replay_timeline_LDADD = libanalyze.a libtimeline.a $(FUZZ_LDADD) $(PCRE2_LIBS) -lm
 
 check_PROGRAMS += tests/fuzz/replay_settings tests/fuzz/replay_options
 tests_fuzz_replay_settings_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_settings.c
@@ -26,11 +26,11 @@ tests_fuzz_replay_options_LDADD = libcli.a libbase.a $(YAML_LIBS)
 
 check_PROGRAMS += tests/fuzz/replay_rules
 tests_fuzz_replay_rules_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_rules.c
-tests_fuzz_replay_rules_LDADD = libanalyze.a libtimeline.a $(FUZZ_LDADD) $(YAML_LIBS) -lm
+tests_fuzz_replay_rules_LDADD = libanalyze.a libtimeline.a $(FUZZ_LDADD) $(YAML_LIBS) $(PCRE2_LIBS) -lm
 
 check_PROGRAMS += tests/fuzz/replay_expression
 tests_fuzz_replay_expression_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_expression.c
-tests_fuzz_replay_expression_LDADD = libanalyze.a libbase.a -lm
+tests_fuzz_replay_expression_LDADD = libanalyze.a libbase.a $(PCRE2_LIBS) -lm
 
 if ENTERING_TESTS
 check_PROGRAMS += tests/fuzz/replay_drain
@@ -67,5 +67,5 @@ check_PROGRAMS += tests/fuzz/replay_image tests/fuzz/replay_procfs
 tests_fuzz_replay_image_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_image.c
 tests_fuzz_replay_image_LDADD = libinject.a libbase.a
 tests_fuzz_replay_procfs_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_procfs.c
-tests_fuzz_replay_procfs_LDADD = libsession.a $(FUZZ_LDADD)
+tests_fuzz_replay_procfs_LDADD = libsession.a $(FUZZ_LDADD) $(PCRE2_LIBS)
 endif

@@ -13,4 +13,4 @@ tests_unit_test_analyze_SOURCES = \
 	tests/unit/analyze_verdict.c \
 	tests/unit/timeline_help.c
 tests_unit_test_analyze_CFLAGS = $(UNIT_CFLAGS) -DSOURCE_FOLDER='"$(abs_top_srcdir)"'
-tests_unit_test_analyze_LDADD = libanalyze.a libtimeline.a libtrace.a libbase.a $(CRITERION_LIBS) $(YAML_LIBS) $(ZSTD_LIBS) $(ZLIB_LIBS) -lm
+tests_unit_test_analyze_LDADD = libanalyze.a libtimeline.a libtrace.a libbase.a $(CRITERION_LIBS) $(YAML_LIBS) $(PCRE2_LIBS) $(ZSTD_LIBS) $(ZLIB_LIBS) -lm

@@ -133,6 +133,24 @@ ParameterizedTest(struct unknown_row *row, analyze_expression, does_not_know)
 	cr_assert_str_eq(value.text, row->why);
 }
 
+/* All of a rule are counted together; when none are left nothing of it is known, though another side would decide. */
+Test(analyze_expression, steps_of_patterns_end_the_rule)
+{
+	const char *text = "count(rows, func =~ '^[a-z]*[xyz]$') > 0 or true";
+	struct arena arena;
+	struct expression expression;
+	struct expression_error error;
+	struct evaluation evaluation = { .world = &world };
+
+	cr_assert(parse(text, &arena, &expression, &error));
+	cr_assert_eq(expression_value(&expression, &evaluation).kind, VALUE_TRUTH);
+	cr_assert(evaluation.tried > 0 && evaluation.tried < 100, "%lu", (unsigned long)evaluation.tried);
+	evaluation.tried = PATTERN_STEPS_MAX - evaluation.tried + 1;
+	cr_assert_str_eq(expression_value(&expression, &evaluation).text, "it takes too many steps on this trace");
+	expression_done(&expression);
+	arena_done(&arena);
+}
+
 struct refused_row { char text[64]; size_t offset; char message[64]; };
 
 ParameterizedTestParameters(analyze_expression, refuses)
@@ -141,10 +159,7 @@ ParameterizedTestParameters(analyze_expression, refuses)
 		{ "", 0, "something is missing at the end" }, { "1 +", 3, "something is missing at the end" }, { "1 + * 2", 4, "expected a value" }, { "(1 + 2", 6, "expected ')'" },
 		{ "on1 > 2", 0, "nothing is called 'on1'" }, { "one > 'a'", 6, "expected a number, this is a text" }, { "word + 1", 0, "expected a number, this is a text" },
 		{ "one and true", 0, "expected true or false, this is a number" }, { "1 < 2 < 3", 6, "compare two at a time, and join with 'and'" }, { "word =~ word", 8, "after =~ stands a pattern in quotes" },
-		{ "word =~ '('", 8, "not a pattern: Unmatched ( or \\(" }, { "word =~ '(a)\\1'", 8, "not a pattern: back-references are not used here" },
-		{ "word =~ '((a{9}){9})'", 8, "not a pattern: the repetitions {m,n} + * ? of a pattern" },
-		{ "word =~ 'a+++++++'", 8, "not a pattern: the repetitions" }, { "word =~ 'a*??*?*?'", 8, "not a pattern: the repetitions" },
-		{ "word =~ '(a{9}[[:digit:](]){8}'", 8, "not a pattern: the repetitions" }, { "word =~ '((((((a+)+)+b)+)+)+)+'", 8, "not a pattern: the repetitions" }, { "word =~ '(a{9}|b)+{9}'", 8, "not a pattern: the repetitions" },
+		{ "word =~ '('", 8, "not a pattern: missing closing parenthesis" },
 		{ "func == 'a'", 0, "'func' is known inside time(), count() and their like only" }, { "bytes(rows)", 6, "rows have no bytes" },
 		{ "time(one)", 5, "expected what to look at: py, c, native, kernel, copy, api" }, { "clamp(1, 2)", 0, "clamp(x, low, high) got 2 arguments" }, { "foo(1)", 0, "there is no function 'foo'" },
 		{ "1 ; 2", 2, "';' means nothing here" }, { "'abc", 0, "the text that begins here has no end" }, { "1 2", 2, "expected the end, or an operator" }, { "1e999", 0, "this is no number" }, { "1x", 0, "this is no number" }, { "1msec", 0, "this is no number" },

@@ -8,4 +8,4 @@ tests_unit_test_cli_SOURCES += tests/unit/test_cli_top.c tests/unit/cli_rounds.c
 endif
 tests_unit_test_cli_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_test_cli_LDADD = libcli.a $(ATTACH_LIBS) libreport.a libanalyze.a libtimeline.a libimport.a libtrace.a libbase.a \
-	$(CRITERION_LIBS) $(CJSON_LIBS) $(YAML_LIBS) $(ZSTD_LIBS) $(ZLIB_LIBS) $(SQLITE_LIBS) $(NATIVE_LIBS) $(CURSES_LIBS) -lm
+	$(CRITERION_LIBS) $(CJSON_LIBS) $(YAML_LIBS) $(PCRE2_LIBS) $(ZSTD_LIBS) $(ZLIB_LIBS) $(SQLITE_LIBS) $(NATIVE_LIBS) $(CURSES_LIBS) -lm

@@ -5,7 +5,7 @@ endif
 tests_unit_test_report_SOURCES = tests/unit/test_report.c tests/unit/report_fixture.h tests/unit/report_fixture.c
 tests_unit_test_report_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/unit -DTOP_SRCDIR='"$(abs_top_srcdir)"'
 tests_unit_test_report_CFLAGS = $(UNIT_CFLAGS)
-tests_unit_test_report_LDADD = libreport.a libanalyze.a libtimeline.a libtrace.a libbase.a $(CRITERION_LIBS) $(CJSON_LIBS) $(ZSTD_LIBS) $(ZLIB_LIBS) -lm
+tests_unit_test_report_LDADD = libreport.a libanalyze.a libtimeline.a libtrace.a libbase.a $(CRITERION_LIBS) $(PCRE2_LIBS) $(CJSON_LIBS) $(ZSTD_LIBS) $(ZLIB_LIBS) -lm
 tests_unit_test_report_source_SOURCES = tests/unit/report_source.c tests/unit/report_fixture.h tests/unit/report_fixture.c
 tests_unit_test_report_source_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/unit
 tests_unit_test_report_source_CFLAGS = $(UNIT_CFLAGS)

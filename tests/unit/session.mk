@@ -6,7 +6,7 @@ tests_unit_test_session_SOURCES = tests/unit/test_session_drain.c tests/unit/tes
 tests_unit_test_session_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_test_session_SOURCES += tests/unit/test_session_inside.c
 tests_unit_test_session_SOURCES += tests/unit/unwind_fake.c tests/unit/unwind_fake.h
-tests_unit_test_session_LDADD = libsession.a libinject.a libunwinding.a libtrace.a libbase.a $(CRITERION_LIBS) $(ZSTD_LIBS) $(ZLIB_LIBS) $(NATIVE_LIBS)
+tests_unit_test_session_LDADD = libsession.a libinject.a libunwinding.a libtrace.a libbase.a $(CRITERION_LIBS) $(PCRE2_LIBS) $(ZSTD_LIBS) $(ZLIB_LIBS) $(NATIVE_LIBS)
 tests_unit_test_session_SOURCES += tests/unit/test_session_gpu.c tests/unit/test_session_nvml.c tests/unit/test_session_tally.c
 tests_unit_test_session_CPPFLAGS = $(AM_CPPFLAGS) -DFAKE_NVML='"$(abs_builddir)/tests/unit/fake_nvml.so"'
 check_DATA += tests/unit/fake_nvml.so

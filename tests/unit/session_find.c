@@ -76,11 +76,13 @@ static void expect(struct find_query query, const char *pids)
 
 static void expect_match(const char *pattern, bool children, const char *pids)
 {
-	regex_t match;
+	const char *why;
+	char room[128];
+	struct pattern *match = pattern_new(pattern, &why, room, sizeof room);
 
-	cr_assert_eq(regcomp(&match, pattern, REG_EXTENDED | REG_NOSUB), 0);
-	expect((struct find_query){ .match = &match, .children = children }, pids);
-	regfree(&match);
+	cr_assert(match);
+	expect((struct find_query){ .match = match, .children = children }, pids);
+	pattern_free(match);
 }
 
 Test(find, named_ones_are_there_dead_or_alive_and_once)
