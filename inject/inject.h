@@ -89,8 +89,8 @@ bool target_alive(const struct target *target);
 /* Its thread ids are of the outer namespace; translate what the target says of itself. 0 = no such thread. */
 pid_t target_outer_tid(struct target *target, pid_t inner_tid);
 
-/* Address of a dynamic symbol in the target's interpreter, libc or ld.so; 0 = not there. */
-remote_addr target_symbol(struct target *target, const char *name);
+/* Address of a dynamic symbol in the target's interpreter, libc or ld.so; 0 = not there. SIZE, as the symbol has it, may be NULL. */
+remote_addr target_symbol(struct target *target, const char *name, uint64_t *size);
 /* Reads and writes memory of the target by process_vm_*: no stop. 0 or -1 with errno. */
 int target_read(const struct target *target, remote_addr addr, void *buffer, size_t size);
 /* As memory_read_many(). */

@@ -208,12 +208,12 @@ pid_t target_outer_tid(struct target *target, pid_t inner_tid)
 	return found;
 }
 
-remote_addr target_symbol(struct target *target, const char *name)
+remote_addr target_symbol(struct target *target, const char *name, uint64_t *size)
 {
 	const struct image *images[] = { &target->python, &target->libc, &target->loader, &target->executable };
 
 	for (size_t i = 0; i < sizeof images / sizeof *images; i++) {
-		remote_addr addr = images[i]->base ? image_symbol(images[i], name, NULL) : 0;
+		remote_addr addr = images[i]->base ? image_symbol(images[i], name, size) : 0;
 
 		if (addr)
 			return addr;

@@ -33,6 +33,17 @@ enum block_result block_read(const struct procfs *procfs, pid_t pid, pid_t tid, 
 	return BLOCK_BLOCKED;
 }
 
+/*
+ * From 3.11 on the main interpreter lies within (280 to 460 KB, 3.11 to 3.13); before, only the little that all interpreters share. Not a byte more than that: behind it
+ * lie words that other libraries' threads wait for.
+ */
+struct block_runtime block_runtime_at(uint64_t start, uint64_t size, uint32_t python_hex)
+{
+	uint64_t most = python_hex >= 0x030b0000 ? 1 << 20 : 1 << 14;
+
+	return (struct block_runtime){ start, start ? start + (size && size < most ? size : most) : 0 };
+}
+
 bool block_same(const struct block *a, const struct block *b)
 {
 	return a->number == b->number && a->argument == b->argument && a->sp == b->sp && a->pc == b->pc;

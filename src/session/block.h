@@ -16,6 +16,9 @@ struct block { int64_t number; uint64_t argument, sp, pc; };
 /* Where the interpreter's state lies: a futex in there is the GIL's. Both 0: not known. */
 struct block_runtime { uint64_t start, end; };
 
+/* _PyRuntime at START, SIZE bytes as its symbol has it (0: not told), of the version PYTHON_HEX. */
+struct block_runtime block_runtime_at(uint64_t start, uint64_t size, uint32_t python_hex);
+
 enum block_result { BLOCK_GONE = -1, BLOCK_RUNNING = 0, BLOCK_BLOCKED = 1 };
 /* What the thread does this moment; *OUT only when it is blocked. */
 enum block_result block_read(const struct procfs *procfs, pid_t pid, pid_t tid, struct block *out);

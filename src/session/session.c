@@ -212,10 +212,10 @@ static void session_sample(struct session *session)
 static void session_look(struct session *session)
 {
 	const struct target_facts *facts = session->facts;
-	remote_addr runtime = target_symbol(session->target, "_PyRuntime");
+	uint64_t size = 0;
+	remote_addr runtime = target_symbol(session->target, "_PyRuntime", &size);
 
-	/* From 3.11 on the main interpreter lies within, a megabyte at most; before, only the little that all interpreters share. */
-	session->observe.runtime = (struct block_runtime){ runtime, runtime ? runtime + (facts->python_hex >= 0x030b0000 ? 1 << 20 : 1 << 14) : 0 };
+	session->observe.runtime = block_runtime_at(runtime, size, facts->python_hex);
 	if (runtime)
 		session->observe.naming = naming_open(session->target, runtime);
 	session->startstack = session_startstack(session);

@@ -347,11 +347,12 @@ static int python_read(struct snapshot *snapshot, struct error *err)
 {
 	const struct target_facts *facts = target_facts(snapshot->target);
 	const struct remote_memory memory = { memory_read, snapshot->target };
-	remote_addr runtime = target_symbol(snapshot->target, "_PyRuntime");
+	uint64_t size = 0;
+	remote_addr runtime = target_symbol(snapshot->target, "_PyRuntime", &size);
 
 	if (!runtime)
 		return fail(err, ERR_NOT_PYTHON, "the interpreter of process %d does not tell where its state lies", (int)facts->pid);
-	snapshot->runtime = (struct block_runtime){ runtime, runtime + (facts->python_hex >= 0x030b0000 ? 1 << 20 : 1 << 14) }; /* as in session.c */
+	snapshot->runtime = block_runtime_at(runtime, size, facts->python_hex);
 	if (pyreader_open(&memory, runtime, facts->python_hex, facts->tid_offset, &snapshot->reader, err) < 0)
 		return -1;
 	if (pyreader_stacks(snapshot->reader, stack_keep, snapshot) < 0)

@@ -36,7 +36,7 @@ struct snapshot_native *snapshot_native_open(struct target *target, const struct
 	native->target = target;
 	native->procfs = procfs;
 	native->reader = reader;
-	if (joiner_open(target, procfs, false, &native->joiner, &err) < 0 || looker_open(target, procfs, target_symbol(target, "_PyRuntime"), &native->looker, &err) < 0) {
+	if (joiner_open(target, procfs, false, &native->joiner, &err) < 0 || looker_open(target, procfs, target_symbol(target, "_PyRuntime", NULL), &native->looker, &err) < 0) {
 		snprintf(why, size, "%.200s", err.text);
 		snapshot_native_close(native);
 		return NULL;

@@ -85,6 +85,7 @@ int main(int argc, char **argv)
 {
 	const char *way = argc > 5 ? argv[5] : "auto";
 	const struct inject_options inject = { .look_only = true };
+	uint64_t runtime, size = 0;
 	struct sampler_settings settings = { .procfs = &procfs_real, .clock = clock_map_monotonic(), .max_overhead_ppm = 0 };
 	struct sampler_totals totals;
 	struct target *target = NULL;
@@ -98,8 +99,8 @@ int main(int argc, char **argv)
 	settings.target = target;
 	settings.rate_hz = (uint32_t)atoi(argv[3]);
 	settings.native = strcmp(way, "hold") == 0 ? NATIVE_HOLD : strcmp(way, "none") == 0 ? NATIVE_NONE : NATIVE_AUTO;
-	settings.runtime.start = target_symbol(target, "_PyRuntime");
-	settings.runtime.end = settings.runtime.start + (1 << 20);
+	runtime = target_symbol(target, "_PyRuntime", &size);
+	settings.runtime = block_runtime_at(runtime, size, target_facts(target)->python_hex);
 	if (sampler_open(&settings, &sampler, &err) < 0) {
 		fprintf(stderr, "bench_sampling: %s\n", err.text);
 		return 2;

@@ -224,6 +224,21 @@ Test(block, tells_what_a_thread_is_blocked_in, .init = setup, .fini = teardown)
 	cr_assert_eq(block_read(&procfs, 7, 99, &block), BLOCK_GONE);
 }
 
+Test(block, takes_no_word_behind_the_interpreters_state_for_the_gils)
+{
+	const struct block in = { .number = 202, .argument = 0x105ff }, behind = { .number = 202, .argument = 0x10600 }, far = { .number = 202, .argument = 0x10000 + (1 << 20) };
+	struct block_runtime runtime = block_runtime_at(0x10000, 0x600, 0x030c0100);
+
+	cr_expect_eq(block_state(&in, &runtime), THREAD_GIL_WAIT);
+	cr_expect_eq(block_state(&behind, &runtime), THREAD_LOCK_WAIT);
+	runtime = block_runtime_at(0x10000, UINT64_MAX, 0x030c0100); /* a file may say anything */
+	cr_expect_eq(block_state(&far, &runtime), THREAD_LOCK_WAIT);
+	runtime = block_runtime_at(0x10000, 0, 0x030c0100);
+	cr_expect_eq(block_state(&behind, &runtime), THREAD_GIL_WAIT, "it is not told where it ends");
+	runtime = block_runtime_at(0, 0, 0x030c0100);
+	cr_expect_eq(block_state(&in, &runtime), THREAD_LOCK_WAIT, "it is not known where it lies");
+}
+
 Test(block, knows_a_sleep_by_select_from_a_selector)
 {
 	const struct block_runtime runtime = { 0 };

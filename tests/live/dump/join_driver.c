@@ -60,7 +60,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	memory.context = target;
-	if (pyreader_open(&memory, target_symbol(target, "_PyRuntime"), target_facts(target)->python_hex, target_facts(target)->tid_offset, &reader, &err) < 0
+	if (pyreader_open(&memory, target_symbol(target, "_PyRuntime", NULL), target_facts(target)->python_hex, target_facts(target)->tid_offset, &reader, &err) < 0
 	    || !(native = snapshot_native_open(target, &procfs_real, reader, why, sizeof why))) {
 		fprintf(stderr, "join_driver: %s%s\n", err.text, why);
 		return 2;
