@@ -2,7 +2,7 @@
 #include "analyze/private.h"
 #include "timeline/memory.h"
 
-static const char NOT_SAMPLED[] = "allocations were not sampled (--memory)", ENDS_MISSING[] = "what was released is not known: events were lost, or another tool changed the allocators";
+static const char NOT_SAMPLED[] = "allocations were not sampled (--memory)";
 
 static bool is_sampled(const struct analysis_private *p)
 {
@@ -16,7 +16,9 @@ static double value_of(const struct analysis_private *p, uint64_t value, const c
 
 static double value_of_ends(const struct analysis_private *p, uint64_t value, const char **why)
 {
-	return timeline_memory(p->timeline)->ends_missing ? metric_unknown(why, ENDS_MISSING) : value_of(p, value, why);
+	const char *missing = timeline_memory(p->timeline)->ends_missing;
+
+	return missing ? metric_unknown(why, missing) : value_of(p, value, why);
 }
 
 double metric_memory_allocated(const struct analysis_private *p, const char **why)

@@ -58,5 +58,5 @@ const char *stacks_no_memory(const struct timeline *timeline)
 
 	if (!memory->all.samples && !begins_with(timeline_capture(timeline, "memory"), "sampled"))
 		return "allocations are sampled with --memory";
-	return memory->ends_missing ? "ends of blocks were lost: what stayed is not known" : NULL;
+	return memory->ends_missing;
 }

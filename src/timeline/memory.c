@@ -377,12 +377,30 @@ static int compare_sites(const void *left, const void *right)
 	return a->frames[0].line < b->frames[0].line ? -1 : a->frames[0].line > b->frames[0].line;
 }
 
-/* The trace says how sampling ended; and where anything was lost, so may ends have been. */
-static bool ends_missing(const struct timeline *timeline)
+#define NOT_KNOWN "what was released is not known: "
+
+static bool begins_with(const char *text, const char *beginning)
 {
+	return text && strncmp(text, beginning, strlen(beginning)) == 0;
+}
+
+/* The trace says how sampling ended; and where anything was lost, so may ends have been. */
+static const char *ends_missing(const struct timeline *timeline)
+{
+	const struct timeline_quality *quality = &timeline->quality;
 	const char *told = timeline_capture(timeline, "memory");
 
-	return timeline->quality.lost_events || timeline->quality.truncated || timeline_counter(timeline, "memory_pauses", 0) || timeline_counter(timeline, "heap_ends_missed", 0) || (told && strncmp(told, "sampled", 7) != 0);
+	if (quality->truncated || quality->damaged_chunks)
+		return NOT_KNOWN "the trace is cut off, or damaged";
+	if (quality->lost_events)
+		return NOT_KNOWN "events were lost";
+	if (begins_with(told, "cut"))
+		return NOT_KNOWN "another tool changed the allocators";
+	if ((told && !begins_with(told, "sampled")) || begins_with(timeline_capture(timeline, "memory.native"), "given up"))
+		return NOT_KNOWN "allocations were not sampled to the end";
+	if (timeline_counter(timeline, "memory_pauses", 0))
+		return NOT_KNOWN "allocations were sampled for a part of the time (--max-overhead, --alternate)";
+	return timeline_counter(timeline, "heap_ends_missed", 0) ? NOT_KNOWN "more threads released at the same moment than can be told" : NULL;
 }
 
 /* ---- what was allocated while nothing was sampled ---- */
@@ -406,11 +424,13 @@ static bool tell_cpu(const struct memory_mark *marks, size_t count)
 	return true;
 }
 
+struct time_seen { double on_ns, all_ns; };
+
 /*
- * The part of its CPU time in which a process was sampled, by the marks of one stream: a program that sleeps allocates nothing. By time where they don't tell that. Before
- * the first and after the last of them it ran as between, and what was before the first was sampled, unless that says otherwise. 0: not known.
+ * The CPU time in which a process was sampled, and all of it, by the marks of one stream: a program that sleeps allocates nothing. By time where they don't tell that. Before
+ * the first and after the last of them it ran as between, and what was before the first was sampled, unless that says otherwise.
  */
-static double part_seen(const struct memory_mark *marks, size_t count, uint64_t start_ns, uint64_t end_ns)
+static struct time_seen time_seen(const struct memory_mark *marks, size_t count, uint64_t start_ns, uint64_t end_ns)
 {
 	const struct memory_mark *last = &marks[count - 1];
 	bool by_cpu = tell_cpu(marks, count);
@@ -428,26 +448,30 @@ static double part_seen(const struct memory_mark *marks, size_t count, uint64_t 
 			ran *= passed > (double)marks[i + 1].off_ns ? 1 - (double)marks[i + 1].off_ns / passed : 0;
 		on += ran;
 	}
-	return on > 0 && on <= whole ? on / whole : on > 0;
+	return (struct time_seen){ on, whole > on ? whole : on };
 }
 
-/* All that was sampled stands for all since that began. */
+/* All that was sampled stands for all since that began: of each process by itself. */
 static void weigh(struct timeline_private *p, struct memory_build *all)
 {
 	uint64_t start_ns = p->timeline.start_ns, end_ns = start_ns + p->timeline.duration_ns;
+	struct time_seen sums[2] = { 0 };
 
 	if (all->marks.count)
 		qsort(all->marks.items, all->marks.count, sizeof *all->marks.items, compare_marks);
 	for (size_t i = 0, end; i < all->marks.count; i = end) {
 		struct memory_mark *first = &all->marks.items[i];
-		double part;
+		struct time_seen seen, *sum = &sums[first->stream & 1];
 
 		for (end = i; end < all->marks.count && all->marks.items[end].stream == first->stream; end++)
 			;
-		part = part_seen(first, end - i, start_ns, end_ns);
-		first->factor = part > 0 ? 1 / part : 1;
-		all->out.seen_pct[first->stream & 1] = 100 * part;
+		seen = time_seen(first, end - i, start_ns, end_ns);
+		first->factor = seen.on_ns > 0 ? seen.all_ns / seen.on_ns : 1;
+		sum->on_ns += seen.on_ns;
+		sum->all_ns += seen.all_ns;
 	}
+	for (int native = 0; native < 2; native++)
+		all->out.seen_pct[native] = sums[native].on_ns > 0 ? 100 * sums[native].on_ns / sums[native].all_ns : 0;
 }
 
 /* For how many times itself a sample of it stands. */
@@ -523,7 +547,7 @@ void memory_build(struct timeline_private *p)
 	build_paths(p, all);
 	all->out.sites = sites;
 	all->out.site_count = all->sites.count;
-	all->out.ends_missing = all->moments_missing || ends_missing(&p->timeline);
+	all->out.ends_missing = all->moments_missing ? NOT_KNOWN "there are more allocations than are kept" : ends_missing(&p->timeline);
 }
 
 void memory_done_building(struct timeline_private *p)

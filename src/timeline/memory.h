@@ -52,8 +52,8 @@ struct memory_facts {
 	size_t path_count;
 	const struct memory_path *paths; /* each may be there several times, for its lines */
 	uint64_t left_out;              /* samples beyond what is kept: they are in `all` alone */
-	double seen_pct[2];             /* of the CPU time in which samples were taken: of Python's allocators, of native libraries'; 0: not known. Sums are estimates for all of it */
-	bool ends_missing;              /* events were lost, or the end of the window was not seen: what is called live may be released */
+	double seen_pct[2];             /* of the CPU time (of several processes together) in which samples were taken: of Python's allocators, of native libraries'; 0: not known. Sums are estimates for all of it */
+	const char *ends_missing;       /* why what is called live may be released; NULL: it is not */
 };
 
 /* Never NULL; all is 0 where allocations were not sampled. */

@@ -105,6 +105,8 @@ int timeline_build_scoped(struct trace *trace, const struct scope_patterns *patt
 	if (lanes_read(p, trace, err) < 0)
 		goto out;
 	info = trace_info(trace);
+	p->timeline.quality.damaged_chunks += info.damaged_chunks;
+	p->timeline.quality.truncated = info.truncated;
 	segments_build(p);
 	scopes_mark(p);
 	gpu_prepare(p);
@@ -142,8 +144,6 @@ int timeline_build_scoped(struct trace *trace, const struct scope_patterns *patt
 	}
 	p->timeline.start_unix_ns = info.created_unix_ns;
 	wall_build(p);
-	p->timeline.quality.damaged_chunks += info.damaged_chunks;
-	p->timeline.quality.truncated = info.truncated;
 	done_building(p);
 	*out = &p->timeline;
 	p = NULL;

@@ -1,9 +1,12 @@
 /* Collections of garbage and samples of allocations, added up. */
 #include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "timeline/memory.h"
 #include "timeline/operations.h"
+#include "trace/dump.h"
 #include "timeline_help.h"
 
 static const struct operation *collections_named(const struct timeline *timeline, const char *name)
@@ -203,6 +206,22 @@ Test(timeline_memory, each_process_has_its_own_stretches)
 	cr_assert_eq(facts->all.bytes, 400 + 7, "%llu", (unsigned long long)facts->all.bytes);
 }
 
+#define PROCESS(n) "chunk process=" #n " lane=1 tid=0 kind=meta sequence=1 lost=0 depth=0 refs=" CLOCK
+
+Test(timeline_memory, of_several_processes_the_part_seen_is_that_of_their_cpu_time_together)
+{
+	const struct memory_facts *facts = timeline_memory(timeline_from_text(META NAMES ON(0) OFF(4000)
+		"0 memory_sampling off_ns=0 cpu_ns=1000 on=1 native=0\n"
+		"1000 memory_sampling off_ns=0 cpu_ns=1900 on=0 native=0\n"
+		"4000 memory_sampling off_ns=3000 cpu_ns=4000 on=1 native=0\n"
+		PROCESS(1)
+		"0 memory_sampling off_ns=0 cpu_ns=50 on=1 native=0\n"
+		"2000 memory_sampling off_ns=0 cpu_ns=150 on=0 native=0\n"
+		"4000 memory_sampling off_ns=2000 cpu_ns=1050 on=1 native=0\n"));
+
+	cr_assert_float_eq(facts->seen_pct[0], 100 * (900.0 + 100) / (3000 + 1000), 0.001, "%f", facts->seen_pct[0]);
+}
+
 Test(timeline_memory, believes_no_marks)
 {
 	const struct memory_facts *facts = timeline_memory(timeline_from_text(META NAMES ON(0) OFF(10000)
@@ -214,6 +233,54 @@ Test(timeline_memory, believes_no_marks)
 
 	cr_assert_eq(facts->all.samples, 2);
 	cr_assert(facts->seen_pct[1] >= 0 && facts->seen_pct[1] <= 100, "%f", facts->seen_pct[1]);
+}
+
+Test(timeline_memory, does_not_know_what_was_released_behind_the_end_of_a_trace_that_is_cut_off)
+{
+	struct timeline *timeline;
+	struct error err = { 0 };
+	struct trace *trace;
+	void *bytes;
+	size_t size;
+
+	cr_assert_eq(trace_assemble_memory(META NAMES ON(0) OFF(10000) THREAD(3, 7) BYTES(500, 1) THREAD(4, 8) "600 memory_free address=0\n", &bytes, &size, &err), 0);
+	cr_assert_eq(trace_open_memory(bytes, size - 1, &trace, &err), 0);
+	cr_assert_eq(timeline_build(trace, &timeline, &err), 0);
+	cr_assert_str_eq(timeline_memory(timeline)->ends_missing, "what was released is not known: the trace is cut off, or damaged");
+	timeline_free(timeline);
+	trace_close(trace);
+	free(bytes);
+}
+
+static const char *ends_missing(const char *rows)
+{
+	char text[4096];
+
+	snprintf(text, sizeof text, META NAMES ON(0) OFF(10000) SESSION "%s" THREAD(3, 7) BYTES(500, 1), rows);
+	return timeline_memory(timeline_from_text(text))->ends_missing;
+}
+
+#define TOLD(key, value) "100 capture key=\"" key "\" value=\"" value "\"\n"
+#define COUNTED(name, value) "100 counter name=\"" name "\" value=" #value "\n"
+
+Test(timeline_memory, says_why_it_does_not_know_what_was_released)
+{
+	static const struct { const char *rows, *why; } cases[] = {
+		{ TOLD("memory", "sampled"), NULL },
+		{ TOLD("memory", "sampled") TOLD("memory.native", "sampled") COUNTED("memory_pauses", 0) COUNTED("heap_ends_missed", 0), NULL },
+		{ TOLD("memory", "sampled") COUNTED("memory_pauses", 3), "a part of the time" },
+		{ TOLD("memory", "cut: another tool put back the allocators of before") COUNTED("memory_pauses", 3), "another tool" },
+		{ TOLD("memory", "given up: passing on each call costs more") COUNTED("memory_pauses", 3), "not sampled to the end" },
+		{ TOLD("memory", "sampled") TOLD("memory.native", "given up: passing on each call costs more"), "not sampled to the end" },
+		{ TOLD("memory", "sampled") COUNTED("heap_ends_missed", 1), "more threads released" },
+		{ TOLD("memory", "sampled") THREAD(5, 9) "0 enter ref=1\n" "chunk process=0 lane=5 tid=9 kind=thread sequence=4 lost=90 depth=0 refs=" CLOCK "500 leave ref=1\n", "events were lost" },
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const char *why = ends_missing(cases[i].rows);
+
+		cr_expect(cases[i].why ? why && strncmp(why, "what was released is not known: ", 32) == 0 && strstr(why, cases[i].why) : !why, "%s: %s", cases[i].rows, why ? why : "known");
+	}
 }
 
 Test(timeline_memory, believes_no_trace)
