@@ -1,11 +1,12 @@
-"""Situations that broke other profilers (the programs dNN_*.py). Each judges itself; here it is attached to twice while it does.
+"""Situations that broke other profilers (the programs dNN_*.py). Each judges itself; here it is attached to twice while it does, the second time with
+everything on. EVERYTHING_FIRST=1: the first time, too.
 
 They are found in INFERSCOPE_CASES, else in ../shared/cases beside the source tree; without them each test is a skip with that reason."""
 import glob
 import os
 import time
 
-from harness import TOP, Skip, Target, require, tail
+from harness import EVERYTHING, TOP, Skip, Target, require, tail
 
 # case: exit statuses that may come, words the message must have when it is a refusal, whether a second attach makes sense
 CASES = {
@@ -52,7 +53,8 @@ def run_case(world, python, case):
             if not os.path.exists("/proc/%d" % pid):
                 break
             length = seconds if case in ENDING and not number else max(2, seconds // 4)
-            attach = world.attach(pid, "-d", "%ds" % length, report="%s-%d.json" % (case, number))
+            options = EVERYTHING if number or os.environ.get("EVERYTHING_FIRST") else ()
+            attach = world.attach(pid, "-d", "%ds" % length, *options, report="%s-%d.json" % (case, number))
             status = attach.wait(60)
             require(status in statuses or (case in ENDING and number and status == 3), "attach %d ended with %s instead of %s: %s" % (number + 1, status, statuses, tail(attach.err)))
             if words and status:

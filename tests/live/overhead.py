@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 
-from harness import PROGRAMS, TOP, Skip, Target, require, settle, tracing
+from harness import EVERYTHING, PROGRAMS, TOP, Skip, Target, require, settle, tracing
 from matrix import KNOWN, find_function, function_row
 from pairs import bootstrap, made_up, ratios, rows_of, turns_of
 
@@ -30,7 +30,6 @@ QUICK = ["3.8.18", "3.11.7", "3.12.1", "3.13.0"]
 LEDGER_MOST = 5.25
 BEFOREHAND = 5 * 0.15  # per cent of a second: what hooks get at once, to be seen at all; in little CPU time that is much
 COUNTED_BEFOREHAND = 0.5  # likewise what tracepoints and counters of threads may take at once: 5 ms each
-EVERYTHING = ("--memory", "--memory-native", "--counters", "--syscalls", "trace", "--gc")
 FROM_OUTSIDE = {"everything": ["3.8.18", "3.11.7"], "syscalls": ["3.11.7"]}  # in the short form with these
 LEAST = 0.92
 SHORT_OF_CPU = {"quota": "3.11.7", "threads": "3.13.0", "busy": "3.8.18"}  # in the short form with this Python
