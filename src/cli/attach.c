@@ -15,10 +15,12 @@
 #include "cli/rounds.h"
 #include "cli/signals.h"
 
-static int dry_run(struct measure *measure, const struct target *target)
+static int dry_run(struct measure *measure, const struct target *target, struct error *err)
 {
 	const struct target_facts *facts = target_facts(target);
 
+	if (session_check(facts, &measure->session, err) < 0)
+		return -1;
 	if (measure->launcher)
 		nanosleep(&(struct timespec){ 0, LAUNCHER_NS }, NULL);
 	measure_launcher(measure, LAUNCHER_NS);
@@ -145,7 +147,7 @@ int attach_command(struct invocation *invocation, struct error *err)
 		if (target_finding(target, i)->warning && !options_flag(&invocation->options, OPT_DRY_RUN))
 			log_print(measure.level, LOG_WARN, "%s", target_finding(target, i)->text);
 	measure.launcher = launcher_open(&procfs_real, pid);
-	result = options_flag(&invocation->options, OPT_DRY_RUN) ? dry_run(&measure, target) : measure_target(&measure, &target, at_ns, err);
+	result = options_flag(&invocation->options, OPT_DRY_RUN) ? dry_run(&measure, target, err) : measure_target(&measure, &target, at_ns, err);
 out:
 	recorder_close(measure.recorder);
 	target_close(target);

@@ -223,25 +223,46 @@ static void session_look(struct session *session)
 	session->cpu_start_ns = session->cpu_now_ns;
 }
 
-static int alternate_check(const struct session *session, struct error *err)
+/* The collector would refuse it, too, but from within. */
+static int backend_check(const struct target_facts *facts, enum backend backend, struct error *err)
 {
-	int pid = (int)session->facts->pid;
+	bool monitoring = facts->python_minor >= 12;
 
-	if (!session->options->alternate_ms)
+	if (monitoring ? backend != BACKEND_SETPROFILE && backend != BACKEND_EVALUATOR : backend != BACKEND_MONITORING)
 		return 0;
-	if (session->options->backend == BACKEND_NONE)
+	fail(err, ERR_OPTION_VALUE, "--hook %s does not exist on Python %d.%d, which process %d runs", backend_name(backend), facts->python_major, facts->python_minor, (int)facts->pid);
+	return fail_hint(err, monitoring ? "leave --hook out, or take monitoring or settrace" : "leave --hook out, or take evaluator, setprofile or settrace");
+}
+
+static int alternate_check(const struct target_facts *facts, const struct session_options *options, struct error *err)
+{
+	int pid = (int)facts->pid;
+
+	if (!options->alternate_ms)
+		return 0;
+	if (options->backend == BACKEND_NONE)
 		return fail(err, ERR_ALTERNATE, "process %d cannot be switched on and off by turns: without hooks there is nothing to switch", pid);
-	if (!may_start_thread(session->facts))
+	if (!may_start_thread(facts))
 		return fail(err, ERR_ALTERNATE, "process %d cannot be switched on and off by turns: it has one thread, and from Python 3.12 on a second one of ours would make os.fork() warn", pid);
 	return 0;
 }
 
+int session_check(const struct target_facts *facts, const struct session_options *options, struct error *err)
+{
+	if (backend_check(facts, options->backend, err) < 0)
+		return -1;
+	return alternate_check(facts, options, err);
+}
+
 int session_start(struct target *target, const struct session_options *options, struct spool *spool, struct session **out, struct error *err)
 {
-	struct session *session = calloc(1, sizeof *session);
+	struct session *session;
 	struct environment environment;
 	uint64_t ticks;
 
+	if (session_check(target_facts(target), options, err) < 0)
+		return -1;
+	session = calloc(1, sizeof *session);
 	if (!session)
 		return fail(err, ERR_MEMORY, "attaching");
 	session->target = target;
@@ -274,8 +295,6 @@ int session_start(struct target *target, const struct session_options *options, 
 	observe_read(&session->observe, ticks, &session->events);
 	around_begin(&session->around, &environment, capture_affinity(session->facts->pid), ticks, &session->events);
 	environment_done(&environment);
-	if (alternate_check(session, err) < 0)
-		goto out;
 	if (options->backend != BACKEND_NONE && session_arm(session, err) < 0)
 		goto out;
 	if (session->armed) /* said again at the end; a trace that has none is of a flight recorder, or cut off */

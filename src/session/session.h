@@ -91,6 +91,8 @@ struct session_receipt {
 
 struct session;
 
+/* Whether OPTIONS go with such a process. session_start() asks it, too. */
+int session_check(const struct target_facts *facts, const struct session_options *options, struct error *err);
 /* Looks and enters. SPOOL gets the trace and stays the caller's; so does TARGET. *OPTIONS must outlive the session. */
 int session_start(struct target *target, const struct session_options *options, struct spool *spool, struct session **out, struct error *err);
 /* Records until the duration is over, *STOP becomes 1 (stop and write) or 2 (leave at once), or the target ends. PROGRESS (may be NULL) is
