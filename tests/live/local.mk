@@ -18,4 +18,4 @@ EXTRA_DIST += tests/live/programs/crowd.py tests/live/programs/forker.c tests/li
 
 check-live integration: all
 	BUILD="$(abs_top_builddir)" $(srcdir)/tests/live/run $${QUICK:+--quick} $$LIVE
-EXTRA_DIST += tests/live/aarch64/proof.py tests/live/aarch64/waits.py
+EXTRA_DIST += tests/live/aarch64/patched.c tests/live/aarch64/proof.py tests/live/aarch64/waits.py

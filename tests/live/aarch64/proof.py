@@ -38,6 +38,12 @@ def ends_well(process, what):
     check(process.returncode == 0 and "fine" in text, "%s: the target's own check: %s" % (what, text.strip()[-300:]))
 
 
+def patched():
+    """Not of ours: the kernel's hooks of threads with events are code that it changes, and all that follows stands on them."""
+    said = subprocess.run([HERE + "/patched", "500"], capture_output=True, text=True, timeout=200)
+    check(said.returncode == 0, "changes of code that another processor runs and does not see: %s" % (said.stdout + said.stderr).strip())
+
+
 def dump():
     process = target(12)
     said = run("dump", process.pid)
@@ -290,7 +296,7 @@ def formats():
 # There are three slots only; each that a killed attacher leaves rests for a second or more.
 ORDERS = ("kill=steps rounds=40 gap_us=800000", "kill=window rounds=30", "kill=random rounds=60 max_us=30000", "rounds=40 timeout_ms=20000")
 steps = {
-    "storms": lambda: [storm(kind, *ORDERS) for kind in ("busy", "dlopen", "malloc")], "dump": dump, "hooks": hooks, "single": lambda: hooks("single"), "spin": spin, "rounds": rounds,
+    "patched": patched, "storms": lambda: [storm(kind, *ORDERS) for kind in ("busy", "dlopen", "malloc")], "dump": dump, "hooks": hooks, "single": lambda: hooks("single"), "spin": spin, "rounds": rounds,
     "epoll": lambda: rounds(8, "epoll"), "kills": kills, "killsingle": lambda: kills(20, "single"), "run": launched, "options": options, "gone": gone, "formats": formats,
     "collector": collector, "memory": lambda: suite("memory", "known", "turns", "lives", "leak", "garbage", "tracemalloc", "native", "interposed", "read_only", "off", QUICK="1"),
     "outside": lambda: suite("outside", "traced", "limits", "sampled", "off", "counters", "counters_proc", "counters_budget", "pools", "memory"),
