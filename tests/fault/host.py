@@ -116,8 +116,24 @@ def targets():
         yield [(place, stack.enter_context(python_target(sys.executable, "busy"))) for place in places]
 
 
+def library_closed(pid):
+    """The thread of an attacher that gave up in the middle waits for a word for some seconds, and takes its descriptor with it."""
+    until = time.monotonic() + 15
+    while True:
+        links = []
+        for name in os.listdir("/proc/%d/fd" % pid):
+            with contextlib.suppress(FileNotFoundError):
+                links.append(os.readlink("/proc/%d/fd/%s" % (pid, name)))
+        if not any(link.startswith("/memfd:inferscope") for link in links):
+            return
+        require(time.monotonic() < until, "the library's descriptor stays: %s" % links)
+        time.sleep(0.1)
+
+
 def work_on(hands):
     """None of the processes has noticed anything."""
+    for _, target in hands:
+        library_closed(target.pid)
     return "; ".join(target.end(stop=True, timeout=120) for _, target in hands)
 
 
