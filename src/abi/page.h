@@ -9,7 +9,7 @@
 #include "abi/lane.h"
 
 #define PAGE_MAGIC 0x31454741504b5349ull /* "ISKPAGE1", little-endian */
-enum { PAGE_VERSION = 9, PAGE_BYTES = 256 * 1024, PAGE_SKIP_BYTES = 4096, PAGE_TEXT_BYTES = 512, COUNTED_MAX = 256 };
+enum { PAGE_VERSION = 10, PAGE_BYTES = 256 * 1024, PAGE_SKIP_BYTES = 4096, PAGE_TEXT_BYTES = 512, COUNTED_MAX = 256 };
 
 enum collector_state { COLLECTOR_UNINITIALIZED = 0, COLLECTOR_IDLE = 1, COLLECTOR_COLLECTING = 2, COLLECTOR_FINALIZED = 3 };
 
@@ -50,7 +50,7 @@ enum gc_state { GC_OFF = 0, GC_TOLD = 1, GC_UNKNOWN = 2 /* gc.callbacks is not w
 enum memory_state {
 	MEMORY_OFF = 0, MEMORY_SAMPLED = 1,
 	MEMORY_NO_ROOM = 2,   /* for the table */
-	MEMORY_NO_LAYER = 3,  /* allocators changed too often under us: nothing was touched */
+	MEMORY_NO_LAYER = 3,  /* allocators changed too often under us: nothing is touched any more, and nothing was unless memory_ended_ticks says so */
 	MEMORY_TAKEN_OFF = 4, /* the allocators are what they were */
 	MEMORY_LEFT = 5,      /* another tool stands on our functions: they stay, and pass everything on */
 	MEMORY_TOO_DEAR = 7,  /* passing on alone costs more than the budget, and nobody is there to put us back after a rest: the allocators are what they were */
@@ -195,7 +195,7 @@ struct page {
 	uint64_t memory_cost_ns; /* of all that: estimate, calls × calibrated cost and samples as measured */
 	uint64_t memory_interval_now; /* the budget doubles it */
 	uint64_t memory_pauses;  /* turns without, of alternate_ms, and rests where passing each call on all the time is too dear */
-	uint64_t memory_watched_ticks, memory_off_ticks; /* since it was begun, and of that without: told at disarm */
+	uint64_t memory_ended_ticks; /* the moment since which they are sampled no more, although they were; 0: they are, or never were */
 	uint32_t heap_state;     /* enum heap_state */
 	uint32_t heap_slots_used;
 	uint64_t heap_foreign;   /* slots that hold something else by now */
@@ -204,7 +204,7 @@ struct page {
 	uint64_t heap_calls, heap_samples, heap_full, heap_cost_ns, heap_interval_now; /* as of memory_… */
 	uint64_t heap_late;      /* times that the lock was not to be had, and a later allocation was told */
 	uint64_t heap_ends_missed;
-	uint64_t heap_watched_ticks, heap_off_ticks;
+	uint64_t heap_ended_ticks;
 	struct counted counted[COUNTED_MAX];
 
 	struct gpu_status gpu_status;

@@ -98,7 +98,7 @@ struct memory {
 	int muted;         /* above 0: likewise */
 	bool put_on[MEMORY_DOMAINS];
 	uint64_t call_ps;  /* of passing on, as calibrated */
-	uint64_t begun_at, on_since, off_since; /* ticks; 0: it is not off, or not on */
+	uint64_t begun_at, on_since, off_since; /* ticks, the last two of the last time; 0: never */
 	bool cut;          /* other functions were put in our place meanwhile */
 	uint64_t rest_until; /* ticks, atomic; 0: no rest */
 	struct spending spending;
@@ -127,7 +127,7 @@ struct heap {
 	bool any_pending;   /* atomic: an address is in pending */
 	bool ready;         /* atomic: begun, and the switch thread may act */
 	bool paused, dear;  /* a turn without; given up */
-	uint64_t begun_at, off_since; /* ticks; 0: it is not off */
+	uint64_t off_since; /* ticks; of the last turn without */
 	uint32_t nobody;    /* no thread waits here */
 	struct lane *lane;
 	uint64_t call_ps;   /* of passing on, as calibrated */

@@ -109,6 +109,7 @@ static void tell_sample(const void *block, size_t size, uint64_t late_bytes, str
 		return;
 	}
 	the.page->heap_state = HEAP_TOO_DEAR;
+	the.page->heap_ended_ticks = now;
 	the.heap.dear = true;
 	write_sampling(the.heap.lane, ticks_now(), false, true, 0);
 	spending_ends(&the.heap.spending);
@@ -335,8 +336,6 @@ void heap_begin(void)
 	}
 	the.heap.late = the.heap.ends_missed = the.heap.unpaid_ns = 0;
 	the.heap.dear = the.heap.paused = the.heap.any_pending = false;
-	the.heap.begun_at = ticks_now();
-	the.heap.off_since = 0;
 	memset(the.heap.pending, 0, sizeof the.heap.pending);
 	the.heap.spending = (struct spending){.interval = the.settings.memory_interval};
 	the.page->heap_interval_now = the.settings.memory_interval;
@@ -396,23 +395,12 @@ void heap_pause(void)
 	the.heap.paused = true;
 }
 
-static void off_ends(void)
-{
-	if (the.heap.off_since)
-		the.page->heap_off_ticks += ticks_now() - the.heap.off_since;
-	the.heap.off_since = 0;
-}
-
 void heap_resume(void)
 {
-	uint64_t off;
-
 	if (!the.heap.ready || !the.heap.paused || !lock_try(TRIES_TO_END))
 		return;
 	the.heap.paused = false;
-	off = the.heap.off_since ? ticks_now() - the.heap.off_since : 0;
-	off_ends();
-	sample(off);
+	sample(ticks_now() - the.heap.off_since);
 	unlock();
 	slots_put_in();
 }
@@ -425,8 +413,6 @@ void heap_tend(void)
 		return;
 	slots_take_out();
 	leave(false);
-	if (!the.heap.off_since)
-		the.heap.off_since = ticks_now();
 }
 
 void heap_end(void)
@@ -436,8 +422,6 @@ void heap_end(void)
 	the.heap.ready = the.heap.paused = false;
 	slots_take_out();
 	leave(false);
-	off_ends();
-	the.page->heap_watched_ticks = ticks_now() - the.heap.begun_at;
 	for (int i = 0; i < HEAP_COUNTERS; i++)
 		the.page->heap_calls += __atomic_exchange_n(&the.heap.counters[i].calls, 0, __ATOMIC_RELAXED);
 	the.page->heap_late = the.heap.late;

@@ -119,7 +119,7 @@ static void rest(uint64_t now)
 
 	if (!the.switcher_made) {
 		the.page->memory_state = MEMORY_TOO_DEAR;
-		the.memory.off_since = now;
+		the.page->memory_ended_ticks = now;
 		spending_ends(spending);
 		write_sampling(lane_meta(), now, false, false, 0);
 		memory_take_off();
@@ -247,7 +247,7 @@ void memory_take_off(void)
 			the.memory.put_on[domain] = false;
 }
 
-static bool put_on(uint64_t off)
+static void put_on(void)
 {
 	bool all = true;
 
@@ -256,15 +256,15 @@ static bool put_on(uint64_t off)
 	if (!all) {
 		memory_take_off();
 		the.page->memory_state = MEMORY_NO_LAYER;
-		return false;
+		the.page->memory_ended_ticks = the.memory.off_since;
+		return;
 	}
 	the.page->memory_state = MEMORY_SAMPLED;
 	the.memory.on = true;
 	spending_begin(&the.memory.spending);
 	the.memory.on_since = ticks_now();
-	write_sampling(lane_meta(), the.memory.on_since, true, false, off);
+	write_sampling(lane_meta(), the.memory.on_since, true, false, the.memory.off_since ? the.memory.on_since - the.memory.off_since : 0);
 	draw();
-	return true;
 }
 
 void memory_begin(void)
@@ -284,7 +284,7 @@ void memory_begin(void)
 	the.memory.begun_at = ticks_now();
 	the.memory.off_since = 0;
 	the.memory.cut = false;
-	put_on(0);
+	put_on();
 }
 
 /* Else its attacher was dead, and our functions were taken off then; or another tool put back the allocators of before. */
@@ -310,25 +310,13 @@ void memory_pause(void)
 	the.page->memory_pauses++;
 }
 
-static void off_ends(uint64_t now)
-{
-	if (the.memory.off_since)
-		the.page->memory_off_ticks += now - the.memory.off_since;
-	the.memory.off_since = 0;
-}
-
 void memory_resume(void)
 {
-	uint64_t now = ticks_now(), until = __atomic_load_n(&the.memory.rest_until, __ATOMIC_RELAXED), off;
-
-	if (until > now)
+	if (__atomic_load_n(&the.memory.rest_until, __ATOMIC_RELAXED) > ticks_now())
 		return;
 	__atomic_store_n(&the.memory.rest_until, 0, __ATOMIC_RELEASE); /* whatever follows: nobody is to wake up for it again */
-	if (the.page->memory_state != MEMORY_SAMPLED || the.memory.on)
-		return;
-	off = the.memory.off_since ? now - the.memory.off_since : 0;
-	off_ends(now);
-	put_on(off);
+	if (the.page->memory_state == MEMORY_SAMPLED && !the.memory.on)
+		put_on();
 }
 
 void memory_end(void)
@@ -341,8 +329,6 @@ void memory_end(void)
 	covered = are_called() && !the.memory.cut;
 	the.page->memory_calls += the.memory.calls;
 	memory_take_off();
-	off_ends(ticks_now());
-	the.page->memory_watched_ticks = ticks_now() - the.memory.begun_at;
 	for (int domain = MEMORY_DOMAIN_FIRST; domain < MEMORY_DOMAINS; domain++)
 		gone &= !the.memory.put_on[domain];
 	if (!dear)

@@ -28,6 +28,16 @@ void capture_add(struct event_builder *builder, uint64_t ticks, const char *key,
 	event_add(builder, ticks, EVENT_CAPTURE, 0, 0, key, value);
 }
 
+void capture_sampling(struct event_builder *builder, uint64_t ticks, const char *key, const char *state, uint64_t given_up_ns)
+{
+	const char *reason = strstr(state, ": ");
+
+	if (given_up_ns && reason)
+		capture_add(builder, ticks, key, "given up after %.1f s%s", (double)given_up_ns / 1e9, reason);
+	else
+		capture_add(builder, ticks, key, "%s", state);
+}
+
 int capture_affinity(pid_t pid)
 {
 	cpu_set_t set;

@@ -53,6 +53,13 @@ uint64_t session_ticks_ns(const struct session *session, uint64_t ticks)
 	return (uint64_t)((unsigned __int128)ticks * 1000000000 / session->clock.ticks_per_second);
 }
 
+uint64_t session_after_ns(const struct session *session, uint64_t ticks)
+{
+	uint64_t now = session_ticks(session), ago_ns = ticks < now ? session_ticks_ns(session, now - ticks) : 0, all_ns = clock_monotonic_ns() - session->start_ns;
+
+	return !ticks ? 0 : all_ns > ago_ns ? all_ns - ago_ns : 1;
+}
+
 void session_read_cpu(struct session *session)
 {
 	struct proc_times times;

@@ -72,7 +72,7 @@ void heap_rows(struct session *session, uint64_t ticks)
 
 	if (state >= sizeof states / sizeof *states)
 		state = HEAP_OFF;
-	capture_add(&session->events, ticks, "memory.native", "%s", page ? states[state] : "without hooks it is not sampled");
+	capture_sampling(&session->events, ticks, "memory.native", page ? states[state] : "without hooks it is not sampled", page ? session_after_ns(session, page->heap_ended_ticks) : 0);
 	if (!page)
 		return;
 	const struct { const char *name; uint64_t value; } rows[] = {
@@ -80,7 +80,6 @@ void heap_rows(struct session *session, uint64_t ticks)
 		{ "heap_slots_foreign", heap->others + page->heap_foreign }, { "heap_slots_refused", page->heap_refused }, { "heap_slots_left", page->heap_left }, { "heap_slots_cut", heap->cut },
 		{ "heap_calls", page->heap_calls }, { "heap_samples", page->heap_samples }, { "heap_late", page->heap_late }, { "heap_lost", heap->lost }, { "heap_full", page->heap_full },
 		{ "heap_ends_missed", page->heap_ends_missed }, { "heap_cost_ns", page->heap_cost_ns }, { "heap_interval_last", page->heap_interval_now },
-		{ "heap_watched_ns", session_ticks_ns(session, page->heap_watched_ticks) }, { "heap_off_ns", session_ticks_ns(session, page->heap_off_ticks) },
 	};
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)

@@ -415,7 +415,7 @@ static void memory_rows(struct session *session, uint64_t ticks)
 
 	if (state >= sizeof states / sizeof *states)
 		state = MEMORY_OFF;
-	capture_add(&session->events, ticks, "memory", "%s", page ? states[state] : "without hooks it is not sampled");
+	capture_sampling(&session->events, ticks, "memory", page ? states[state] : "without hooks it is not sampled", page ? session_after_ns(session, page->memory_ended_ticks) : 0);
 	capture_add(&session->events, ticks, "memory.interval", "%llu", (unsigned long long)session->options->memory_interval);
 	capture_add(&session->events, ticks, "memory.raw", "not sampled: the domain raw is used without the GIL, and its functions cannot be exchanged in one piece");
 	if (!page)
@@ -423,7 +423,6 @@ static void memory_rows(struct session *session, uint64_t ticks)
 	const struct { const char *name; uint64_t value; } rows[] = {
 		{ "memory_calls", page->memory_calls }, { "memory_samples", page->memory_samples }, { "memory_missed", page->memory_missed }, { "memory_full", page->memory_full },
 		{ "memory_cost_ns", page->memory_cost_ns }, { "memory_interval_last", page->memory_interval_now }, { "memory_pauses", page->memory_pauses },
-		{ "memory_watched_ns", session_ticks_ns(session, page->memory_watched_ticks) }, { "memory_off_ns", session_ticks_ns(session, page->memory_off_ticks) },
 	};
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)

@@ -85,6 +85,8 @@ struct session {
 /* A thread of the target by the number that we know it by. */
 uint32_t session_outer_tid(struct session *session, uint32_t inner_tid);
 uint64_t session_ticks(const struct session *session);
+/* How long after its beginning the moment TICKS was, 1 at least; of 0, which is no moment, 0. */
+uint64_t session_after_ns(const struct session *session, uint64_t ticks);
 uint64_t session_ticks_ns(const struct session *session, uint64_t ticks);
 void session_warn(struct session *session, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* wall.c: a reading of the wall clock, as an event. */

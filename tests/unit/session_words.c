@@ -1,9 +1,11 @@
-/* Words of other processes: what an environment says of a rank, and what of a command line is not told on. */
+/* Words of other processes: what an environment says of a rank, and what of a command line is not told on; how sampling of allocations ended. */
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "session/capture.h"
 #include "session/environment.h"
 #include "session/redact.h"
 
@@ -110,4 +112,29 @@ ParameterizedTest(struct line *row, redact, leaves_out_what_names_call_secret)
 	redact_arguments(row->words, length, &out);
 	cr_assert_str_eq(out.data, row->told);
 	text_done(&out);
+}
+
+static const char *told(const char *state, uint64_t given_up_ns)
+{
+	static struct event_builder builder;
+	static char value[128];
+	struct event_cursor cursor;
+	const char *text;
+	size_t length;
+
+	event_builder_clear(&builder);
+	capture_sampling(&builder, 5, "memory", state, given_up_ns);
+	cursor = event_cursor(builder.bytes, builder.size);
+	cr_assert(event_next(&cursor));
+	text = event_str(&cursor, 1, &length);
+	snprintf(value, sizeof value, "%.*s", (int)length, text);
+	return value;
+}
+
+Test(capture, says_since_when_allocations_were_not_sampled)
+{
+	cr_expect_str_eq(told("not sampled: the allocators were changed too often", 3210000000), "given up after 3.2 s: the allocators were changed too often");
+	cr_expect_str_eq(told("given up: too dear", 1), "given up after 0.0 s: too dear");
+	cr_expect_str_eq(told("not sampled: no memory for the table", 0), "not sampled: no memory for the table");
+	cr_expect_str_eq(told("sampled", 77), "sampled", "the program may write into the page");
 }

@@ -80,8 +80,7 @@ int main(void)
 	FIELD(page, memory_cost_ns);
 	FIELD(page, memory_interval_now);
 	FIELD(page, memory_pauses);
-	FIELD(page, memory_watched_ticks);
-	FIELD(page, memory_off_ticks);
+	FIELD(page, memory_ended_ticks);
 	FIELD(page, heap_slot_count);
 	FIELD(page, heap_unbound);
 	FIELD(page, heap_functions);
