@@ -260,8 +260,6 @@ static inline bool hook_may_record(uint64_t now)
 /* counted.c: over budget by LOAD (thousandths of it), with LANE's thread running. True: something was done that should be enough. *CHOSEN: something was done at all, and stacks
  * hold calls whose ends will not be told. */
 bool counted_choose(const struct lane *lane, uint64_t now, uint64_t load, bool *chosen);
-/* Allocations are sampled from NOW on, after OFF ticks without; or no more. */
-void write_sampling(struct lane *lane, uint64_t now, bool on, bool native, uint64_t off);
 void write_throttle(uint64_t now, uint32_t ref, enum throttle what, uint64_t load);
 void counted_note(void); /* given and earned begin anew: so does what is counted meanwhile */
 enum { TALLY_LEAST = 500 /* events of a lane that say enough to choose by */ };
@@ -338,6 +336,8 @@ void memory_pause(void);    /* --alternate: a turn without */
 void memory_resume(void);
 /* Passing each call on was too dear all the time: is it to be resumed? */
 bool memory_rested(uint64_t now);
+/* Allocations, of NATIVE libraries or of Python, are sampled from NOW on, after OFF ticks without; or no more. LANE is the caller's to write to. */
+void memory_tell_sampling(struct lane *lane, uint64_t now, bool on, bool native, uint64_t off);
 
 /* heap.c: not under the GIL, armed */
 void heap_begin(void);

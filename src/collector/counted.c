@@ -134,19 +134,6 @@ static bool is_dispensable(const struct code *code)
 	return !(code->flags & (CODE_OWNED | CODE_CHEAP)) && the.settings.c_calls == C_CALLS_AUTO;
 }
 
-void write_sampling(struct lane *lane, uint64_t now, bool on, bool native, uint64_t off)
-{
-	struct { uint64_t off_ns, cpu_ns; uint32_t on, native; } payload = {ticks_to_ns(off), process_cpu_ns(), on, native};
-	const size_t size = sizeof(struct event) + sizeof payload;
-	struct event *event = lane_reserve(lane, size, now);
-
-	if (!event)
-		return;
-	*event = (struct event){now, 0, (uint16_t)size, EVENT_MEMORY_SAMPLING, 0};
-	memcpy(event + 1, &payload, sizeof payload);
-	lane_commit(lane, size);
-}
-
 void write_throttle(uint64_t now, uint32_t ref, enum throttle what, uint64_t load)
 {
 	const size_t size = sizeof(struct event) + 8;

@@ -111,7 +111,7 @@ static void tell_sample(const void *block, size_t size, uint64_t late_bytes, str
 	the.page->heap_state = HEAP_TOO_DEAR;
 	the.page->heap_ended_ticks = now;
 	the.heap.dear = true;
-	write_sampling(the.heap.lane, ticks_now(), false, true, 0);
+	memory_tell_sampling(the.heap.lane, ticks_now(), false, true, 0);
 	spending_ends(&the.heap.spending);
 	stop();
 }
@@ -321,7 +321,7 @@ static void sample(uint64_t off)
 		__atomic_store_n(&the.heap.counters[i].left, sampled_gap(&the.heap.blocks, the.heap.spending.interval), __ATOMIC_RELAXED);
 	}
 	the.heap.on = true;
-	write_sampling(the.heap.lane, ticks_now(), true, true, off);
+	memory_tell_sampling(the.heap.lane, ticks_now(), true, true, off);
 }
 
 void heap_begin(void)
@@ -378,7 +378,7 @@ static void leave(bool for_a_while)
 		tell_pending(ticks_now());
 		tell_late(ticks_now());
 		if (for_a_while)
-			write_sampling(the.heap.lane, ticks_now(), false, true, 0);
+			memory_tell_sampling(the.heap.lane, ticks_now(), false, true, 0);
 	}
 	stop();
 	unlock();

@@ -78,6 +78,19 @@ static void tell_sample(struct lane *lane, char *tstate, uint64_t now, uint64_t 
 	lane_commit(lane, count * FRAME_SIZE + ALLOC_SIZE);
 }
 
+void memory_tell_sampling(struct lane *lane, uint64_t now, bool on, bool native, uint64_t off)
+{
+	struct { uint64_t off_ns, cpu_ns; uint32_t on, native; } payload = {ticks_to_ns(off), process_cpu_ns(), on, native};
+	const size_t size = sizeof(struct event) + sizeof payload;
+	struct event *event = lane_reserve(lane, size, now);
+
+	if (!event)
+		return;
+	*event = (struct event){now, 0, (uint16_t)size, EVENT_MEMORY_SAMPLING, 0};
+	memcpy(event + 1, &payload, sizeof payload);
+	lane_commit(lane, size);
+}
+
 static void draw(void)
 {
 	the.memory.left = sampled_gap(&the.memory.blocks, the.memory.spending.interval);
@@ -121,7 +134,7 @@ static void rest(uint64_t now)
 		the.page->memory_state = MEMORY_TOO_DEAR;
 		the.page->memory_ended_ticks = now;
 		spending_ends(spending);
-		write_sampling(lane_meta(), now, false, false, 0);
+		memory_tell_sampling(lane_meta(), now, false, false, 0);
 		memory_take_off();
 		return;
 	}
@@ -263,7 +276,7 @@ static void put_on(void)
 	the.memory.on = true;
 	spending_begin(&the.memory.spending);
 	the.memory.on_since = ticks_now();
-	write_sampling(lane_meta(), the.memory.on_since, true, false, the.memory.off_since ? the.memory.on_since - the.memory.off_since : 0);
+	memory_tell_sampling(lane_meta(), the.memory.on_since, true, false, the.memory.off_since ? the.memory.on_since - the.memory.off_since : 0);
 	draw();
 }
 
@@ -306,7 +319,7 @@ void memory_pause(void)
 	memory_take_off();
 	sampled_end(&the.memory.blocks);
 	the.memory.off_since = ticks_now();
-	write_sampling(lane_meta(), the.memory.off_since, false, false, 0);
+	memory_tell_sampling(lane_meta(), the.memory.off_since, false, false, 0);
 	the.page->memory_pauses++;
 }
 

@@ -21,12 +21,27 @@ uint32_t stack_path_add(struct strings *paths, const struct timeline *timeline, 
 	return add(paths, &path);
 }
 
-uint32_t stack_path_add_memory(struct strings *paths, const struct memory_path *memory)
+static uint32_t add_memory(struct strings *paths, const struct memory_path *memory)
 {
 	struct stack_path path = { .cut = memory->cut, .count = memory->count };
 
 	memcpy(path.functions, memory->functions, memory->count * sizeof *path.functions);
 	return add(paths, &path);
+}
+
+bool stack_paths_add_memory(struct strings *paths, const struct timeline *timeline, stack_memory_each *each, void *context)
+{
+	const struct memory_facts *memory = timeline_memory(timeline);
+
+	for (size_t i = 0; i < memory->path_count; i++) {
+		uint32_t number = memory->paths[i].count ? add_memory(paths, &memory->paths[i]) : 0;
+
+		if (number == UINT32_MAX)
+			return false;
+		if (number)
+			each(context, number, memory->paths[i].live_bytes);
+	}
+	return true;
 }
 
 void stack_path_get(const struct strings *paths, uint32_t number, struct stack_path *out)

@@ -19,8 +19,9 @@ const char *stacks_no_memory(const struct timeline *timeline);
 
 /* The number of NODE's stack in PATHS, from 1 on; UINT32_MAX: no memory. */
 uint32_t stack_path_add(struct strings *paths, const struct timeline *timeline, const struct tree_node *node);
-/* The same of a stack of sampled allocations. */
-uint32_t stack_path_add_memory(struct strings *paths, const struct memory_path *memory);
+/* The same of all stacks of sampled allocations; one may come several times. False: no memory. */
+typedef void stack_memory_each(void *context, uint32_t number, uint64_t live_bytes);
+bool stack_paths_add_memory(struct strings *paths, const struct timeline *timeline, stack_memory_each *each, void *context);
 void stack_path_get(const struct strings *paths, uint32_t number, struct stack_path *out);
 
 #endif

@@ -22,22 +22,12 @@ struct profile {
 	struct text line, scratch;
 };
 
-static int collect_memory(struct profile *profile, struct error *err)
+static void add_memory(void *context, uint32_t stack, uint64_t live_bytes)
 {
-	const struct memory_facts *memory = timeline_memory(profile->timeline);
+	struct profile *profile = context;
 
-	for (size_t i = 0; i < memory->path_count; i++) {
-		uint32_t stack;
-
-		if (!memory->paths[i].count)
-			continue;
-		stack = stack_path_add_memory(profile->stacks, &memory->paths[i]);
-		if (stack == UINT32_MAX)
-			return fail(err, ERR_MEMORY, "writing samples");
-		profile->sums[stack].memory_bytes += memory->paths[i].live_bytes;
-		profile->seen[profile->seen_count++] = (struct seen){ stack, UINT32_MAX, 0 };
-	}
-	return 0;
+	profile->sums[stack].memory_bytes += live_bytes;
+	profile->seen[profile->seen_count++] = (struct seen){ stack, UINT32_MAX, 0 };
 }
 
 static int collect(struct profile *profile, struct error *err)
@@ -58,7 +48,9 @@ static int collect(struct profile *profile, struct error *err)
 		profile->sums[stack].instructions += node->instructions;
 		profile->seen[profile->seen_count++] = (struct seen){ stack, node->thread, node->samples };
 	}
-	return profile->no_memory ? 0 : collect_memory(profile, err);
+	if (!profile->no_memory && !stack_paths_add_memory(profile->stacks, timeline, add_memory, profile))
+		return fail(err, ERR_MEMORY, "writing samples");
+	return 0;
 }
 
 static int most_first(const void *left, const void *right, void *context)

@@ -33,22 +33,12 @@ static bool is_new_thread(struct table *table, uint32_t number, uint32_t thread)
 	return true;
 }
 
-static int collect_memory(struct table *table, struct error *err)
+static void add_memory(void *context, uint32_t number, uint64_t live_bytes)
 {
-	const struct memory_facts *memory = timeline_memory(table->timeline);
+	struct table *table = context;
 
-	for (size_t i = 0; i < memory->path_count; i++) {
-		uint32_t number;
-
-		if (!memory->paths[i].count)
-			continue;
-		number = stack_path_add_memory(table->paths, &memory->paths[i]);
-		if (number == UINT32_MAX)
-			return fail(err, ERR_MEMORY, "writing stacks");
-		table->rows[number].number = number;
-		table->rows[number].memory_bytes += memory->paths[i].live_bytes;
-	}
-	return 0;
+	table->rows[number].number = number;
+	table->rows[number].memory_bytes += live_bytes;
 }
 
 static int collect(struct table *table, struct error *err)
@@ -74,7 +64,9 @@ static int collect(struct table *table, struct error *err)
 		row->cpu_ns += node->cpu_self_ns;
 		row->instructions += node->instructions;
 	}
-	return table->no_memory ? 0 : collect_memory(table, err);
+	if (!table->no_memory && !stack_paths_add_memory(table->paths, timeline, add_memory, table))
+		return fail(err, ERR_MEMORY, "writing stacks");
+	return 0;
 }
 
 static int most_first(const void *left, const void *right)
