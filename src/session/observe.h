@@ -32,7 +32,7 @@ struct observe {
 	bool fresh;                    /* a thread was new in the last reading */
 	struct observe_thread *threads; /* by tid */
 	size_t count, capacity;
-	uint64_t switches;             /* of all its threads since each was first seen */
+	uint64_t switches;             /* of all its threads since each was first seen: those of threads that live between two readings are told by nobody, and no tracepoint of ours slows them either */
 };
 
 void observe_init(struct observe *observe, const struct procfs *procfs, pid_t pid, bool namespaced);

@@ -27,6 +27,11 @@ bool pace_is_fast(const struct pace *pace)
 	return pace->rate_hz >= FAST_HZ;
 }
 
+uint32_t pace_part_hz(const struct pace *pace, uint32_t part)
+{
+	return pace->perf_rate_hz * 2 * PACE_PARTS / (2 * part + 1);
+}
+
 static uint64_t larger(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;

@@ -20,7 +20,7 @@ struct pace {
 	uint64_t random;
 };
 
-enum { PACE_PERF_HZ_LEAST = 10 };
+enum { PACE_PERF_HZ_LEAST = 10, PACE_PARTS = 4 };
 
 /* SEED: any number. The process has one CPU, unless pace_cpus() says more. */
 void pace_init(struct pace *pace, uint32_t rate_hz, uint32_t max_overhead_ppm, uint64_t seed);
@@ -29,6 +29,8 @@ void pace_share(struct pace *pace, uint32_t share);
 void pace_cpus(struct pace *pace, uint32_t cpus);
 /* Are looks so close to each other that perf_event need not wake us for each sample? That costs the target a third of the sample. */
 bool pace_is_fast(const struct pace *pace);
+/* A rate whose period is as long as the middle of PART (0 to PACE_PARTS - 1, the earliest first) of one of perf_event's is from its beginning. */
+uint32_t pace_part_hz(const struct pace *pace, uint32_t part);
 /* Between two looks. */
 uint64_t pace_every_ns(const struct pace *pace);
 /* Until the next one: from half to one and a half of it, because even steps of the clock could beat with the target's own. */

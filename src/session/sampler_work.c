@@ -180,14 +180,14 @@ static void begin_holding(struct sampler *sampler)
  * A thread's event has a timer, which is stopped and started at each switch; and where it is the CPU's next one, so is the processor's own, which takes far longer (5 to
  * 8 µs in a virtual machine, Linux 6.18). How often that is depends on how much of a period is left: the middles of its quarters stand for all.
  */
-enum { QUARTERS = 4, PRICED_HZ_MOST = 4000 /* a slow machine shall not do nothing else */ };
+enum { QUARTERS = PACE_PARTS, PRICED_HZ_MOST = 4000 /* a slow machine shall not do nothing else */ };
 struct quarters { const struct sampler *sampler; struct perf *perf; };
 
 static bool quarter_add(void *context, const pid_t tids[2], int round)
 {
 	struct quarters *quarters = context;
 	const struct sampler *sampler = quarters->sampler;
-	uint32_t rate_hz = sampler->pace.perf_rate_hz * 2 * QUARTERS / (2 * (uint32_t)round + 1);
+	uint32_t rate_hz = pace_part_hz(&sampler->pace, (uint32_t)round);
 	struct error err;
 
 	if (perf_open(rate_hz < PRICED_HZ_MOST ? rate_hz : PRICED_HZ_MOST, PERF_STACK_LEAST, !pace_is_fast(&sampler->pace), &quarters->perf, &err) < 0)

@@ -255,6 +255,40 @@ Test(digest, gives_the_time_of_a_torn_look_to_the_next)
 	scene_free(scene);
 }
 
+/* Of a few libraries it is worth knowing, once; a program may have thousands. */
+Test(stacks, tell_once_of_each_of_fifty_files_why_it_has_no_names)
+{
+	enum { FILES = 60, TOLD = 50 };
+	struct module *module = calloc(1, sizeof *module);
+	struct event_builder builder;
+	struct event_cursor cursor;
+	struct stacks *stacks;
+	struct error err;
+	uint32_t told = 0;
+
+	event_builder_init(&builder);
+	cr_assert_eq(stacks_open(NULL, &builder, &stacks, &err), 0);
+	for (uint32_t i = 0; i < 2 * FILES; i++) {
+		module->id = 1 + i % FILES;
+		snprintf(module->path, sizeof module->path, "/usr/lib/lib%u.so", i % FILES);
+		stacks_unnamed(stacks, module, i < FILES ? "none: stripped, and no server knows it" : "asked again");
+	}
+	for (cursor = event_cursor(builder.bytes, builder.size); event_next(&cursor); told++) {
+		char wanted[64];
+		size_t key_size, value_size;
+		const char *key = event_str(&cursor, 0, &key_size), *value = event_str(&cursor, 1, &value_size);
+
+		cr_assert_eq(cursor.event.kind, EVENT_CAPTURE);
+		snprintf(wanted, sizeof wanted, "names./usr/lib/lib%u.so", told);
+		cr_expect(key_size == strlen(wanted) && memcmp(key, wanted, key_size) == 0, "%.*s", (int)key_size, key);
+		cr_expect(value_size >= 5 && memcmp(value, "none:", 5) == 0, "%.*s", (int)value_size, value);
+	}
+	cr_expect_eq(told, TOLD);
+	stacks_close(stacks);
+	event_builder_done(&builder);
+	free(module);
+}
+
 Test(looker, reads_the_rest_of_a_stack_so_that_it_is_there)
 {
 	enum { PAGE = 4096, PAGES = 4 };

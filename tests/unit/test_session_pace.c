@@ -131,6 +131,21 @@ Test(pace, switches_may_cost_half_of_the_budget)
 	cr_assert_not(pace_switches_cost(&pace, UINT64_MAX, 0), "without a budget all are paid for");
 }
 
+Test(pace, parts_of_a_period_stand_for_all_of_it)
+{
+	double sum_ns = 0, before_ns = 0;
+	struct pace pace;
+
+	pace_init(&pace, 100, 0, 7);
+	for (uint32_t part = 0; part < PACE_PARTS; part++) {
+		double period_ns = 1e9 / pace_part_hz(&pace, part);
+
+		cr_expect(period_ns > before_ns + 1.0 * MS && period_ns < 9.0 * MS, "%f", period_ns);
+		sum_ns += before_ns = period_ns;
+	}
+	cr_expect_float_eq(sum_ns / PACE_PARTS, 5.0 * MS, 0.1 * MS, "half a period is left on average");
+}
+
 Test(pace, of_perf_samples_halves_when_they_cannot_be_told_and_has_an_end)
 {
 	struct pace pace;

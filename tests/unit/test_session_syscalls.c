@@ -1,9 +1,11 @@
 /* System calls: records of the two tracepoints, calls that looks see, what descriptors are. */
 #include <criterion/criterion.h>
 #include <linux/perf_event.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -133,6 +135,51 @@ Test(systrace, says_why_it_cannot_see)
 	cr_expect_not_null(strstr(err.text, "/nonexistent"));
 	cr_expect_null(systrace);
 	systrace_close(systrace);
+}
+
+/* Tracefs in a mount namespace of this test's own, and what is opened with it; NULL where that is not permitted. */
+static struct systrace *open_in(const char *tracefs, uint32_t max_overhead_ppm)
+{
+	struct systrace *systrace = NULL;
+	struct error err;
+
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || mount("tracefs", tracefs, "tracefs", 0, NULL) < 0)
+		return NULL;
+	/* It may happen that switches take no longer: when something else kept them waiting without, too. */
+	for (int tries = 0; tries < 10 && (!systrace || !systrace_totals(systrace).switch_ns); tries++) {
+		systrace_close(systrace);
+		if (systrace_open(tracefs, max_overhead_ppm, &systrace, &err) < 0)
+			return NULL;
+	}
+	return systrace;
+}
+
+Test(systrace, charges_the_switches_that_it_slows_and_gives_way_to_the_budget)
+{
+	char tracefs[FOLDER_BYTES];
+	struct systrace *systrace;
+	uint64_t price_ns;
+
+	folder_make(tracefs);
+	systrace = open_in(tracefs, 50000);
+	if (!systrace) {
+		folder_remove(tracefs);
+		cr_skip_test("tracepoints are not permitted here");
+	}
+	price_ns = systrace_totals(systrace).switch_ns;
+	cr_expect_gt(price_ns, 0, "switches are said to cost nothing");
+	systrace_read(systrace, 1000000000000, 1000, take, NULL);
+	cr_expect_eq(systrace_totals(systrace).spent_ns, 1000 * price_ns);
+	systrace_read(systrace, 1000000000000, 1500, take, NULL);
+	cr_expect_eq(systrace_totals(systrace).spent_ns, 1500 * price_ns, "of all switches so far, each once");
+	systrace_read(systrace, 1000, 10000000, take, NULL); /* a thousandth of five seconds may be spent at once */
+	usleep(1000);
+	cr_expect_lt(systrace_totals(systrace).covered_ns, systrace_totals(systrace).open_ns, "it goes on over budget");
+	systrace_read(systrace, 1000, 20000000, take, NULL);
+	cr_expect_eq(systrace_totals(systrace).spent_ns, 10000000 * price_ns, "no tracepoint was open meanwhile");
+	systrace_close(systrace);
+	cr_assert_eq(umount2(tracefs, MNT_DETACH), 0);
+	folder_remove(tracefs);
 }
 
 /* ---- descriptors ---- */
