@@ -18,11 +18,11 @@ enum {
 	RATE_MAX = 10000,
 	STACK_STEP = 8192,  /* each time that a thread needs more, its samples bring a multiple of this */
 	THREADS_MAX = 1 << 16,
+	HASTE_MOST = 4,
 	SAMPLES_PER_PERIOD = 8, PERIODS_PER_SECOND = 10, /* of both the one that is longer */
 	TOLD = 16,
 	DESCRIPTORS_SPARE = 32, /* for all else that the attacher opens: /proc, libraries */
 };
-#define NS_PER_SECOND 1000000000ull
 
 struct perf {
 	struct perf_settings settings;
@@ -42,7 +42,7 @@ struct perf {
 /* The software clock has a fixed period, which would march in step with a program that has the same: it is varied. */
 static uint64_t vary(struct perf *perf)
 {
-	uint64_t period = NS_PER_SECOND / perf->settings.rate_hz;
+	uint64_t period = PERF_NS_PER_SECOND / perf->settings.rate_hz;
 
 	perf->random = perf->random * 6364136223846793005ull + 1442695040888963407ull;
 	return period - period / 5 + (perf->random >> 33) % (period * 2 / 5);
@@ -131,12 +131,18 @@ int perf_descriptor(const struct perf *perf)
 	return perf->epoll;
 }
 
-/* The caller closes it. */
-static enum perf_event_result watch(struct perf *perf, pid_t tid, uint32_t stack_bytes, struct perf_event *out)
+/*
+ * The caller closes it. OWED_NS of CPU time were not told by the event before: its first sample comes so much sooner, or a thread that runs little between two rests would never have
+ * one; but not at once, as more follow at the same distance until the period is changed.
+ */
+static enum perf_event_result watch(struct perf *perf, pid_t tid, uint32_t stack_bytes, uint64_t owed_ns, struct perf_event *out)
 {
 	struct epoll_event wanted = { .events = EPOLLIN | EPOLLET };
-	enum perf_event_result result = perf_event_start(&perf->settings, tid, stack_bytes, vary(perf), out);
+	uint64_t period = vary(perf), least = period / HASTE_MOST;
+	enum perf_event_result result = perf_event_start(&perf->settings, tid, stack_bytes, period - least > owed_ns ? period - owed_ns : least, out);
 
+	out->owed_ns = owed_ns;
+	out->hastened = owed_ns > 0;
 	if (result != PERF_EVENT_OPEN || epoll_ctl(perf->epoll, EPOLL_CTL_ADD, out->fd, &wanted) == 0)
 		return result;
 	perf_event_end(out);
@@ -144,24 +150,37 @@ static enum perf_event_result watch(struct perf *perf, pid_t tid, uint32_t stack
 	return PERF_EVENT_NO_RING;
 }
 
+void perf_remove(struct perf *perf, pid_t tid)
+{
+	struct perf_event *event = find(perf, tid);
+
+	if (!event)
+		return;
+	perf_event_end(event);
+	*event = perf->threads.items[--perf->threads.count];
+}
+
 int perf_add(struct perf *perf, pid_t tid)
 {
 	static const char *const lacks[] = { [PERF_EVENT_NONE] = "no event", [PERF_EVENT_NO_DESCRIPTOR] = "no descriptor left", [PERF_EVENT_NO_RING] = "no ring", [PERF_EVENT_NO_LOCKED_MEMORY] = "no memory that may be locked left" };
-	struct perf_event event, *place;
+	struct perf_event event, *place = find(perf, tid);
 	enum perf_event_result result;
 
-	if (find(perf, tid))
+	if (place && place->fd >= 0)
 		return 0;
 	if (perf->given_up) {
 		refuse_for_ever(perf, tid);
 		return -1;
 	}
-	result = watch(perf, tid, perf->stack_bytes, &event);
-	if (result == PERF_EVENT_GONE)
-		return -1;
-	if (result != PERF_EVENT_OPEN)
-		return refuse(perf, tid, lacks[result], errno);
-	place = list_add(&perf->threads, THREADS_MAX);
+	result = watch(perf, tid, place ? place->stack_bytes : perf->stack_bytes, place ? place->owed_ns : 0, &event);
+	if (result != PERF_EVENT_OPEN) {
+		int error = errno;
+
+		perf_remove(perf, tid);
+		return result == PERF_EVENT_GONE ? -1 : refuse(perf, tid, lacks[result], error);
+	}
+	if (!place)
+		place = list_add(&perf->threads, THREADS_MAX);
 	if (!place) {
 		perf_event_end(&event);
 		return refuse(perf, tid, "no memory", ENOMEM);
@@ -176,9 +195,9 @@ void perf_widen(struct perf *perf, pid_t tid, uint32_t stack_bytes)
 	struct perf_event *event = find(perf, tid), wider;
 
 	stack_bytes = stack_bytes < PERF_STACK_MAX - STACK_STEP ? (stack_bytes + STACK_STEP - 1) / STACK_STEP * STACK_STEP : PERF_STACK_MAX;
-	if (!event || event->widest || stack_bytes <= event->stack_bytes)
+	if (!event || event->fd < 0 || event->widest || stack_bytes <= event->stack_bytes)
 		return;
-	event->widest = watch(perf, tid, stack_bytes, &wider) != PERF_EVENT_OPEN;
+	event->widest = watch(perf, tid, stack_bytes, perf_event_owed(&perf->settings, event), &wider) != PERF_EVENT_OPEN;
 	if (event->widest)
 		return;
 	perf_event_end(event);
@@ -187,14 +206,14 @@ void perf_widen(struct perf *perf, pid_t tid, uint32_t stack_bytes)
 		perf->stack_bytes = stack_bytes;
 }
 
-void perf_remove(struct perf *perf, pid_t tid)
+void perf_rest(struct perf *perf)
 {
-	struct perf_event *event = find(perf, tid);
+	for (size_t i = 0; i < perf->threads.count; i++) {
+		struct perf_event *event = &perf->threads.items[i];
 
-	if (!event)
-		return;
-	perf_event_end(event);
-	*event = perf->threads.items[--perf->threads.count];
+		event->owed_ns = perf_event_owed(&perf->settings, event);
+		perf_event_end(event);
+	}
 }
 
 void perf_give_up(struct perf *perf, const char *why)
@@ -214,6 +233,7 @@ static void set_period(struct perf *perf, struct perf_event *event)
 	uint64_t period = vary(perf);
 
 	event->period_samples = 0;
+	event->hastened = false;
 	ioctl(event->fd, PERF_EVENT_IOC_PERIOD, &period);
 }
 
@@ -221,7 +241,7 @@ static void set_period(struct perf *perf, struct perf_event *event)
 static void vary_period(struct perf *perf, struct perf_event *event, uint64_t samples)
 {
 	event->period_samples += samples;
-	if (event->period_samples >= SAMPLES_PER_PERIOD && event->period_samples * PERIODS_PER_SECOND >= perf->settings.rate_hz)
+	if (event->hastened || (event->period_samples >= SAMPLES_PER_PERIOD && event->period_samples * PERIODS_PER_SECOND >= perf->settings.rate_hz))
 		set_period(perf, event);
 }
 
@@ -240,8 +260,21 @@ void perf_pause(struct perf *perf, bool paused)
 
 struct gaining { struct perf *perf; struct perf_event *event; perf_each *each; void *context; };
 
+/*
+ * CPU time since the sample before. More than two periods come of samples that were lost, and of time in the kernel where that may not be sampled: who knows where it went. Linux 6.18 says of
+ * each sample that it stands for the period that its event was opened with, whatever it was changed to.
+ */
+static uint64_t stands_for(const struct perf *perf, struct perf_event *event, uint64_t clock_ns)
+{
+	uint64_t cpu_ns = clock_ns - event->told_ns + event->owed_ns, most_ns = 2 * PERF_NS_PER_SECOND / perf->settings.rate_hz;
+
+	event->told_ns = clock_ns;
+	event->owed_ns = 0;
+	return cpu_ns < most_ns ? cpu_ns : most_ns;
+}
+
 /* From what counters stand at to what they gained. */
-static void gain(void *context, const struct thread_copy *copy, uint64_t cpu_ns)
+static void gain(void *context, const struct thread_copy *copy, uint64_t clock_ns)
 {
 	const struct gaining *gaining = context;
 	struct thread_copy *own = &gaining->perf->copy;
@@ -252,7 +285,7 @@ static void gain(void *context, const struct thread_copy *copy, uint64_t cpu_ns)
 		own->gained[i] = now > before ? now - before : 0;
 		gaining->event->counted[i] = now;
 	}
-	gaining->each(gaining->context, own, cpu_ns);
+	gaining->each(gaining->context, own, stands_for(gaining->perf, gaining->event, clock_ns));
 }
 
 int perf_read(struct perf *perf, perf_each *each, void *context)
@@ -265,8 +298,12 @@ int perf_read(struct perf *perf, perf_each *each, void *context)
 
 	for (size_t i = 0; i < perf->threads.count; i++) {
 		struct perf_event *event = &perf->threads.items[i];
-		uint64_t before = perf->counts.samples, head = __atomic_load_n(&event->page->data_head, __ATOMIC_ACQUIRE), tail = event->page->data_tail;
+		uint64_t before = perf->counts.samples, head, tail;
 
+		if (event->fd < 0)
+			continue;
+		head = __atomic_load_n(&event->page->data_head, __ATOMIC_ACQUIRE);
+		tail = event->page->data_tail;
 		if (head == tail)
 			continue;
 		tail = perf_parse(perf_event_ring(event), event->ring_size, tail, head, perf->settings.counted, &perf->copy, gain, &(struct gaining){ perf, event, each, context }, &perf->counts);
@@ -282,7 +319,7 @@ uint64_t perf_waiting(const struct perf *perf)
 	uint64_t bytes = 0;
 
 	for (size_t i = 0; i < perf->threads.count; i++)
-		bytes += __atomic_load_n(&perf->threads.items[i].page->data_head, __ATOMIC_ACQUIRE) - perf->threads.items[i].page->data_tail;
+		bytes += perf->threads.items[i].fd < 0 ? 0 : __atomic_load_n(&perf->threads.items[i].page->data_head, __ATOMIC_ACQUIRE) - perf->threads.items[i].page->data_tail;
 	return bytes;
 }
 

@@ -31,10 +31,13 @@ void perf_count(struct perf *perf);
 void perf_close(struct perf *perf);
 /* Readable when a sample came, if perf_open() was told so: that costs the thread some 5 us more for each. */
 int perf_descriptor(const struct perf *perf);
-/* 0 when TID is watched from now on (or was), -1 when it is not (perf_totals() says why). Needs a call of perf_read() at least every 50 ms of its CPU time. */
+/* 0 when TID is watched from now on (or was), -1 when it is not (perf_totals() says why, unless the thread has ended). Needs a call of perf_read() at least every 50 ms of its CPU time. */
 int perf_add(struct perf *perf, pid_t tid);
-/* The thread's samples are to bring STACK_BYTES of stack and more from now on, and those of threads that are added. Where that cannot be had it stays as it is. What was not read is lost. */
+/* The thread's samples are to bring STACK_BYTES of stack and more from now on, and those of threads that are added. Where that cannot be had, or it rests, it stays as it is. What was not read is lost. */
 void perf_widen(struct perf *perf, pid_t tid, uint32_t stack_bytes);
+/* No thread's event is open from now on, until perf_add() opens it again: what it knows of the thread stays, and its next sample stands for the CPU time since the last one in which it
+ * was open. What was not read is lost. */
+void perf_rest(struct perf *perf);
 /* No thread is watched any more, nor will be: each is refused because of WHY. What was not read is lost. */
 void perf_give_up(struct perf *perf, const char *why);
 /* While PAUSED no samples are taken. */
@@ -43,7 +46,7 @@ void perf_pause(struct perf *perf, bool paused);
 void perf_rate(struct perf *perf, uint32_t rate_hz);
 /* The thread has ended. What it left was read, or is lost. */
 void perf_remove(struct perf *perf, pid_t tid);
-/* Calls EACH for every sample not yet read, oldest first per thread; CPU_NS: the CPU time that it stands for. COPY is valid during the call. Returns how many. */
+/* Calls EACH for every sample not yet read, oldest first per thread; CPU_NS: the CPU time that it stands for, since the one before, at most twice the usual. COPY is valid during the call. Returns how many. */
 int perf_read(struct perf *perf, perf_each *each, void *context);
 /* Bytes of samples not yet read. */
 uint64_t perf_waiting(const struct perf *perf);

@@ -33,7 +33,7 @@ static struct perf_event_attr attributes(uint32_t stack_bytes, uint64_t period_n
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE, .size = sizeof attr, .config = PERF_COUNT_SW_CPU_CLOCK, .sample_period = period_ns,
-		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,
+		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_READ | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,
 		.sample_regs_user = PERF_REGISTERS, .sample_stack_user = stack_bytes,
 		.exclude_kernel = user_only, .exclude_hv = 1, .watermark = !wakes,
 		.use_clockid = 1, .clockid = CLOCK_MONOTONIC,
@@ -98,10 +98,8 @@ static int open_for(struct perf_settings *settings, pid_t tid, uint32_t stack_by
 	struct perf_event_attr attr = attributes(stack_bytes, period_ns, settings->wakes, settings->user_only);
 	int fd;
 
-	if (settings->counted) {
-		attr.sample_type |= PERF_SAMPLE_READ;
+	if (settings->counted)
 		attr.read_format = PERF_FORMAT_GROUP;
-	}
 	fd = event_open(&attr, tid, -1);
 
 	if (fd < 0 && !settings->user_only && (errno == EACCES || errno == EPERM)) {
@@ -186,12 +184,24 @@ enum perf_event_result perf_event_start(struct perf_settings *settings, pid_t ti
 	return PERF_EVENT_OPEN;
 }
 
+uint64_t perf_event_owed(const struct perf_settings *settings, const struct perf_event *event)
+{
+	uint64_t values[SAMPLED_COUNTERS + 2] = { 0 }, clock_ns, most_ns = PERF_NS_PER_SECOND / settings->rate_hz;
+	ssize_t size = event->fd < 0 ? 0 : read(event->fd, values, sizeof values);
+
+	clock_ns = event->owed_ns + values[settings->counted && size > 8] - event->told_ns;
+	return size < 8 ? event->owed_ns : clock_ns < most_ns ? clock_ns : most_ns;
+}
+
 void perf_event_end(struct perf_event *event)
 {
+	if (event->fd < 0)
+		return;
 	for (uint32_t i = 0; i < event->counter_count; i++)
 		close(event->counters[i]);
 	munmap(event->page, PAGE + event->ring_size);
 	close(event->fd); /* which takes it out of an epoll, too */
+	event->fd = -1;
 }
 
 const unsigned char *perf_event_ring(const struct perf_event *event)

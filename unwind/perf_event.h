@@ -7,6 +7,8 @@
 
 #include "unwind/perf_record.h"
 
+#define PERF_NS_PER_SECOND 1000000000ull
+
 /* What the events of all threads have in common. */
 struct perf_settings {
 	uint32_t rate_hz;
@@ -18,12 +20,15 @@ struct perf_settings {
 
 struct perf_event {
 	pid_t tid;
-	int fd;
+	int fd;      /* -1: it rests, and has no ring */
 	uint32_t stack_bytes;
 	bool widest; /* no more stack can be had */
 	struct perf_event_mmap_page *page;
 	size_t ring_size;
 	uint64_t period_samples; /* taken since its period was changed */
+	uint64_t told_ns;        /* what its clock stood at when its last sample was taken */
+	uint64_t owed_ns;        /* of the thread's CPU time before the event was opened, for its first sample */
+	bool hastened;           /* its first sample came sooner for that: the period is to be changed */
 	int counters[SAMPLED_COUNTERS]; /* the first counter_count of them are open */
 	uint32_t counter_count;
 	uint64_t counted[SAMPLED_COUNTERS]; /* as the sample before told them */
@@ -33,6 +38,8 @@ enum perf_event_result { PERF_EVENT_OPEN, PERF_EVENT_GONE /* the thread has ende
 
 /* Samples of TID with STACK_BYTES each, the first one after PERIOD_NS of CPU time. Learns SETTINGS->user_only. Unless it is open errno says why, and OUT is of no use. */
 enum perf_event_result perf_event_start(struct perf_settings *settings, pid_t tid, uint32_t stack_bytes, uint64_t period_ns, struct perf_event *out);
+/* CPU time of the thread since its last sample, as far as a sample would have come since: for that of the event that follows. */
+uint64_t perf_event_owed(const struct perf_settings *settings, const struct perf_event *event);
 void perf_event_end(struct perf_event *event);
 /* The ring's records. */
 const unsigned char *perf_event_ring(const struct perf_event *event);

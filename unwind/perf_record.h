@@ -13,8 +13,8 @@ struct perf_counts {
 typedef void perf_each(void *context, const struct thread_copy *copy, uint64_t cpu_ns);
 
 /*
- * Reads the records between TAIL and HEAD out of a ring of SIZE bytes (a power of two); COPY is scratch. COUNTED: samples tell what the counters of their group stand at,
- * which goes to COPY's gained. Returns where to go on.
+ * Reads the records between TAIL and HEAD out of a ring of SIZE bytes (a power of two); COPY is scratch. EACH hears what the event's clock stands at. COUNTED: samples tell
+ * what the counters of their group stand at, too, which goes to COPY's gained. Returns where to go on.
  */
 uint64_t perf_parse(const unsigned char *ring, uint64_t size, uint64_t tail, uint64_t head, bool counted, struct thread_copy *copy, perf_each *each, void *context,
                     struct perf_counts *counts);

@@ -25,6 +25,7 @@ libsession_a_SOURCES = \
 	src/session/nvml.c src/session/nvml.h \
 	src/session/observe.c src/session/observe.h \
 	src/session/pace.c src/session/pace.h \
+	src/session/perf_turns.c src/session/perf_turns.h \
 	src/session/pool.c src/session/pool.h \
 	src/session/pools.c src/session/pools.h \
 	src/session/record.c \

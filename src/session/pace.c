@@ -89,12 +89,6 @@ bool pace_perf_costs(struct pace *pace, uint64_t cost_ns)
 	return cost_ns && pace->max_overhead_ppm && lower_to(pace, pace->max_overhead_ppm * 1000ull / cost_ns);
 }
 
-/* A quarter of a second's of the budget is free: the first switches are not the ones to miss. */
-bool pace_switches_cost(const struct pace *pace, uint64_t spent_ns, uint64_t cpu_ns)
-{
-	return pace->max_overhead_ppm && spent_ns > (cpu_ns + SECOND_NS / 4) / 2000000 * pace->max_overhead_ppm;
-}
-
 bool pace_perf_overrun(struct pace *pace)
 {
 	return lower_to(pace, pace->perf_rate_hz / 2);

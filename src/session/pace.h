@@ -39,8 +39,6 @@ uint64_t pace_next_ns(struct pace *pace);
 void pace_looked(struct pace *pace, uint64_t cost_ns, uint64_t holds, uint64_t stood_ns);
 /* One sample by perf_event costs its thread so much. True: perf_rate_hz is lower now. */
 bool pace_perf_costs(struct pace *pace, uint64_t cost_ns);
-/* Do switches of threads that took SPENT_NS longer for samples by perf_event, in CPU_NS of the process, cost more than half of the budget? */
-bool pace_switches_cost(const struct pace *pace, uint64_t spent_ns, uint64_t cpu_ns);
 /* For so long all that one look holds may stand still together: what is left is not held. */
 uint64_t pace_stand_most_ns(const struct pace *pace);
 /* Samples come faster than they can be told. True: perf_rate_hz is lower now. */

@@ -41,6 +41,7 @@ void sampled_counters(struct session *session, uint64_t ticks)
 		{ "sampler_perf_without_stack", totals.perf.without_stack }, { "sampler_perf_threads", totals.perf.threads }, { "sampler_perf_refused", totals.perf.refused },
 		{ "sampler_perf_cost_ns", totals.perf_cost_ns }, { "sampler_perf_stack_bytes", totals.perf.stack_bytes },
 		{ "sampler_switch_cost_ns", totals.switch_ns }, { "sampler_switches_ns", totals.switches_ns },
+		{ "sampler_perf_on_ns", totals.perf_on_ns }, { "sampler_perf_open_ns", totals.perf_open_ns },
 	};
 	const struct row holds[] = {
 		{ "sampler_holds", totals.holds.count }, { "sampler_hold_total_ns", totals.holds.total_ns }, { "sampler_hold_max_ns", totals.holds.longest_ns },
@@ -68,12 +69,20 @@ static void held_rows(struct session *session, uint64_t ticks, const struct samp
 		capture_add(&session->events, ticks, "sampler.running", "Python frames only, read while the thread runs: %s", totals->ways.why_not_held);
 }
 
+static double on_pct(const struct sampler_totals *totals)
+{
+	return 100 * (double)totals->perf_on_ns / (double)totals->perf_open_ns;
+}
+
 static void perf_rows(struct session *session, uint64_t ticks, const struct sampler_totals *totals)
 {
 	struct event_builder *events = &session->events;
 
 	capture_add(events, ticks, "sampler.running", "perf_event: registers and stack as they were, nothing stopped; Python frames read right after; %s",
 	            totals->perf.kernel ? "system calls included" : "time in system calls is not seen (kernel.perf_event_paranoid)");
+	if (totals->perf_on_ns < totals->perf_open_ns)
+		capture_add(events, ticks, "sampler.running.turns", "by perf_event for %.0f %% of the time, else %s: a switch of a thread takes %llu ns longer with it, and all together may take half of --max-overhead",
+		            on_pct(totals), totals->ways.holds ? "held" : "Python frames only", (unsigned long long)totals->switch_ns);
 	if (totals->perf.refused)
 		capture_add(events, ticks, "sampler.running.others", "%u threads: %s; %s", totals->perf.refused, totals->ways.holds ? "held" : "Python frames only", totals->perf.why);
 }
@@ -124,6 +133,9 @@ void sampled_warnings(struct session *session)
 		session_warn(session, "samples of running threads were lowered to %u per second: more would cost more than --max-overhead allows, or come faster than they can be named", totals.perf_rate_hz);
 	if (perf_lost * LOST_PART > totals.perf.samples)
 		session_warn(session, "%llu samples by perf_event were lost: inferscope got no CPU in time", perf_lost);
+	if (totals.perf_on_ns < totals.perf_open_ns)
+		session_warn(session, "%s for %.0f %% of the time%s: threads are switched so often that more would cost more than --max-overhead allows",
+		             totals.ways.holds ? "running threads were sampled by perf_event, and not held," : "native frames of running threads were seen", on_pct(&totals), totals.ways.holds ? "" : ", and else told as the time of the Python functions around them");
 	if (totals.sights_lost)
 		session_warn(session, "%llu samples were lost: naming them took too long", (unsigned long long)totals.sights_lost);
 	if (totals.perf.refused)

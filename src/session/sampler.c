@@ -79,6 +79,7 @@ static void init(struct sampler *sampler, const struct sampler_settings *setting
 	sampler->settings = *settings;
 	sampler->facts = target_facts(settings->target);
 	pace_init(&sampler->pace, settings->rate_hz, settings->max_overhead_ppm, clock_monotonic_ns());
+	perf_turns_init(&sampler->turns, settings->max_overhead_ppm, clock_monotonic_ns(), clock_monotonic_ns());
 	pace_share(&sampler->pace, settings->share ? settings->share : 1);
 	pace_cpus(&sampler->pace, (uint32_t)capture_affinity(sampler->facts->pid));
 	pthread_mutex_init(&sampler->lock, NULL);
@@ -158,11 +159,12 @@ uint64_t sampler_stolen_ns(struct sampler *sampler)
 
 void sampler_switched(struct sampler *sampler, uint64_t more, uint64_t cpu_ns)
 {
+	uint64_t now_ns = clock_monotonic_ns();
+
 	pthread_mutex_lock(&sampler->lock);
 	if (!sampler->paused && sampler->totals.perf.threads)
-		sampler->switches += more;
-	sampler->totals.switches_ns = sampler->switches * sampler->totals.switch_ns; /* the first ones come before they are priced */
-	sampler->too_many_switches = pace_switches_cost(&sampler->pace, sampler->totals.switches_ns, cpu_ns);
+		perf_turns_switched(&sampler->turns, more, sampler->perf_on, cpu_ns, now_ns);
+	sampler->totals.switches_ns = perf_turns_spent_ns(&sampler->turns);
 	pthread_mutex_unlock(&sampler->lock);
 }
 

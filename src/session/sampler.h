@@ -47,6 +47,7 @@ struct sampler_totals {
 	uint64_t perf_ns;       /* that samples by perf_event took of the target's threads, by what they cost us ourselves */
 	uint64_t switch_ns;     /* so much longer a switch of a thread takes that perf_event samples; 0: it could not be measured */
 	uint64_t switches_ns;   /* … and all together */
+	uint64_t perf_on_ns, perf_open_ns; /* for so long it was on, since it was opened: less than all where switches would cost too much */
 	uint64_t perf_cost_ns;  /* one of them, with as much stack as any thread needs */
 	uint64_t every_ns;      /* between two looks at present: lowered where they take long */
 	uint32_t perf_rate_hz;  /* at present */
@@ -59,7 +60,7 @@ void sampler_take(struct sampler *sampler, struct event_builder *builder);
 struct sampler_totals sampler_totals(struct sampler *sampler);
 /* How long threads of the target were kept from working by it. */
 uint64_t sampler_stolen_ns(struct sampler *sampler);
-/* The target's threads were switched so many times MORE, and ran for CPU_NS since sampling began. Where that costs more than half of the budget perf_event is given up. */
+/* The target's threads were switched so many times MORE, and ran for CPU_NS since sampling began. Where that costs more than half of the budget perf_event is on by turns. */
 void sampler_switched(struct sampler *sampler, uint64_t more, uint64_t cpu_ns);
 /* While PAUSED no look begins; waits for the one in progress, but not for long. */
 void sampler_pause(struct sampler *sampler, bool paused);

@@ -3,6 +3,7 @@
 #define INFERSCOPE_SESSION_SAMPLER_STATE_H
 
 #include "session/pace.h"
+#include "session/perf_turns.h"
 #include "session/sampler.h"
 
 enum { PERF_STACK_LEAST = 8192 /* what a thread begins with: calls of numpy's and C++'s take more, and then it gets more; what lies further out is read later, when it may have changed */ };
@@ -28,6 +29,7 @@ struct sampler {
 	bool switches_priced;
 	uint32_t priced_bytes;         /* of stack; samples with so much are in the pace */
 	uint64_t load_ns, lost_seen;   /* when the load is looked at again; what was lost until then */
+	uint64_t perf_told_ns;         /* until then the totals know for how long perf_event was on */
 	bool failed;                   /* the interpreter could not be read at the last census */
 	int wake_fd; /* to be read when one of the flags below has changed */
 
@@ -35,8 +37,8 @@ struct sampler {
 	pthread_mutex_t lock;          /* of all below */
 	pthread_cond_t changed;
 	bool stop, paused, busy;       /* busy: a look is in progress */
-	bool too_many_switches;        /* for samples by perf_event */
-	uint64_t switches;             /* of threads that it samples */
+	struct perf_turns turns;
+	bool perf_on;                  /* its events are open */
 	struct event_builder ready;
 	struct sampler_totals totals;
 };

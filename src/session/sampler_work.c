@@ -207,10 +207,32 @@ static void quarter_remove(void *context)
 	perf_close(quarters->perf);
 }
 
-static uint64_t perf_switch_ns(const struct sampler *sampler)
+static uint64_t switch_ns(const struct sampler *sampler)
 {
 	struct quarters quarters = { .sampler = sampler };
 	struct switching_load load = { quarter_add, quarter_remove, &quarters, QUARTERS };
+
+	return switching_extra_ns(&load);
+}
+
+static bool come_and_go(void *context, const pid_t tids[2], int round)
+{
+	if (!quarter_add(context, tids, round))
+		return false;
+	quarter_remove(context);
+	return true;
+}
+
+static void leave(void *context)
+{
+	(void)context;
+}
+
+/* While perf_event rests: its events are closed, but the kernel goes on looking for a while. */
+static uint64_t resting_switch_ns(const struct sampler *sampler)
+{
+	struct quarters quarters = { .sampler = sampler };
+	struct switching_load load = { come_and_go, leave, &quarters, 1 };
 
 	return switching_extra_ns(&load);
 }
@@ -229,27 +251,46 @@ static void begin_perf(struct sampler *sampler)
 /* After the first look: samples are taken meanwhile. */
 static void price_switches(struct sampler *sampler)
 {
-	uint64_t switch_ns = sampler->perf ? perf_switch_ns(sampler) : 0;
+	uint64_t on_ns = sampler->perf ? switch_ns(sampler) : 0, resting_ns = sampler->perf ? resting_switch_ns(sampler) : 0;
 
 	pthread_mutex_lock(&sampler->lock);
-	sampler->totals.switch_ns = switch_ns;
+	sampler->totals.switch_ns = sampler->turns.switch_ns = on_ns;
+	sampler->turns.resting_ns = resting_ns < on_ns ? resting_ns : on_ns;
 	pthread_mutex_unlock(&sampler->lock);
 	sampler->switches_priced = true;
 }
 
-/* Their switches cost more than samples may. */
-static void check_switches(struct sampler *sampler)
+static void give_up_perf(struct sampler *sampler)
 {
-	bool too_many;
 	char why[160];
 
-	pthread_mutex_lock(&sampler->lock);
-	too_many = sampler->too_many_switches;
-	pthread_mutex_unlock(&sampler->lock);
-	if (!too_many || !sampler->perf || sampler->watch.perf_given_up)
-		return;
-	snprintf(why, sizeof why, "given up, as each switch of a thread took %llu ns longer, all together more than half of --max-overhead", (unsigned long long)sampler->totals.switch_ns);
+	snprintf(why, sizeof why, "given up, as each switch of a thread took %llu ns longer, all together more than a hundred times what --max-overhead leaves for it", (unsigned long long)sampler->totals.switch_ns);
 	watch_give_up_perf(&sampler->watch, why);
+}
+
+/* Where switches of threads cost more than they may perf_event is on by turns. After a look: what follows begins where that has ended. */
+static void take_turns(struct sampler *sampler, uint64_t now_ns)
+{
+	struct watch *watch = &sampler->watch;
+	uint64_t ns = sampler->perf_told_ns ? now_ns - sampler->perf_told_ns : 0;
+	bool rests, useless;
+
+	if (!sampler->perf)
+		return;
+	pthread_mutex_lock(&sampler->lock);
+	sampler->totals.perf_open_ns += ns;
+	sampler->totals.perf_on_ns += sampler->perf_on ? ns : 0;
+	rests = sampler->turns.rests;
+	useless = sampler->turns.useless;
+	pthread_mutex_unlock(&sampler->lock);
+	sampler->perf_told_ns = now_ns;
+	if (useless && !watch->perf_given_up)
+		give_up_perf(sampler);
+	else if (!watch->perf_given_up && rests != watch->perf_rests)
+		watch_rest_perf(watch, rests);
+	pthread_mutex_lock(&sampler->lock);
+	sampler->perf_on = !watch->perf_given_up && !watch->perf_rests;
+	pthread_mutex_unlock(&sampler->lock);
 }
 
 /* Samples with more stack than before cost more. */
@@ -273,7 +314,7 @@ static void look_once(struct sampler *sampler, uint64_t now_ns, uint64_t begin_n
 	sampler->watch.stand_most_ns = pace_stand_most_ns(&sampler->pace);
 	watch_once(&sampler->watch);
 	price_perf(sampler);
-	check_switches(sampler);
+	take_turns(sampler, now_ns);
 	check_load(sampler, now_ns);
 	tell_totals(sampler);
 	pace_looked(&sampler->pace, own_cpu_ns() - begin_ns, looker_hold_totals(sampler->looker).count - holds, sampler->watch.totals.stolen_ns - stolen_ns);

@@ -12,7 +12,6 @@
 struct switching {
 	int to[2], fro[2];
 	pid_t tids[2];
-	cpu_set_t before;
 	pthread_t partner;
 };
 
@@ -42,12 +41,12 @@ static void pipe_close(int ends[2])
 }
 
 /* To where the caller is just now: the partner inherits it. */
-static bool stay_here(struct switching *switching)
+static bool stay_here(void)
 {
 	cpu_set_t here;
 	int cpu = sched_getcpu();
 
-	if (cpu < 0 || cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof switching->before, &switching->before) < 0)
+	if (cpu < 0 || cpu >= CPU_SETSIZE)
 		return false;
 	CPU_ZERO(&here);
 	CPU_SET(cpu, &here);
@@ -61,14 +60,13 @@ static struct switching *switching_open(void)
 	if (!switching)
 		return NULL;
 	*switching = (struct switching){ .to = { -1, -1 }, .fro = { -1, -1 }, .tids = { gettid() } };
-	if (!stay_here(switching)) {
+	if (!stay_here()) {
 		free(switching);
 		return NULL;
 	}
 	if (pipe2(switching->to, O_CLOEXEC) == 0 && pipe2(switching->fro, O_CLOEXEC) == 0 && thread_start(&switching->partner, answer, switching) == 0 && exchange(switching))
 		return switching;
 	/* A partner that did not answer has ended, or ends with its pipe. */
-	sched_setaffinity(0, sizeof switching->before, &switching->before);
 	pipe_close(switching->to);
 	pipe_close(switching->fro);
 	free(switching);
@@ -82,7 +80,6 @@ static void switching_close(struct switching *switching)
 	pthread_join(switching->partner, NULL);
 	pipe_close(switching->to);
 	pipe_close(switching->fro);
-	sched_setaffinity(0, sizeof switching->before, &switching->before);
 	free(switching);
 }
 
@@ -96,14 +93,18 @@ static uint64_t switching_ns(const struct switching *switching)
 	return cold_ns(exchange_again, switching) / 2;
 }
 
-uint64_t switching_extra_ns(const struct switching_load *load)
+struct measurement { const struct switching_load *load; uint64_t extra_ns; };
+
+static void *measure(void *context)
 {
+	struct measurement *measurement = context;
+	const struct switching_load *load = measurement->load;
 	struct switching *switching = switching_open();
 	uint64_t without_ns, with_ns = 0;
 	int rounds = 0;
 
 	if (!switching)
-		return 0;
+		return NULL;
 	without_ns = switching_ns(switching);
 	for (int round = 0; round < load->rounds; round++) {
 		if (!load->add(load->context, switching->tids, round))
@@ -113,8 +114,18 @@ uint64_t switching_extra_ns(const struct switching_load *load)
 		load->remove(load->context);
 	}
 	switching_close(switching);
-	if (!rounds || !without_ns)
-		return 0;
-	with_ns /= (uint64_t)rounds;
-	return with_ns > without_ns ? with_ns - without_ns : 0;
+	if (rounds)
+		with_ns /= (uint64_t)rounds;
+	measurement->extra_ns = without_ns && with_ns > without_ns ? with_ns - without_ns : 0;
+	return NULL;
+}
+
+uint64_t switching_extra_ns(const struct switching_load *load)
+{
+	struct measurement measurement = { .load = load };
+	pthread_t thread;
+
+	if (thread_start(&thread, measure, &measurement) == 0)
+		pthread_join(thread, NULL);
+	return measurement.extra_ns;
 }

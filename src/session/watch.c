@@ -332,7 +332,7 @@ void watch_give_up_perf(struct watch *watch, const char *why)
 
 void watch_threads(struct watch *watch)
 {
-	for (size_t i = 0; watch->perf && i < watch->census->count; i++) {
+	for (size_t i = 0; watch->perf && !watch->perf_rests && i < watch->census->count; i++) {
 		struct seen_thread *thread = &watch->census->threads[i];
 
 		if (thread->ours || thread->perf_tried)
@@ -340,4 +340,21 @@ void watch_threads(struct watch *watch)
 		thread->perf_tried = true;
 		thread->by_perf = perf_add(watch->perf, thread->tid) == 0;
 	}
+}
+
+/* Threads that are refused stay so; others are tried again after it, as those that begin meanwhile are for the first time. */
+void watch_rest_perf(struct watch *watch, bool rests)
+{
+	watch_perf(watch);
+	watch->perf_rests = rests;
+	for (size_t i = 0; rests && i < watch->census->count; i++) {
+		struct seen_thread *thread = &watch->census->threads[i];
+
+		thread->perf_tried &= !thread->by_perf;
+		thread->by_perf = false;
+	}
+	if (rests)
+		perf_rest(watch->perf);
+	else
+		watch_threads(watch);
 }

@@ -23,7 +23,7 @@ struct watch {
 	struct looker *looker;
 	struct sights *sights;      /* what is seen goes here */
 	struct perf *perf;          /* NULL: running threads are held where the looker can, else only their Python frames are read */
-	bool perf_given_up;
+	bool perf_given_up, perf_rests;
 	bool native;                /* native frames are wanted */
 	int64_t clock_ahead_ns;     /* our CLOCK_MONOTONIC less that of perf_event, which knows no time namespace */
 	uint64_t weight_max_ns;
@@ -41,7 +41,9 @@ void watch_done(struct watch *watch);
 void watch_once(struct watch *watch);
 /* Takes what perf_event has seen. */
 void watch_perf(struct watch *watch);
-/* Running threads are seen by the next way from now on. */
+/* While it RESTS running threads are seen by the next way. */
+void watch_rest_perf(struct watch *watch, bool rests);
+/* They are from now on. */
 void watch_give_up_perf(struct watch *watch, const char *why);
 /* After a reading of the census: threads that are new to perf_event. */
 void watch_threads(struct watch *watch);

@@ -85,21 +85,62 @@ def with_gevent(python):
 
 
 def switches(world, python):
-    """Where switches of threads that perf_event samples cost more than half of the budget, threads are sampled by the next way, which is said; and the ledger has what they cost."""
+    """Where switches of threads that perf_event samples cost more than half of the budget it is on by turns, which is said, and the ledger keeps to the budget; where that is far too little it is given up."""
     with open(world.path("counter"), "wb") as f:
         f.truncate(16)
-    with Target(python, WORK, "request", world.path("counter")) as target:
-        world.attach(target.pid, "-d", "3s", "--hook", "none", "--max-overhead", "0.05%").expect(0)
-        few = world.report()["capture"]
-        world.attach(target.pid, "-d", "1s", "--hook", "none", "--max-overhead", "20%").expect(0)
-        many = world.report()["capture"]
-    if "perf_event" not in many["settings"]["sampler.running"]:
-        raise Skip("this kernel permits no perf_event: %s" % many["settings"]["sampler.running"])
-    require("sampler.running.others" not in many["settings"] and many["counters"]["sampler_switches_ns"] > 0, "%s" % many)
-    said = few["settings"].get("sampler.running.others", "")
-    require(re.search(r"Python frames only; given up, as each switch of a thread took \d+ ns longer", said), "it is not given up, or not said: %r, %s" % (said, few["counters"]))
-    require(few["counters"]["samples"] > 10 and few["counters"]["sampler_perf_threads"] == 0, "%s" % few["counters"])
-    return "%.1f ms in 1 s; %s" % (many["counters"]["sampler_switches_ns"] / 1e6, said)
+    with Target(python, WORK, "handoff", world.path("counter")) as target:
+        before, since = switches_of(target.pid), time.monotonic()
+        always, turns, hopeless = (switches_at(world, target, *budget) for budget in (("1s", 100), ("5s", 2), ("2s", 0.005)))
+        rate = (switches_of(target.pid) - before) / (time.monotonic() - since)
+    counters, said = turns["capture"]["counters"], turns["capture"]["settings"].get("sampler.running.turns", "")
+    require(rate > 10000, "it switches %.0f times a second only" % rate)
+    require("sampler.running.turns" not in always["capture"]["settings"] and always["capture"]["counters"]["sampler_switches_ns"] > 0, "%s" % always["capture"])
+    on, whole, spent = (counters[name] for name in ("sampler_perf_on_ns", "sampler_perf_open_ns", "sampler_switches_ns"))
+    require(re.match(r"by perf_event for \d+ % of the time, else Python frames only: a switch of a thread takes \d+ ns longer", said) and 0 < on < 0.9 * whole, "no turns, or not said: %r, %s" % (said, counters))
+    require(counters["sampler_perf_samples"] > 0 and counters["sampler_perf_threads"] > 1, "nothing by perf_event: %s" % counters)
+    # Half of 2 % of the CPU time, with a quarter of a second beforehand, and what a third of a second of being on costs: so long it may take to be noticed.
+    may = 0.01 * (turns["cpu_ns"] + 0.25e9) + spent / on * 0.3e9
+    require(spent < may, "switches took %.1f ms longer, more than %.1f: %s" % (spent / 1e6, may / 1e6, counters))
+    native, python_only = native_and_not(turns)
+    require(native > 0 and python_only > 0, "%.0f ms with native frames, %.0f without" % (native / 1e6, python_only / 1e6))
+    given_up = hopeless["capture"]["settings"].get("sampler.running.others", "")
+    require(re.search(r"Python frames only; given up, as each switch of a thread took \d+ ns longer", given_up), "it is not given up, or not said: %r, %s" % (given_up, hopeless["capture"]["counters"]))
+    require(hopeless["capture"]["counters"]["samples"] > 10 and hopeless["capture"]["counters"]["sampler_perf_threads"] == 0, "%s" % hopeless["capture"]["counters"])
+    return "%.0f per second; on for %.0f %%, which took %.1f ms of %.1f; %.0f ms with native frames, %.0f without" % (rate, 100 * on / whole, spent / 1e6, may / 1e6, native / 1e6, python_only / 1e6)
+
+
+def switches_of(pid):
+    """Of threads, so far."""
+    count = 0
+    for tid in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/status" % (pid, tid)) as f:
+            count += sum(int(line.split()[1]) for line in f if "ctxt_switches" in line)
+    return count
+
+
+def switches_at(world, target, duration, budget):
+    """The report of an attach with a budget of so many percent, and what the process ran meanwhile."""
+    before = cpu_of(target.pid)
+    world.attach(target.pid, "-d", duration, "--hook", "none", "--max-overhead", "%g%%" % budget).expect(0)
+    report = world.report()
+    if "perf_event" not in report["capture"]["settings"]["sampler.running"]:
+        raise Skip("this kernel permits no perf_event: %s" % report["capture"]["settings"]["sampler.running"])
+    return dict(report, cpu_ns=cpu_of(target.pid) - before)
+
+
+def cpu_of(pid):
+    with open("/proc/%d/stat" % pid) as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return sum(int(field) for field in fields[11:13]) * 1e9 / os.sysconf("SC_CLK_TCK")
+
+
+def native_and_not(report):
+    """CPU time of stacks with native frames, and of those without."""
+    sums = [0, 0]
+    for stack in report["stacks"]:
+        kinds = {report["functions"][i]["kind"] for i in stack["frames"] if i is not None}
+        sums["native" not in kinds] += stack["cpu_self_ns"]
+    return sums
 
 
 def greenlets(world, python):

@@ -95,13 +95,12 @@ Test(ring, gives_samples_in_dwarf_order_also_across_its_end)
 	}
 }
 
-/* A sample as before, with a group of COUNT values behind its period. */
+/* A sample as before, with a group of COUNT values instead of its clock. */
 static void put_counted(struct made *made, uint64_t count, uint64_t stated)
 {
-	put_header(made, PERF_RECORD_SAMPLE, (uint16_t)(SAMPLE + 8 + count * 8));
+	put_header(made, PERF_RECORD_SAMPLE, (uint16_t)(SAMPLE + count * 8));
 	put(made, (uint32_t[]){ 1, 7 }, 8);
 	put_word(made, 1007);
-	put_word(made, 2007);
 	put_word(made, stated);
 	for (uint64_t i = 0; i < count; i++)
 		put_word(made, 50 + i);
@@ -123,7 +122,7 @@ Test(ring, gives_what_the_counters_of_a_group_stand_at)
 
 	put_counted(&made, 3, 3);
 	parse_counted(&made, &seen, &counts);
-	cr_assert(seen.count == 1 && seen.last.gained_count == 2 && seen.last.stack_size == 40 && seen.last.regs[0] == 100);
+	cr_assert(seen.count == 1 && seen.last.gained_count == 2 && seen.last.stack_size == 40 && seen.last.regs[0] == 100 && seen.cpu_ns == 50);
 	cr_expect(seen.last.gained[0] == 51 && seen.last.gained[1] == 52, "the first one is the clock");
 }
 

@@ -109,6 +109,54 @@ Test(perf, that_is_given_up_watches_nobody_and_names_each_once)
 	end_child(other);
 }
 
+struct told { uint64_t samples, cpu_ns; };
+
+static void add_told(void *context, const struct thread_copy *copy, uint64_t cpu)
+{
+	struct told *told = context;
+
+	told->samples++;
+	told->cpu_ns += cpu;
+}
+
+static uint64_t cpu_ns(pid_t pid)
+{
+	uint64_t run_ns = 0, wait_ns;
+
+	procfs_schedstat(&procfs_real, pid, pid, &run_ns, &wait_ns);
+	return run_ns;
+}
+
+/* On for less than a sample's distance each time: nothing would ever be told if each turn began anew. */
+Test(perf, goes_on_after_a_rest_where_it_was)
+{
+	pid_t pid = spin_child();
+	struct perf *perf = open_or_skip(pid, 50, 8192);
+	struct told told = { 0 }, before;
+	uint64_t on_ns = 0;
+
+	for (int turn = 0; turn < 2000 && on_ns < 400000000; turn++) {
+		uint64_t begun_ns = cpu_ns(pid);
+
+		cr_assert_eq(perf_add(perf, pid), 0);
+		usleep(6000);
+		perf_read(perf, add_told, &told);
+		perf_rest(perf);
+		on_ns += cpu_ns(pid) - begun_ns;
+		before = told;
+		usleep(2000);
+		perf_read(perf, add_told, &told);
+		cr_assert(told.samples == before.samples && perf_waiting(perf) == 0, "it does not rest");
+		cr_assert_eq(perf_totals(perf).threads, 1);
+	}
+	cr_assert(told.samples >= 10 && told.samples <= 40, "%llu samples", (unsigned long long)told.samples);
+	cr_assert(told.cpu_ns > on_ns / 100 * 80 && told.cpu_ns < on_ns / 100 * 110, "%llu of %llu ms told", (unsigned long long)told.cpu_ns / 1000000, (unsigned long long)on_ns / 1000000);
+	perf_remove(perf, pid);
+	cr_assert_eq(perf_totals(perf).threads, 0);
+	perf_close(perf);
+	end_child(pid);
+}
+
 /* Spins with so much stack that no sample ends before it does. */
 static pid_t deep_child(void)
 {
@@ -201,14 +249,6 @@ Test(perf, copies_stack_to_the_first_page_that_was_neither_written_nor_read)
 	cr_expect_eq(stack_size(perf), BYTES);
 	perf_close(perf);
 	end_child(pid);
-}
-
-static uint64_t cpu_ns(pid_t pid)
-{
-	uint64_t run_ns = 0, wait_ns;
-
-	procfs_schedstat(&procfs_real, pid, pid, &run_ns, &wait_ns);
-	return run_ns;
 }
 
 Test(perf, wakes_who_waits_for_a_sample)

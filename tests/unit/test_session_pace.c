@@ -117,20 +117,6 @@ Test(pace, of_perf_samples_is_what_the_budget_pays_for)
 	cr_assert_not(pace_perf_costs(&pace, 10000), "without a budget all are");
 }
 
-Test(pace, switches_may_cost_half_of_the_budget)
-{
-	const uint64_t second_ns = 1000ull * MS;
-	struct pace pace;
-
-	pace_init(&pace, 100, 50000, 7);
-	cr_assert_not(pace_switches_cost(&pace, 6ull * MS, 0), "the first ones are free");
-	cr_assert(pace_switches_cost(&pace, 7ull * MS, 0));
-	cr_assert_not(pace_switches_cost(&pace, 2500ull * MS, 100 * second_ns));
-	cr_assert(pace_switches_cost(&pace, 2510ull * MS, 100 * second_ns));
-	pace_init(&pace, 100, 0, 7);
-	cr_assert_not(pace_switches_cost(&pace, UINT64_MAX, 0), "without a budget all are paid for");
-}
-
 Test(pace, parts_of_a_period_stand_for_all_of_it)
 {
 	double sum_ns = 0, before_ns = 0;

@@ -1,8 +1,9 @@
-"""Work that can be counted from outside: python work.py fib|decode|request|calls COUNTER_FILE [--seconds N] [--threads N].
+"""Work that can be counted from outside: python work.py fib|decode|request|handoff|calls COUNTER_FILE [--seconds N] [--threads N].
 
 One item is one unit of work; the number done so far and the CPU time used lie in COUNTER_FILE as two 64-bit integers (items,
 nanoseconds), rewritten after each item. decode is a small transformer that makes one token per item: with numpy where that is installed,
-else in plain Python. request is one of a server: a document is read, a thread waits for another, a library allocates in C, files are looked at. calls makes system calls. Prints READY <pid>; ends after the time or on SIGTERM."""
+else in plain Python. request is one of a server: a document is read, a thread waits for another, a library allocates in C, files are looked at. handoff gives a thread
+little to do in C, and waits for it, again and again: more than 10 000 switches per second. calls makes system calls. Prints READY <pid>; ends after the time or on SIGTERM."""
 import argparse
 import ctypes
 import json
@@ -14,6 +15,7 @@ import random
 import signal
 import threading
 import time
+import zlib
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 try:
@@ -146,9 +148,25 @@ class Server:
         return [os.stat(__file__).st_size for _ in range(4)]
 
 
+class Relay:
+    def __init__(self):
+        self.text = random.Random(1).getrandbits(8 * 16384).to_bytes(16384, "big")
+        self.there, self.back = queue.SimpleQueue(), queue.SimpleQueue()
+        threading.Thread(target=self.answer, daemon=True).start()
+
+    def answer(self):
+        while True:
+            self.back.put(zlib.compress(self.there.get(), 1))
+
+    def handoff(self):
+        for _ in range(10):
+            self.there.put(self.text)
+            zlib.decompress(self.back.get())
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("kind", choices=["fib", "decode", "request", "calls"])
+    parser.add_argument("kind", choices=["fib", "decode", "request", "handoff", "calls"])
     parser.add_argument("counter")
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--threads", type=int, default=1, help="so many do the work; the items of one are counted")
@@ -160,6 +178,8 @@ def main():
             fib(12)
     elif options.kind == "request":
         item = Server().request
+    elif options.kind == "handoff":
+        item = Relay().handoff
     elif options.kind == "calls":
         def item():
             for _ in range(1000):
