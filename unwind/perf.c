@@ -18,8 +18,8 @@ enum {
 	RATE_MAX = 10000,
 	STACK_STEP = 8192,  /* each time that a thread needs more, its samples bring a multiple of this */
 	THREADS_MAX = 1 << 16,
-	HASTE_MOST = 4,
 	SAMPLES_PER_PERIOD = 8, PERIODS_PER_SECOND = 10, /* of both the one that is longer */
+	SOONEST_NS = 10000, /* Linux 6.18 allows no less */
 	TOLD = 16,
 	DESCRIPTORS_SPARE = 32, /* for all else that the attacher opens: /proc, libraries */
 };
@@ -133,16 +133,16 @@ int perf_descriptor(const struct perf *perf)
 
 /*
  * The caller closes it. OWED_NS of CPU time were not told by the event before: its first sample comes so much sooner, or a thread that runs little between two rests would never have
- * one; but not at once, as more follow at the same distance until the period is changed.
+ * one. It comes alone, as others would follow at the same distance until the period is changed.
  */
 static enum perf_event_result watch(struct perf *perf, pid_t tid, uint32_t stack_bytes, uint64_t owed_ns, struct perf_event *out)
 {
 	struct epoll_event wanted = { .events = EPOLLIN | EPOLLET };
-	uint64_t period = vary(perf), least = period / HASTE_MOST;
-	enum perf_event_result result = perf_event_start(&perf->settings, tid, stack_bytes, period - least > owed_ns ? period - owed_ns : least, out);
+	uint64_t period = vary(perf);
+	enum perf_event_result result = perf_event_start(&perf->settings, tid, stack_bytes, period > owed_ns + SOONEST_NS ? period - owed_ns : SOONEST_NS, owed_ns > 0, out);
 
 	out->owed_ns = owed_ns;
-	out->hastened = owed_ns > 0;
+	out->once = owed_ns > 0;
 	if (result != PERF_EVENT_OPEN || epoll_ctl(perf->epoll, EPOLL_CTL_ADD, out->fd, &wanted) == 0)
 		return result;
 	perf_event_end(out);
@@ -233,15 +233,17 @@ static void set_period(struct perf *perf, struct perf_event *event)
 	uint64_t period = vary(perf);
 
 	event->period_samples = 0;
-	event->hastened = false;
 	ioctl(event->fd, PERF_EVENT_IOC_PERIOD, &period);
+	if (event->once)
+		ioctl(event->fd, PERF_EVENT_IOC_ENABLE, 0);
+	event->once = false;
 }
 
 /* Not at every sample: a new period interrupts the thread's CPU and begins anew, and what was left of the old one is not counted. */
 static void vary_period(struct perf *perf, struct perf_event *event, uint64_t samples)
 {
 	event->period_samples += samples;
-	if (event->hastened || (event->period_samples >= SAMPLES_PER_PERIOD && event->period_samples * PERIODS_PER_SECOND >= perf->settings.rate_hz))
+	if (event->once || (event->period_samples >= SAMPLES_PER_PERIOD && event->period_samples * PERIODS_PER_SECOND >= perf->settings.rate_hz))
 		set_period(perf, event);
 }
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -93,11 +94,12 @@ int perf_possible(pid_t pid, struct error *err)
 
 /* ---- one thread ---- */
 
-static int open_for(struct perf_settings *settings, pid_t tid, uint32_t stack_bytes, uint64_t period_ns)
+static int open_for(struct perf_settings *settings, pid_t tid, uint32_t stack_bytes, uint64_t period_ns, bool once)
 {
 	struct perf_event_attr attr = attributes(stack_bytes, period_ns, settings->wakes, settings->user_only);
 	int fd;
 
+	attr.disabled = once;
 	if (settings->counted)
 		attr.read_format = PERF_FORMAT_GROUP;
 	fd = event_open(&attr, tid, -1);
@@ -164,11 +166,11 @@ static void open_counters(const struct perf_settings *settings, struct perf_even
 	}
 }
 
-enum perf_event_result perf_event_start(struct perf_settings *settings, pid_t tid, uint32_t stack_bytes, uint64_t period_ns, struct perf_event *out)
+enum perf_event_result perf_event_start(struct perf_settings *settings, pid_t tid, uint32_t stack_bytes, uint64_t period_ns, bool once, struct perf_event *out)
 {
 	struct perf_event event = { .tid = tid, .stack_bytes = stack_bytes };
 
-	event.fd = open_for(settings, tid, stack_bytes, period_ns);
+	event.fd = open_for(settings, tid, stack_bytes, period_ns, once);
 	if (event.fd < 0)
 		return errno == ESRCH ? PERF_EVENT_GONE : errno == EMFILE || errno == ENFILE ? PERF_EVENT_NO_DESCRIPTOR : PERF_EVENT_NONE;
 	if (!map_ring(settings, &event)) {
@@ -180,6 +182,8 @@ enum perf_event_result perf_event_start(struct perf_settings *settings, pid_t ti
 	}
 	if (settings->counted)
 		open_counters(settings, &event);
+	if (once)
+		ioctl(event.fd, PERF_EVENT_IOC_REFRESH, 1);
 	*out = event;
 	return PERF_EVENT_OPEN;
 }

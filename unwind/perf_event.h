@@ -28,7 +28,7 @@ struct perf_event {
 	uint64_t period_samples; /* taken since its period was changed */
 	uint64_t told_ns;        /* what its clock stood at when its last sample was taken */
 	uint64_t owed_ns;        /* of the thread's CPU time before the event was opened, for its first sample */
-	bool hastened;           /* its first sample came sooner for that: the period is to be changed */
+	bool once;               /* it stops at its first sample, which came sooner for that */
 	int counters[SAMPLED_COUNTERS]; /* the first counter_count of them are open */
 	uint32_t counter_count;
 	uint64_t counted[SAMPLED_COUNTERS]; /* as the sample before told them */
@@ -36,8 +36,8 @@ struct perf_event {
 
 enum perf_event_result { PERF_EVENT_OPEN, PERF_EVENT_GONE /* the thread has ended */, PERF_EVENT_NONE, PERF_EVENT_NO_DESCRIPTOR, PERF_EVENT_NO_RING, PERF_EVENT_NO_LOCKED_MEMORY };
 
-/* Samples of TID with STACK_BYTES each, the first one after PERIOD_NS of CPU time. Learns SETTINGS->user_only. Unless it is open errno says why, and OUT is of no use. */
-enum perf_event_result perf_event_start(struct perf_settings *settings, pid_t tid, uint32_t stack_bytes, uint64_t period_ns, struct perf_event *out);
+/* Samples of TID with STACK_BYTES each, the first one after PERIOD_NS of CPU time, and no more if only ONCE. Learns SETTINGS->user_only. Unless it is open errno says why, and OUT is of no use. */
+enum perf_event_result perf_event_start(struct perf_settings *settings, pid_t tid, uint32_t stack_bytes, uint64_t period_ns, bool once, struct perf_event *out);
 /* CPU time of the thread since its last sample, as far as a sample would have come since: for that of the event that follows. */
 uint64_t perf_event_owed(const struct perf_settings *settings, const struct perf_event *event);
 void perf_event_end(struct perf_event *event);

@@ -99,7 +99,7 @@ def switches(world, python):
     require(re.match(r"by perf_event for \d+ % of the time, else Python frames only: a switch of a thread takes \d+ ns longer", said) and 0 < on < 0.9 * whole, "no turns, or not said: %r, %s" % (said, counters))
     require(counters["sampler_perf_samples"] > 0 and counters["sampler_perf_threads"] > 1, "nothing by perf_event: %s" % counters)
     # Half of 2 % of the CPU time, with a quarter of a second beforehand, and what a third of a second of being on costs: so long it may take to be noticed.
-    may = 0.01 * (turns["cpu_ns"] + 0.25e9) + spent / on * 0.3e9
+    may = 0.01 * (turns["cpu_ns"] + 0.25e9) + 0.3e9 * always["capture"]["counters"]["sampler_switches_ns"] / always["capture"]["counters"]["sampler_perf_on_ns"]
     require(spent < may, "switches took %.1f ms longer, more than %.1f: %s" % (spent / 1e6, may / 1e6, counters))
     native, python_only = native_and_not(turns)
     require(native > 0 and python_only > 0, "%.0f ms with native frames, %.0f without" % (native / 1e6, python_only / 1e6))
