@@ -10,6 +10,7 @@ PLANTED, WORK, GREEN = (os.path.join(PROGRAMS, name) for name in ("planted.py", 
 CROWD, MEMBERS, MEMBERS_QUICK, LONGER_MS = os.path.join(PROGRAMS, "crowd.py"), 3000, 500, 200  # few in the short form: 3 000 take the CPUs from all that is tried beside them
 # way: what stands before the command, options; with few descriptors perf_event ends after some threads, and the next way takes over
 CROWD_WAYS = {"perf": ([], []), "perf for few": (["prlimit", "--nofile=256:256"], []), "hold": ([], ["--native", "hold"]), "perf for few, hold": (["prlimit", "--nofile=256:256"], ["--native", "both"])}
+LEAST_SWITCH_NS = 1500  # so much longer a switch takes with perf_event, at least
 CACHE = os.environ.get("GREENLETS_CACHE", "/var/cache/inferscope")
 QUICK = ["3.8.18", "3.11.7", "3.13.0", "forky"]
 
@@ -89,24 +90,26 @@ def switches(world, python):
     with open(world.path("counter"), "wb") as f:
         f.truncate(16)
     with Target(python, WORK, "handoff", world.path("counter")) as target:
-        before, since = switches_of(target.pid), time.monotonic()
-        always, turns, hopeless = (switches_at(world, target, *budget) for budget in (("1s", 100), ("5s", 2), ("2s", 0.005)))
-        rate = (switches_of(target.pid) - before) / (time.monotonic() - since)
+        before = switches_of(target.pid)
+        always = switches_at(world, target, "1s", 100)
+        rate = (switches_of(target.pid) - before) / always["cpu_ns"] * 1e9
+        budget = rate * LEAST_SWITCH_NS / 1e7  # percent; half of it pays for half of the time, or less
+        turns, hopeless = switches_at(world, target, "5s", budget), switches_at(world, target, "2s", 0.005)
     counters, said = turns["capture"]["counters"], turns["capture"]["settings"].get("sampler.running.turns", "")
-    require(rate > 10000, "it switches %.0f times a second only" % rate)
+    require(rate > 10000, "it switches %.0f times per second of its CPU time only" % rate)
     require("sampler.running.turns" not in always["capture"]["settings"] and always["capture"]["counters"]["sampler_switches_ns"] > 0, "%s" % always["capture"])
     on, whole, spent = (counters[name] for name in ("sampler_perf_on_ns", "sampler_perf_open_ns", "sampler_switches_ns"))
     require(re.match(r"by perf_event for \d+ % of the time, else Python frames only: a switch of a thread takes \d+ ns longer", said) and 0 < on < 0.9 * whole, "no turns, or not said: %r, %s" % (said, counters))
     require(counters["sampler_perf_samples"] > 0 and counters["sampler_perf_threads"] > 1, "nothing by perf_event: %s" % counters)
-    # Half of 2 % of the CPU time, with a quarter of a second beforehand, and what a third of a second of being on costs: so long it may take to be noticed.
-    may = 0.01 * (turns["cpu_ns"] + 0.25e9) + 0.3e9 * always["capture"]["counters"]["sampler_switches_ns"] / always["capture"]["counters"]["sampler_perf_on_ns"]
+    # Half of the budget, with a quarter of a second beforehand, and what a third of a second of being on costs: so long it may take to be noticed.
+    may = budget / 200 * (turns["cpu_ns"] + 0.25e9) + 0.3e9 * always["capture"]["counters"]["sampler_switches_ns"] / always["capture"]["counters"]["sampler_perf_on_ns"]
     require(spent < may, "switches took %.1f ms longer, more than %.1f: %s" % (spent / 1e6, may / 1e6, counters))
     native, python_only = native_and_not(turns)
     require(native > 0 and python_only > 0, "%.0f ms with native frames, %.0f without" % (native / 1e6, python_only / 1e6))
     given_up = hopeless["capture"]["settings"].get("sampler.running.others", "")
     require(re.search(r"Python frames only; given up, as each switch of a thread took \d+ ns longer", given_up), "it is not given up, or not said: %r, %s" % (given_up, hopeless["capture"]["counters"]))
     require(hopeless["capture"]["counters"]["samples"] > 10 and hopeless["capture"]["counters"]["sampler_perf_threads"] == 0, "%s" % hopeless["capture"]["counters"])
-    return "%.0f per second; on for %.0f %%, which took %.1f ms of %.1f; %.0f ms with native frames, %.0f without" % (rate, 100 * on / whole, spent / 1e6, may / 1e6, native / 1e6, python_only / 1e6)
+    return "%.0f per CPU second, budget %.1f %%; on for %.0f %%, which took %.1f ms of %.1f; %.0f ms with native frames, %.0f without" % (rate, budget, 100 * on / whole, spent / 1e6, may / 1e6, native / 1e6, python_only / 1e6)
 
 
 def switches_of(pid):
