@@ -23,6 +23,8 @@ static void *answer(void *context)
 	switching->tids[1] = gettid();
 	while (read(switching->to[0], &byte, 1) == 1 && write(switching->fro[1], &byte, 1) == 1)
 		;
+	close(switching->fro[1]); /* or who waits for an answer would wait for ever */
+	switching->fro[1] = -1;
 	return NULL;
 }
 
@@ -53,6 +55,16 @@ static bool stay_here(void)
 	return sched_setaffinity(0, sizeof here, &here) == 0;
 }
 
+static void switching_close(struct switching *switching)
+{
+	close(switching->to[1]);
+	switching->to[1] = -1;
+	pthread_join(switching->partner, NULL);
+	pipe_close(switching->to);
+	pipe_close(switching->fro);
+	free(switching);
+}
+
 static struct switching *switching_open(void)
 {
 	struct switching *switching = malloc(sizeof *switching);
@@ -64,23 +76,16 @@ static struct switching *switching_open(void)
 		free(switching);
 		return NULL;
 	}
-	if (pipe2(switching->to, O_CLOEXEC) == 0 && pipe2(switching->fro, O_CLOEXEC) == 0 && thread_start(&switching->partner, answer, switching) == 0 && exchange(switching))
-		return switching;
-	/* A partner that did not answer has ended, or ends with its pipe. */
+	if (pipe2(switching->to, O_CLOEXEC) == 0 && pipe2(switching->fro, O_CLOEXEC) == 0 && thread_start(&switching->partner, answer, switching) == 0) {
+		if (exchange(switching))
+			return switching;
+		switching_close(switching);
+		return NULL;
+	}
 	pipe_close(switching->to);
 	pipe_close(switching->fro);
 	free(switching);
 	return NULL;
-}
-
-static void switching_close(struct switching *switching)
-{
-	close(switching->to[1]);
-	switching->to[1] = -1;
-	pthread_join(switching->partner, NULL);
-	pipe_close(switching->to);
-	pipe_close(switching->fro);
-	free(switching);
 }
 
 static bool exchange_again(const void *context)

@@ -1,5 +1,6 @@
 /* Counters of threads: of a child that knows how many pages it touches and how often it sleeps, and of a folder that plays /proc. */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -7,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -194,6 +196,53 @@ Test(switching, is_measured_and_leaves_no_descriptor_and_the_cpus_as_they_were)
 	cr_assert_eq(sched_getaffinity(0, sizeof after, &after), 0);
 	cr_expect(CPU_EQUAL(&before, &after));
 	cr_expect_eq(descriptors(), descriptor);
+}
+
+/* Calls of all threads but this one fail, where it is not 0. */
+static pid_t alone_writes, alone_reads;
+
+static bool fails(const pid_t *alone)
+{
+	pid_t tid = __atomic_load_n(alone, __ATOMIC_RELAXED);
+
+	errno = EIO;
+	return tid && tid != gettid();
+}
+
+ssize_t write(int fd, const void *bytes, size_t size)
+{
+	return fails(&alone_writes) ? -1 : syscall(SYS_write, fd, bytes, size);
+}
+
+ssize_t read(int fd, void *bytes, size_t size)
+{
+	return fails(&alone_reads) ? -1 : syscall(SYS_read, fd, bytes, size);
+}
+
+static bool fail_from_now(void *context, const pid_t tids[2], int round)
+{
+	__atomic_store_n((pid_t *)context, tids[0], __ATOMIC_RELAXED);
+	return true;
+}
+
+static void goes_on(void *context)
+{
+}
+
+/* An answer that never came was waited for for ever, and the attach for its sampler. */
+Test(switching, ends_where_the_other_thread_fails, .timeout = 20)
+{
+	pid_t *const ways[] = { &alone_writes, &alone_reads };
+	int descriptor = descriptors();
+
+	for (int i = 0; i < 2; i++) {
+		struct switching_load load = { fail_from_now, goes_on, ways[i], 2 };
+
+		cr_expect_eq(switching_extra_ns(&load), 0, "from some time on");
+		cr_expect_eq(switching_extra_ns(&load), 0, "from the beginning");
+		*ways[i] = 0;
+		cr_expect_eq(descriptors(), descriptor);
+	}
 }
 
 /* ---- without perf_event ---- */
