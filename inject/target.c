@@ -181,6 +181,8 @@ int target_gone(const struct target *target, struct error *err)
 	snprintf(path, sizeof path, "%s/%d/exe", target->procfs.root, (int)target->pid);
 	if (memory_gone(target) && readlink(path, &byte, 1) > 0)
 		return fail(err, ERR_EXITED, "process %d has replaced itself (exec)", (int)target->pid);
+	if (target_alive(target))
+		return fail(err, ERR_INJECT, "cannot attach to %d: its memory could not be read", (int)target->pid);
 	return fail(err, ERR_EXITED, "process %d has ended", (int)target->pid);
 }
 

@@ -50,7 +50,7 @@ int preflight_room(struct target *target);       /* preflight.c: seccomp, limits
 
 /* Opens memory_fd, unless it is. 0, or -1 and errno. */
 int target_open_memory(struct target *target);
-/* Fills ERR: it has ended, or replaced itself. Returns -1. */
+/* Fills ERR: it has ended, or replaced itself, or lives and could not be read. Returns -1. */
 int target_gone(const struct target *target, struct error *err);
 /* Maps again, because things may have been loaded or unloaded since. */
 int target_refresh_maps(struct target *target);
