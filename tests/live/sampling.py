@@ -147,7 +147,8 @@ def native_and_not(report):
 
 
 def greenlets(world, python):
-    """Stacks are exchanged in the middle of calls, and samples still fit the calls that were open: one in twenty does not, at most."""
+    """Stacks are exchanged in the middle of calls, and samples still fit the calls that were open: one in twenty does not, at most. Where the budget leaves functions
+    out, nobody sees by these that a greenlet came back, and samples go by their own frames: half of them, at most (not seen at all it would be nearly all)."""
     with Target(with_gevent(python), GREEN) as target:
         world.attach(target.pid, "-d", "3s").expect(0)
         report = world.report()
@@ -155,9 +156,10 @@ def greenlets(world, python):
         require(status == 0 and last.startswith("OK") and not target.errors(), "the target ended with %s, %s, stderr: %s" % (status, last, target.errors()))
     samples, unjoined = (report["quality"][name] for name in ("samples_count", "unjoined_samples_count"))
     names = {f["name"] for f in report["functions"]}
-    require(samples > 100 and unjoined < samples / 20, "%d of %d samples contradict the calls" % (unjoined, samples))
+    left_out = any(note["key"] == "left_out" for note in report["quality"]["notes"])
+    require(samples > 100 and unjoined < samples / (2 if left_out else 20), "%d of %d samples contradict the calls" % (unjoined, samples))
     require({"serve", "parse", "answer"} <= {name.split(".")[-1] for name in names}, "functions: %s" % sorted(names)[:20])
-    return "%d of %d samples contradict the calls; %s" % (unjoined, samples, last)
+    return "%d of %d samples contradict the calls%s; %s" % (unjoined, samples, ", functions were left out" if left_out else "", last)
 
 
 def longest_pause(target):
