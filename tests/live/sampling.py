@@ -96,8 +96,8 @@ def switches(world, python):
         budget = rate * LEAST_SWITCH_NS / 1e7  # percent; half of it pays for half of the time, or less
         turns, hopeless = switches_at(world, target, "5s", budget), switches_at(world, target, "2s", 0.005)
     counters, said = turns["capture"]["counters"], turns["capture"]["settings"].get("sampler.running.turns", "")
-    require(rate > 10000, "it switches %.0f times per second of its CPU time only" % rate)
-    require("sampler.running.turns" not in always["capture"]["settings"] and always["capture"]["counters"]["sampler_switches_ns"] > 0, "%s" % always["capture"])
+    require(rate > 5000, "it switches %.0f times per second of its CPU time only" % rate)
+    require("sampler.running.turns" not in always["capture"]["settings"] and always["capture"]["counters"]["sampler_switches_ns"] > 0, "turns at any price, or no price: %s" % always["capture"]["counters"])
     on, whole, spent = (counters[name] for name in ("sampler_perf_on_ns", "sampler_perf_open_ns", "sampler_switches_ns"))
     require(re.match(r"by perf_event for \d+ % of the time, else Python frames only: a switch of a thread takes \d+ ns longer", said) and 0 < on < 0.9 * whole, "no turns, or not said: %r, %s" % (said, counters))
     require(counters["sampler_perf_samples"] > 0 and counters["sampler_perf_threads"] > 1, "nothing by perf_event: %s" % counters)
