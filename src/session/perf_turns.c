@@ -18,7 +18,7 @@ uint64_t perf_turns_spent_ns(const struct perf_turns *turns)
 
 static uint64_t allowed_ns(const struct perf_turns *turns, uint64_t cpu_ns)
 {
-	return cpu_ns / 2000000 * turns->max_overhead_ppm;
+	return (uint64_t)((__uint128_t)cpu_ns * turns->max_overhead_ppm / 2000000);
 }
 
 /* Half of a turn more or less, so that turns do not go in step with what the program does again and again. */

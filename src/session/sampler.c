@@ -162,7 +162,7 @@ void sampler_switched(struct sampler *sampler, uint64_t more, uint64_t cpu_ns)
 	uint64_t now_ns = clock_monotonic_ns();
 
 	pthread_mutex_lock(&sampler->lock);
-	if (!sampler->paused && sampler->totals.perf.threads)
+	if (!sampler->paused && (sampler->totals.perf.threads || sampler->turns.rests)) /* those that come in a rest are not watched yet */
 		perf_turns_switched(&sampler->turns, more, sampler->perf_on, cpu_ns, now_ns);
 	sampler->totals.switches_ns = perf_turns_spent_ns(&sampler->turns);
 	pthread_mutex_unlock(&sampler->lock);

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 
 #include "session/perf_turns.h"
+#include "session/sampler_state.h"
 
 #define MS 1000000ull
 
@@ -109,4 +110,28 @@ Test(turns, are_useless_below_a_hundredth)
 	cr_assert_not((run(&turns, 18000, 60), turns.useless), "0.05 of 4.5 %%");
 	turns = turns_of(1000, 2500, 0);
 	cr_assert((run(&turns, 22000, 60), turns.useless), "0.05 of 5.5 %%");
+}
+
+/* Of a CPU four thousandths: what pays for a turn is less than a step of two milliseconds would tell. */
+Test(turns, go_on_in_a_program_that_mostly_waits)
+{
+	struct perf_turns turns = turns_of(50000, 3000, 0);
+	uint64_t on = 0;
+
+	for (uint64_t step = 1; step <= 4000; step++) {
+		on += !turns.rests;
+		perf_turns_switched(&turns, 12, !turns.rests, step * 400000, step * 100 * MS);
+		cr_assert_not(turns.useless, "after %llu steps", (unsigned long long)step);
+	}
+	cr_assert(on > 1100 && on < 1700, "2.5 of 9 %%, and what is free: %llu of 4000 steps", (unsigned long long)on);
+}
+
+Test(turns, come_back_though_all_threads_have_ended_in_a_rest)
+{
+	struct sampler sampler = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+	sampler.turns = turns_of(50000, 3000, 0);
+	sampler.turns.rests = true;
+	sampler_switched(&sampler, 10, 1000 * MS);
+	cr_assert_not(sampler.turns.rests, "nothing is owed");
 }
