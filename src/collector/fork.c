@@ -94,7 +94,7 @@ static void in_child(void)
 	the.memory.left = 0; /* the first allocation takes our functions off */
 	sampled_forget(&the.memory.blocks);
 	the.switcher_made = false;
-	the.lanes.leaving = 0;
+	the.lanes.leaving = the.lanes.count = 0; /* its threads are not here, nor what they wrote to */
 	lane_mine = NULL;
 }
 

@@ -267,6 +267,22 @@ def case_fork_attached():
     s.disarm()
 
 
+def case_fork_given_up():
+    """Who would measure a child gives up before it is armed: what its parent's threads wrote to is not there any more."""
+    s = Session().arm()
+    in_thread(lambda: tree(5))
+    tree(5)
+    pid = os.fork()
+    if not pid:
+        try:
+            Session(subbufs=8, deadline_ticks=1).arm()
+        except Refused:
+            os._exit(0 if during(lambda: tree(9), subbufs=64).count('enter', 'tree') == expected_tree(9) else 1)
+        os._exit(2)
+    assert os.waitpid(pid, 0)[1] == 0
+    s.disarm().read().check()
+
+
 def case_deadline():
     """Nobody pushes the deadline ahead: hooks take themselves off, with and without a switch thread."""
     for thread in (0, 1):
