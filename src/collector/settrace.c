@@ -9,14 +9,18 @@
 
 #include "abi/cpython.h"
 
+static trace_function chained_before(const char *tstate)
+{
+	for (uint32_t i = 0; i < the.chained_count; i++)
+		if (the.chained[i].tstate == tstate)
+			return the.chained[i].function;
+	return NULL;
+}
+
 static int trace(PyObject *self, PyObject *frame, int what, PyObject *argument)
 {
-	char *tstate = the.python.PyThreadState_Get();
-	trace_function before = NULL;
+	trace_function before = chained_before(the.python.PyThreadState_Get()); /* what follows may take us off */
 
-	for (uint32_t i = 0; i < the.chained_count && !before; i++)
-		if (the.chained[i].tstate == tstate)
-			before = the.chained[i].function;
 	if (what != WHAT_LINE || (the.page && the.settings.lines))
 		if (what <= WHAT_RETURN)
 			traced_event(frame, what, argument);
@@ -52,8 +56,17 @@ static void set(char *tstate, trace_function function)
 		the.python.PyThreadState_Swap(mine);
 }
 
+/* It has no function of its own any more: the program took it off, or another thread has ended where this one's state lies. */
+static void unchain(const char *tstate)
+{
+	for (uint32_t i = 0; i < the.chained_count; i++)
+		if (the.chained[i].tstate == tstate)
+			the.chained[i] = the.chained[--the.chained_count];
+}
+
 static void hook_thread(char *tstate)
 {
+	unchain(tstate);
 	set(tstate, trace);
 }
 
@@ -86,14 +99,6 @@ static bool hook_open(void)
 	}
 	detector_open(the.python.layout->tstate_tracefunc, hook_thread);
 	return true;
-}
-
-static trace_function chained_before(const char *tstate)
-{
-	for (uint32_t i = 0; i < the.chained_count; i++)
-		if (the.chained[i].tstate == tstate)
-			return the.chained[i].function;
-	return NULL;
 }
 
 static void hook_close(void)

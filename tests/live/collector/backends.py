@@ -236,6 +236,32 @@ def case_settrace_chain():
 
 
 @on(8, 11)
+def case_settrace_given_up():
+    """A trace function that its program takes off is gone, for us as well: not called from frames that it has seen before, and not put back."""
+    called = []
+
+    def tracer(frame, what, argument):
+        called.append(what)
+        return tracer
+
+    def work():
+        sys.settrace(tracer)
+        s.arm()
+        tree(3)
+        sys.settrace(None)
+        before = len(called)
+        tree(5)
+        tree(5)
+        s.disarm()
+        tree(3)
+        assert len(called) == before, called[before:]
+    s = Session(backend=SETTRACE, lines=1)
+    sys.settrace(tracer)
+    work()
+    s.read().check()
+
+
+@on(8, 11)
 def case_settrace_audit():
     sys.addaudithook(lambda name, arguments: None)
     try:
