@@ -33,9 +33,10 @@ struct live {
 static int sampler_begin(struct live *live, struct error *err)
 {
 	const struct target_facts *facts = target_facts(live->target);
-	remote_addr runtime = target_symbol(live->target, "_PyRuntime", NULL);
+	uint64_t size = 0;
+	remote_addr runtime = target_symbol(live->target, "_PyRuntime", &size);
 	const struct sampler_settings settings = {
-		.target = live->target, .procfs = live->procfs, .runtime = { runtime, runtime + (facts->python_hex >= 0x030b0000 ? 1 << 20 : 1 << 14) }, /* as in session.c */
+		.target = live->target, .procfs = live->procfs, .runtime = block_runtime_at(runtime, size, facts->python_hex),
 		.clock = clock_map_monotonic(), .rate_hz = live->options.rate_hz, .native = live->options.native ? NATIVE_BOTH : NATIVE_NONE,
 	};
 
