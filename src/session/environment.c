@@ -95,8 +95,10 @@ void environment_place(const char *environment, size_t size, struct place *out)
 
 long environment_number(const char *environment, size_t size, const char *name)
 {
-	size_t length = 0;
+	size_t length = 0, digits = 0;
 	const char *value = value_of(environment, size, name, &length);
 
-	return value ? number_of(value, strspn(value, "0123456789") < length ? strspn(value, "0123456789") : length) : -1;
+	while (value && digits < length && value[digits] >= '0' && value[digits] <= '9')
+		digits++;
+	return value ? number_of(value, digits) : -1;
 }

@@ -3,11 +3,14 @@
 #include <criterion/parameterized.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/text.h"
 #include "session/capture.h"
 #include "session/environment.h"
 #include "session/redact.h"
+
+enum { PAGE = 4096 };
 
 #define PLACE(words) environment_place(words, sizeof words - 1, &place)
 
@@ -53,6 +56,19 @@ Test(environment, takes_no_number_that_is_none)
 {
 	PLACE("RANK=\0LOCAL_RANK=3x\0WORLD_SIZE=99999999999999999999\0XRANK=4\0RANK");
 	cr_assert(place.rank == -1 && place.local_rank == -1 && place.world == -1);
+}
+
+/* What it has may end with a digit, and with the page. */
+Test(environment, reads_a_number_to_its_end_and_no_further)
+{
+	static const char words[] = "OMP_NUM_THREADS=16";
+	char *pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *at = pages + PAGE - (sizeof words - 1);
+
+	cr_assert(pages != MAP_FAILED && mprotect(pages + PAGE, PAGE, PROT_NONE) == 0);
+	memcpy(at, words, sizeof words - 1);
+	cr_assert_eq(environment_number(at, sizeof words - 1, "OMP_NUM_THREADS"), 16);
+	cr_assert_eq(environment_number("OMP_NUM_THREADS=8,4", sizeof "OMP_NUM_THREADS=8,4", "OMP_NUM_THREADS"), 8);
+	munmap(pages, 2 * PAGE);
 }
 
 Test(environment, names_a_pod_only_where_one_is)
