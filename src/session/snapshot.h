@@ -83,7 +83,7 @@ struct snapshot_teller {
 const char *snapshot_state_name(enum snapshot_state state); /* "running", "gil_wait", … */
 const char *snapshot_task_state_name(enum snapshot_task_state state); /* "ready", "running", "waiting" */
 
-/*  ERR_EXITED, ERR_NOT_PYTHON, ERR_PYTHON_VERSION, ERR_TIMEOUT (the interpreter's
+/* Tells of each thread and each task. ERR_EXITED, ERR_NOT_PYTHON, ERR_PYTHON_VERSION, ERR_TIMEOUT (the interpreter's
  * memory does not hold still), ERR_MEMORY. */
 int snapshot_take(struct target *target, const struct snapshot_options *options, const struct snapshot_teller *tell, struct snapshot_totals *totals, struct error *err);
 
