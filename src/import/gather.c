@@ -52,6 +52,7 @@ void gather_close(struct gather *gather)
 	list_done(&gather->processes);
 	map_done(&gather->functions_by_key);
 	map_done(&gather->threads_by_key);
+	map_done(&gather->threads_by_number);
 	map_done(&gather->processes_by_pid);
 	map_done(&gather->streams_by_key);
 	if (gather->writer)
@@ -106,6 +107,16 @@ uint32_t gather_known_thread(const struct gather *gather, int64_t pid, int64_t t
 	return process == MAP_ABSENT ? NO_THREAD : map_get(&gather->threads_by_key, thread_key(process, tid));
 }
 
+/* The thread's own where that is free: each process of a foreign trace may have a thread 1, and an id may have more than 32 bits. */
+static uint32_t free_number(const struct gather *gather, int64_t tid)
+{
+	uint32_t number = (uint32_t)tid;
+
+	for (uint32_t other = UINT32_MAX - (uint32_t)gather->threads.count; map_get(&gather->threads_by_number, number) != MAP_ABSENT; other--)
+		number = other;
+	return number;
+}
+
 static uint32_t find_thread(struct gather *gather, int64_t pid, int64_t tid)
 {
 	uint32_t process = gather_process(gather, pid), index;
@@ -122,8 +133,9 @@ static uint32_t find_thread(struct gather *gather, int64_t pid, int64_t tid)
 		return NO_THREAD;
 	thread->process = process;
 	thread->tid = tid;
+	thread->number = free_number(gather, tid);
 	index = (uint32_t)gather->threads.count - 1;
-	gather->failed |= !map_put(&gather->threads_by_key, key, index);
+	gather->failed |= !map_put(&gather->threads_by_key, key, index) || !map_put(&gather->threads_by_number, thread->number, index);
 	return index;
 }
 
@@ -306,7 +318,7 @@ static struct lane *stream_lane(struct gather *gather, uint32_t device, uint32_t
 void gather_device(struct gather *gather, const struct device_work *work)
 {
 	struct lane *lane = stream_lane(gather, work->device, work->stream);
-	uint64_t start = ticks_of(work->start_ns), duration = (uint64_t)(work->end_ns - work->start_ns);
+	uint64_t start = ticks_of(work->start_ns), duration = ticks_of(work->end_ns) - start; /* taken only where it is none below zero */
 
 	if (!lane) {
 		gather->totals.left_out++;
@@ -342,6 +354,6 @@ void gather_api(struct gather *gather, uint32_t thread, const char *name, int64_
 	if (!lane)
 		return;
 	lane->process = gather->threads.items[thread].process;
-	event_add(&lane->events, ticks_of(start_ns), EVENT_GPU_API, 0, 0, (uint64_t)(end_ns - start_ns), correlation, (uint32_t)gather->threads.items[thread].tid, name);
+	event_add(&lane->events, ticks_of(start_ns), EVENT_GPU_API, 0, 0, ticks_of(end_ns) - ticks_of(start_ns), correlation, gather->threads.items[thread].number, name);
 	lane_keep_small(gather, lane);
 }

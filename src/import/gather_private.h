@@ -20,7 +20,7 @@ struct row {
 
 struct function { uint32_t process, name, file, line, python; };
 struct process { int64_t pid; uint32_t name; };
-struct thread { uint32_t process, name; int64_t tid; LIST(struct row) rows; LIST(uint32_t) open; /* rows without an end, innermost last */ };
+struct thread { uint32_t process, name; int64_t tid; uint32_t number; /* in our trace, where no two threads of all processes have the same */ LIST(struct row) rows; LIST(uint32_t) open; /* rows without an end, innermost last */ };
 
 /* Events of one lane on their way into the trace. */
 struct lane { struct event_builder events; uint32_t number, process, tid, kind; uint64_t sequence; };
@@ -32,7 +32,7 @@ struct gather {
 	const char *format;
 	struct gather_about about;
 	struct strings *strings;
-	struct map functions_by_key, threads_by_key, processes_by_pid, streams_by_key;
+	struct map functions_by_key, threads_by_key, threads_by_number, processes_by_pid, streams_by_key;
 	LIST(struct function) functions;
 	LIST(struct process) processes;
 	LIST(struct thread) threads;

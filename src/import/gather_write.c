@@ -80,7 +80,7 @@ static void put_thread(struct gather *gather, struct thread *thread)
 	LIST(const struct row *) open = { 0 };
 	struct lane lane;
 
-	lane_begin(gather, &lane, thread->process, (uint32_t)thread->tid, LANE_THREAD);
+	lane_begin(gather, &lane, thread->process, thread->number, LANE_THREAD);
 	for (size_t i = 0; i < thread->rows.count; i++)
 		if (thread->rows.items[i].end_ns == GATHER_OPEN)
 			thread->rows.items[i].end_ns = gather->last_ns;
@@ -143,20 +143,26 @@ static void put_process(struct gather *gather, uint32_t index)
 	lane_end(gather, &lane);
 }
 
+/* One that has no name, nor its own number, is called after what the file calls it. */
+static void put_thread_name(struct gather *gather, struct lane *lane, const struct thread *thread)
+{
+	char told[64];
+
+	snprintf(told, sizeof told, "thread %lld of %lld", (long long)thread->tid, (long long)gather->processes.items[thread->process].pid);
+	if (thread->name || thread->number != thread->tid)
+		event_add(&lane->events, ticks_of(gather->first_ns), EVENT_THREAD, thread->number, 0, (uint64_t)0, thread->name ? string_of(gather, thread->name) : told);
+	lane_keep_small(gather, lane);
+}
+
 /* After their lanes: only a thread that is known gets a name. */
 static void put_thread_names(struct gather *gather, uint32_t index)
 {
-	uint64_t at = ticks_of(gather->first_ns);
 	struct lane lane;
 
 	lane_begin(gather, &lane, index, 0, LANE_META);
-	for (size_t i = 0; i < gather->threads.count; i++) {
-		const struct thread *thread = &gather->threads.items[i];
-
-		if (thread->process == index && thread->name)
-			event_add(&lane.events, at, EVENT_THREAD, (uint32_t)thread->tid, 0, (uint64_t)0, string_of(gather, thread->name));
-		lane_keep_small(gather, &lane);
-	}
+	for (size_t i = 0; i < gather->threads.count; i++)
+		if (gather->threads.items[i].process == index)
+			put_thread_name(gather, &lane, &gather->threads.items[i]);
 	lane_end(gather, &lane);
 }
 

@@ -11,7 +11,7 @@
 
 /* Limits against hostile files; a healthy trace is far from all of them. */
 enum {
-	PROCESSES_LIMIT = 64,
+	PROCESSES_LIMIT = 4096,
 	LANES_LIMIT = 65536,
 	THREADS_LIMIT = 65536,
 	FUNCTIONS_LIMIT = 1 << 20,

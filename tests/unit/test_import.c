@@ -405,6 +405,19 @@ Test(import, begins_meet_their_ends_and_overlaps_are_cut)
 	free(dump);
 }
 
+Test(import, processes_may_call_their_threads_the_same)
+{
+	static const char document[] = "[{\"ph\":\"X\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":10,\"dur\":10},{\"ph\":\"X\",\"name\":\"b\",\"pid\":2,\"tid\":1,\"ts\":15,\"dur\":10},"
+		"{\"ph\":\"X\",\"name\":\"c\",\"pid\":1,\"tid\":4294967297,\"ts\":10,\"dur\":10}]";
+	static const char *const parts[] = { "tid=1 kind=thread", "tid=4294967293 kind=thread", "tid=4294967292 kind=thread", "thread 4294967297 of 1", "thread 1 of 2" };
+	struct error err;
+	char *dump = imported(document, &err);
+
+	cr_assert_not_null(dump, "%s", err.text);
+	expect_in_order(dump, parts, sizeof parts / sizeof *parts);
+	free(dump);
+}
+
 Test(import, event_json_as_object_and_as_array)
 {
 	static const char rows[] = "[{\"event_type\":\"scope_enter\",\"name\":\"inference\",\"time\":1,\"thread_id\":5,\"metadata\":{\"a\":[1,{}]}},"
