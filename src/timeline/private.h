@@ -114,6 +114,7 @@ struct thread_build {
 	uint64_t first_event, last_event, first_reading, last_reading; /* absolute; NO_TIME, 0 = none */
 	bool seeded, has_lane, gaps_sampled; /* samples tell what it did while calls could not be seen */
 	LIST(struct point) points;
+	struct thread_point ended; /* clocks that threads before it had which bore its number: 0 of one alone */
 	uint64_t sampled_ns[THREAD_STATES], sampled_all_ns[THREAD_STATES]; /* since the last reading; all along */
 	uint32_t last_stack;
 	uint64_t last_stack_ns;

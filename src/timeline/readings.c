@@ -15,33 +15,51 @@ static void note_reading(struct timeline_private *p, uint64_t at_ns)
 		p->last_reading = at_ns;
 }
 
+static uint64_t not_below(uint64_t value, uint64_t least)
+{
+	return value > least ? value : least;
+}
+
+/* Of all threads that had the number. Switches are counted up as long as a thread lives: fewer of them are those of another one. */
+static struct thread_point clocks_of(struct thread_build *thread, const struct thread_point *last, const struct event_cursor *c)
+{
+	const struct thread_point *ended = &thread->ended;
+
+	if (ended->voluntary + event_u64(c, 2) < last->voluntary || ended->involuntary + event_u64(c, 3) < last->involuntary)
+		thread->ended = *last;
+	return (struct thread_point){ .cpu_ns = not_below(ended->cpu_ns + event_u64(c, 0), last->cpu_ns), .run_wait_ns = not_below(ended->run_wait_ns + event_u64(c, 1), last->run_wait_ns),
+		.voluntary = not_below(ended->voluntary + event_u64(c, 2), last->voluntary), .involuntary = not_below(ended->involuntary + event_u64(c, 3), last->involuntary) };
+}
+
 void readings_thread(struct timeline_private *p, uint32_t process, const struct event_cursor *c, uint64_t at_ns)
 {
 	struct thread_build *thread = lanes_thread(p, process, c->event.ref);
-	struct point *point, *before;
+	struct point *point;
+	struct thread_point last = { 0 };
 
 	note_reading(p, at_ns);
-	if (!thread || p->point_count >= POINTS_LIMIT)
+	if (!thread)
 		return;
-	before = thread->points.count ? &thread->points.items[thread->points.count - 1] : NULL;
-	if (before && at_ns <= before->out.at_ns)
+	point = thread->points.count ? &thread->points.items[thread->points.count - 1] : NULL;
+	if (point && at_ns <= point->out.at_ns)
 		return; /* time went backwards, or said twice */
-	uint64_t before_cpu = before ? before->out.cpu_ns : 0, before_wait = before ? before->out.run_wait_ns : 0;
-
-	point = list_add_or_fail(&thread->points, POINTS_LIMIT, &p->failed);
-	if (!point) {
-		p->failed = true;
-		return;
+	if (point)
+		last = point->out;
+	/* Beyond the limit a thread's last reading moves on: less is told of what it did, and as much of how long it lived. */
+	if (p->point_count < POINTS_LIMIT || thread->points.count < 2) {
+		point = list_add_or_fail(&thread->points, POINTS_LIMIT, &p->failed);
+		p->point_count++;
 	}
-	p->point_count++;
-	point->out = (struct thread_point){ at_ns, event_u64(c, 0), event_u64(c, 1), event_u64(c, 2), event_u64(c, 3), event_u32(c, 4), facts_string(p, c, 5) };
-	if (point->out.cpu_ns < before_cpu)
-		point->out.cpu_ns = before_cpu;
-	if (point->out.run_wait_ns < before_wait)
-		point->out.run_wait_ns = before_wait;
+	if (!point)
+		return;
+	point->out = clocks_of(thread, &last, c);
+	point->out.at_ns = at_ns;
+	point->out.state = event_u32(c, 4);
+	point->out.wait = facts_string(p, c, 5);
 	point->node = NONE;
 	point->stack = thread->last_stack != NONE && at_ns - thread->last_stack_ns <= SAMPLE_AGE_NS ? thread->last_stack : NONE;
-	memcpy(point->sampled_ns, thread->sampled_ns, sizeof point->sampled_ns);
+	for (int state = 0; state < THREAD_STATES; state++)
+		point->sampled_ns[state] += thread->sampled_ns[state];
 	memset(thread->sampled_ns, 0, sizeof thread->sampled_ns);
 	if (thread->first_reading == NO_TIME)
 		thread->first_reading = at_ns;

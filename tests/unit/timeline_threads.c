@@ -24,6 +24,21 @@ Test(timeline_threads, split_time_by_the_kernels_clocks)
 	cr_assert_eq(sum_of_parts(thread), thread->wall_ns);
 }
 
+/* Of a thread that ended, and of another one that has its number now. */
+Test(timeline_threads, add_up_clocks_of_all_that_had_a_number)
+{
+	struct timeline *t = timeline_from_text(META NAMES ON(0) OFF(1000000000) SESSION
+		"0 thread_time ref=7 cpu_ns=100 run_wait_ns=50 voluntary=10 involuntary=9 state=82\n"
+		"500000000 thread_time ref=7 cpu_ns=300000000 run_wait_ns=60 voluntary=500 involuntary=20 state=82\n"
+		"1000000000 thread_time ref=7 cpu_ns=200000000 run_wait_ns=40 voluntary=3 involuntary=2 state=82\n");
+	const struct thread *thread = &t->threads[0];
+
+	cr_expect_eq(thread->voluntary, 490 + 3, "%llu", (unsigned long long)thread->voluntary);
+	cr_expect_eq(thread->involuntary, 11 + 2);
+	cr_expect_eq(thread->cpu_ns, 299999900 + 200000000);
+	cr_expect_eq(thread->run_wait_ns, 10 + 40);
+}
+
 #define WAITS(wait) \
 	"0 thread_time ref=7 cpu_ns=0 state=83 wait=\"" wait "\"\n1000000000 thread_time ref=7 cpu_ns=0 voluntary=9 state=83 wait=\"" wait "\"\n"
 #define LIBRARY \
