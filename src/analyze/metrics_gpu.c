@@ -133,7 +133,7 @@ double metric_gpu_short_kernels(const struct analysis_private *p, const char **w
 {
 	const struct gpu_facts *gpu = &p->timeline->gpu;
 
-	return gpu->launches ? metric_pct((double)gpu->short_kernels, (double)gpu->launches, why) : metric_unknown(why, p->device ? NO_CALLS : NO_GPU);
+	return gpu->launched_kernels ? metric_pct((double)gpu->short_kernels, (double)gpu->launched_kernels, why) : metric_unknown(why, p->device ? NO_CALLS : NO_GPU);
 }
 
 double metric_gpu_slow_launches(const struct analysis_private *p, const char **why)

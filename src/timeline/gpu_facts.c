@@ -103,7 +103,7 @@ static bool by_copy(struct timeline_private *p, struct gpu_facts *facts)
 
 /* ---- launches ---- */
 
-struct delays { const struct timeline_private *p; uint64_t *items; int64_t least_ns, most_ns; uint64_t short_kernels, late, early, early_most_ns; size_t count; };
+struct delays { const struct timeline_private *p; uint64_t *items; int64_t least_ns, most_ns; uint64_t kernels, short_kernels, late, early, early_most_ns; size_t count; };
 
 static void take_delay(void *context, uint32_t device, const struct gpu_span *span)
 {
@@ -124,6 +124,7 @@ static void take_delay(void *context, uint32_t device, const struct gpu_span *sp
 		delays->early++;
 		delays->early_most_ns = by > delays->early_most_ns ? by : delays->early_most_ns;
 	}
+	delays->kernels += span->class_ != GPU_MEMORY;
 	delays->short_kernels += span->class_ != GPU_MEMORY && span->end_ns - span->start_ns < call->end_ns - call->start_ns;
 }
 
@@ -144,6 +145,7 @@ static bool by_launch(struct timeline_private *p, struct gpu_facts *facts)
 	}
 	facts->launches = delays.count;
 	facts->late_launches = delays.late;
+	facts->launched_kernels = delays.kernels;
 	facts->short_kernels = delays.short_kernels;
 	facts->early = delays.early;
 	facts->early_most_ns = delays.early_most_ns;

@@ -163,7 +163,7 @@ struct gpu_facts {
 	uint64_t launch_calls, launch_call_p50_ns, launch_call_p95_ns, slow_launch_calls; /* calls that launch kernels and graphs; slow: more than GPU_SLOW_CALL_NS */
 	uint64_t slow_launch_ns;        /* what they took beyond that */
 	uint64_t early, early_most_ns;  /* work that began before its launch call did, which cannot be: the two clocks are off by so much */
-	uint64_t short_kernels;         /* of them, kernels that ran for less time than their launch call took */
+	uint64_t launched_kernels, short_kernels; /* of the launches: kernels; and of these, those that ran for less time than their launch call took */
 	uint64_t kernel_p50_ns;
 	uint64_t blocked_most_ns;       /* the thread that waited most for devices waited so long */
 	size_t site_count, idle_stack_count, idle_gap_count;
