@@ -127,6 +127,12 @@ static uint64_t union_ns(const struct device_build *device, enum which which)
 	return total;
 }
 
+static uint64_t clip(uint64_t at_ns, uint64_t start_ns, uint64_t end_ns)
+{
+	return at_ns < start_ns ? start_ns : at_ns > end_ns ? end_ns : at_ns;
+}
+
+/* What ended before the measurement began, or began after its end, is of no length then. */
 static void clip_spans(const struct timeline_private *p, struct device_build *device)
 {
 	uint64_t start = p->timeline.start_ns, end = start + p->timeline.duration_ns;
@@ -134,8 +140,8 @@ static void clip_spans(const struct timeline_private *p, struct device_build *de
 	for (size_t i = 0; i < device->spans.count; i++) {
 		struct gpu_span *span = &device->spans.items[i];
 
-		span->start_ns = span->start_ns < start ? start : span->start_ns;
-		span->end_ns = span->end_ns > end ? end : span->end_ns;
+		span->start_ns = clip(span->start_ns, start, end);
+		span->end_ns = clip(span->end_ns, start, end);
 	}
 }
 

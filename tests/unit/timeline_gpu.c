@@ -160,6 +160,34 @@ Test(timeline_gpu, the_queue_holds_what_was_asked_for_and_has_not_begun)
 	cr_assert_eq(timeline->gpu.kernel_p50_ns, 1000);
 }
 
+Test(timeline_gpu, work_outside_the_measurement_is_of_no_length)
+{
+	struct timeline *timeline = timeline_from_text(META ON(500000) SERVER_NAMES OFF(1000000)
+		GPU "1 gpu_kernel duration_ns=199999 correlation=1 device=0 stream=7 name=\"before\"\n" "600000 gpu_kernel duration_ns=100000 correlation=2 device=0 stream=7 name=\"a\"\n"
+		"700000 gpu_kernel duration_ns=100000 correlation=3 device=0 stream=7 name=\"a\"\n" "2000000 gpu_kernel duration_ns=5 correlation=4 device=0 stream=7 name=\"after\"\n");
+
+	cr_expect_eq(timeline->gpu.busy_ns[GPU_COMPUTATION], 200000, "%llu", (unsigned long long)timeline->gpu.busy_ns[GPU_COMPUTATION]);
+	cr_expect_eq(timeline->gpu.any_ns, 200000);
+	cr_expect_eq(timeline->devices[0].busy_ns, 200000);
+	cr_expect_eq(timeline->gpu.streams[0].busy_ns, 200000);
+	cr_expect_leq(timeline->gpu.span_ns, timeline->duration_ns);
+	cr_expect_leq(timeline->gpu.kernel_p50_ns, 100000);
+}
+
+Test(timeline_gpu, scopes_end_in_any_order)
+{
+	struct timeline *timeline = timeline_from_text(META ON(0) NAMES OFF(1000)
+		THREAD(3, 7) "0 scope_enter scope=1 name=\"a\"\n" "10 scope_enter scope=2 name=\"a\"\n" "20 scope_enter scope=1 name=\"b\"\n" "30 scope_exit scope=2\n" "40 scope_enter scope=3 name=\"c\"\n"
+		"50 scope_exit scope=1\n" "60 scope_exit scope=1\n" "70 scope_exit scope=1\n" "80 scope_exit scope=3\n" "90 scope_enter scope=5 name=\"d\"\n"
+		THREAD(4, 8) "100 scope_exit scope=5\n");
+	const struct scope_latency *scopes = timeline->scopes;
+
+	cr_assert_eq(timeline->scope_count, 3, "d is another thread's");
+	cr_expect(strcmp(scopes[0].name, "a") == 0 && scopes[0].count == 2 && scopes[0].total_ns == 60 + 20);
+	cr_expect(strcmp(scopes[1].name, "c") == 0 && scopes[1].total_ns == 40);
+	cr_expect(strcmp(scopes[2].name, "b") == 0 && scopes[2].total_ns == 30, "of two that are called 1 the newer one ends first");
+}
+
 Test(timeline_gpu, scopes_have_latencies_by_name)
 {
 	struct timeline *timeline = timeline_from_text(META ON(0) NAMES OFF(1000)
