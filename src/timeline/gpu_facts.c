@@ -16,7 +16,7 @@ static void take_class(void *context, uint32_t device, const struct gpu_span *sp
 {
 	struct classes *classes = context;
 	struct pieces *pieces = &classes->of[span->class_];
-	struct piece piece = { span->start_ns, span->end_ns };
+	struct piece piece = { .start_ns = span->start_ns, .end_ns = span->end_ns };
 
 	pieces->items[pieces->count++] = piece;
 	classes->all.items[classes->all.count++] = piece;

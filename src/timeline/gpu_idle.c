@@ -100,12 +100,7 @@ void gpu_gaps_close(struct timeline_private *p, struct lane *lane, uint32_t node
 /* How long the host waited for the device before it asked: what it would have been earlier without. */
 static uint64_t blocked_before(const struct thread_build *thread, uint64_t start_ns, uint64_t asked_ns)
 {
-	const struct pieces *blocked = &thread->blocked;
-	uint64_t total = 0;
-
-	for (size_t i = pieces_after(blocked, start_ns > SYNC_EDGE_NS ? start_ns - SYNC_EDGE_NS : 0); i < blocked->count && blocked->items[i].start_ns < asked_ns; i++)
-		total += blocked->items[i].end_ns - blocked->items[i].start_ns;
-	return total;
+	return pieces_touching(&thread->blocked, start_ns > SYNC_EDGE_NS ? start_ns - SYNC_EDGE_NS : 0, asked_ns);
 }
 
 static struct idle_parts host_parts(const struct timeline_private *p, uint32_t index, uint64_t start_ns, uint64_t asked_ns, uint64_t end_ns)

@@ -15,8 +15,13 @@ bool pieces_add(struct pieces *pieces, uint64_t start_ns, uint64_t end_ns, size_
 	}
 	piece = list_add_or_fail(pieces, limit, &failed);
 	if (piece)
-		*piece = (struct piece){ start_ns, end_ns };
+		*piece = (struct piece){ start_ns, end_ns, 0 };
 	return !failed;
+}
+
+static uint64_t length_of(const struct piece *piece)
+{
+	return piece->end_ns - piece->start_ns;
 }
 
 static int compare_pieces(const void *left, const void *right)
@@ -51,15 +56,20 @@ void pieces_melt(struct pieces *pieces)
 			pieces->items[kept].end_ns = pieces->items[i].end_ns;
 	}
 	pieces->count = kept + 1;
+	pieces->items[0].before_ns = 0;
+	for (size_t i = 1; i < pieces->count; i++)
+		pieces->items[i].before_ns = pieces->items[i - 1].before_ns + length_of(&pieces->items[i - 1]);
+}
+
+/* Of those from FIRST to before LAST. */
+static uint64_t length_between(const struct pieces *pieces, size_t first, size_t last)
+{
+	return first < last ? pieces->items[last - 1].before_ns + length_of(&pieces->items[last - 1]) - pieces->items[first].before_ns : 0;
 }
 
 uint64_t pieces_length(const struct pieces *pieces)
 {
-	uint64_t total = 0;
-
-	for (size_t i = 0; i < pieces->count; i++)
-		total += pieces->items[i].end_ns - pieces->items[i].start_ns;
-	return total;
+	return length_between(pieces, 0, pieces->count);
 }
 
 size_t pieces_after(const struct pieces *pieces, uint64_t at_ns)
@@ -74,13 +84,20 @@ static uint64_t common(const struct piece *piece, uint64_t start_ns, uint64_t en
 	return end > start ? end - start : 0;
 }
 
+uint64_t pieces_touching(const struct pieces *pieces, uint64_t start_ns, uint64_t end_ns)
+{
+	return length_between(pieces, pieces_after(pieces, start_ns), search_first(pieces->count, i, pieces->items[i].start_ns < end_ns));
+}
+
 uint64_t pieces_within(const struct pieces *pieces, uint64_t start_ns, uint64_t end_ns)
 {
-	uint64_t total = 0;
+	size_t first = pieces_after(pieces, start_ns), last = search_first(pieces->count, i, pieces->items[i].start_ns < end_ns);
 
-	for (size_t i = pieces_after(pieces, start_ns); i < pieces->count && pieces->items[i].start_ns < end_ns; i++)
-		total += common(&pieces->items[i], start_ns, end_ns);
-	return total;
+	if (first >= last)
+		return 0;
+	if (first + 1 == last)
+		return common(&pieces->items[first], start_ns, end_ns);
+	return common(&pieces->items[first], start_ns, end_ns) + length_between(pieces, first + 1, last - 1) + common(&pieces->items[last - 1], start_ns, end_ns);
 }
 
 uint64_t pieces_overlap(const struct pieces *a, const struct pieces *b)
@@ -115,5 +132,6 @@ bool pieces_subtract(const struct pieces *from, const struct pieces *less, struc
 		}
 		room &= pieces_add(out, start, end, SIZE_MAX);
 	}
+	pieces_melt(out);
 	return room;
 }

@@ -1,4 +1,4 @@
-/* Stretches of time, and arithmetic on sets of them. A melted set is sorted, and its stretches neither overlap nor touch. */
+/* Stretches of time, and arithmetic on sets of them. A melted set is sorted, its stretches neither overlap nor touch, and each knows how long those before it are. */
 #ifndef INFERSCOPE_TIMELINE_PIECES_H
 #define INFERSCOPE_TIMELINE_PIECES_H
 
@@ -8,14 +8,15 @@
 
 #include "base/list.h"
 
-struct piece { uint64_t start_ns, end_ns; };
+struct piece { uint64_t start_ns, end_ns, before_ns; /* melted: of all before it */ };
 struct pieces { struct piece *items; size_t count, capacity; };
 
 /* Empty stretches are no stretches. False when there is no room. */
 bool pieces_add(struct pieces *pieces, uint64_t start_ns, uint64_t end_ns, size_t limit);
 void pieces_melt(struct pieces *pieces);
-/* Of melted sets: how long all of it is, how much of it lies in [start, end), how much is in both. */
+/* Of melted sets: how long all of it is, those that have a part in [start, end) are, their parts in it are, and what is in both is. */
 uint64_t pieces_length(const struct pieces *pieces);
+uint64_t pieces_touching(const struct pieces *pieces, uint64_t start_ns, uint64_t end_ns);
 uint64_t pieces_within(const struct pieces *pieces, uint64_t start_ns, uint64_t end_ns);
 uint64_t pieces_overlap(const struct pieces *a, const struct pieces *b);
 /* The first one that ends after AT, or count. */
