@@ -33,48 +33,50 @@ static bool goes_on(const struct moment *last, const struct moment *next, uint64
 }
 
 /* Who runs Python holds the GIL. */
-static void charge_nodes(struct timeline_private *p)
+static void charge_node(struct timeline_private *p, const struct moment *moment, uint64_t ns)
 {
 	struct tree_node *nodes = (struct tree_node *)p->timeline.nodes;
 
-	for (size_t i = 0; nodes && i < p->timeline.moment_count; i++) {
-		const struct moment *moment = &p->timeline.moments[i];
+	if (nodes && moment->node && moment->state == THREAD_PYTHON)
+		nodes[moment->node].gil_ns += ns;
+}
 
-		if (moment->node && moment->state == THREAD_PYTHON)
-			nodes[moment->node].gil_ns += moment->end_ns - moment->start_ns;
+struct moments { struct moment *items; size_t count, capacity; }; /* as LIST() */
+
+static void add_thread(struct timeline_private *p, struct moments *moments, const struct thread_build *thread)
+{
+	struct moment last = { 0 }, *slot = NULL;
+
+	for (uint32_t at = thread->first_sample; at < thread->sample_end; at++) {
+		struct moment moment = moment_of(p, at, thread->sample_end);
+
+		if (moment.end_ns <= moment.start_ns)
+			continue;
+		if (last.end_ns && goes_on(&last, &moment, (moment.end_ns - moment.start_ns) / 4)) {
+			charge_node(p, &moment, moment.end_ns - last.end_ns);
+			last.end_ns = moment.end_ns;
+		} else {
+			charge_node(p, &moment, moment.end_ns - moment.start_ns);
+			last = moment;
+			slot = list_add_or_fail(moments, MOMENTS_LIMIT, &p->failed);
+		}
+		if (slot)
+			*slot = last;
 	}
 }
 
 void moments_build(struct timeline_private *p)
 {
-	LIST(struct moment) moments = { 0 };
+	struct moments moments = { 0 };
 	struct moment *kept;
 
-	for (size_t i = 0; i < p->threads.count; i++) {
-		const struct thread_build *thread = &p->threads.items[i];
-
-		for (uint32_t at = thread->first_sample; at < thread->sample_end; at++) {
-			struct moment moment = moment_of(p, at, thread->sample_end), *last = moments.count ? &moments.items[moments.count - 1] : NULL;
-
-			if (moment.end_ns <= moment.start_ns)
-				continue;
-			if (last && goes_on(last, &moment, (moment.end_ns - moment.start_ns) / 4)) {
-				last->end_ns = moment.end_ns;
-				continue;
-			}
-			last = list_add_or_fail(&moments, MOMENTS_LIMIT, &p->failed);
-			if (last)
-				*last = moment;
-		}
-	}
-	kept = moments.count ? arena_alloc(&p->arena, moments.count * sizeof *kept) : NULL;
+	for (size_t i = 0; i < p->threads.count; i++)
+		add_thread(p, &moments, &p->threads.items[i]);
+	kept = moments.count ? timeline_keep(p, moments.count, sizeof *kept) : NULL;
 	if (kept) {
 		memcpy(kept, moments.items, moments.count * sizeof *kept);
 		p->timeline.moments = kept;
 		p->timeline.moment_count = moments.count;
-		charge_nodes(p);
-	} else if (moments.count) {
-		p->failed = true;
 	}
 	list_done(&moments);
 }
