@@ -19,6 +19,7 @@ enum {
 	SAMPLES_LIMIT = 1 << 24,
 	POINTS_LIMIT = 1 << 22,
 	WINDOWS_LIMIT = 1 << 20,
+	SEGMENTS_LIMIT = 1 << 24, /* of all lanes */
 	NODES_LIMIT = 1 << 21,
 	FRAMES_LIMIT = 1 << 20,  /* of one stack */
 	TREE_DEPTH_LIMIT = 4096, /* deeper calls are counted under "(other)" */
@@ -240,7 +241,7 @@ struct timeline_private {
 	uint32_t *node_table; /* hash of (parent, function) to node + 1 */
 	size_t node_table_size;
 	uint64_t first_window, last_disarm, last_window, first_reading, last_reading, first_event, last_event; /* absolute */
-	size_t point_count;
+	size_t point_count, segment_count;
 	uint32_t *export_function; /* index in timeline.functions of a name, or NONE */
 	uint32_t *export_thread;
 	uint32_t *export_node;

@@ -6,7 +6,7 @@
 /* The lanes of each thread: mostly one. */
 struct first_lane { uint32_t *first, *next; };
 
-enum { UNTRACED_MAX = 64 /* frames, native ones included */ };
+enum { UNTRACED_MAX = 64 /* frames, native ones included */, RESOLVED_LIMIT = 1 << 23 /* remembered; beyond, each stack is looked up anew */ };
 
 struct resolve {
 	struct timeline_private *p;
@@ -53,7 +53,7 @@ static uint32_t node_of_python(struct resolve *resolve, uint32_t thread, uint32_
 		stack = path.items[--path.count];
 		if (is_shown(p, thread, &p->stacks.items[stack], node != root))
 			node = tree_child(p, node, function_of(p, &p->stacks.items[stack]), thread);
-		if (!map_put(&resolve->of_python, (uint64_t)thread << 32 | stack, node))
+		if (resolve->of_python.count < RESOLVED_LIMIT && !map_put(&resolve->of_python, (uint64_t)thread << 32 | stack, node))
 			p->failed = true;
 	}
 	list_done(&path);

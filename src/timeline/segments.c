@@ -119,8 +119,9 @@ static void add_segment(struct timeline_private *p, struct lane *lane, uint64_t 
 {
 	struct segment *segment;
 
-	if (end_ns <= start_ns || !(segment = list_add_or_fail(&lane->segments, 2 * WINDOWS_LIMIT, &p->failed)))
+	if (end_ns <= start_ns || p->segment_count >= SEGMENTS_LIMIT || !(segment = list_add_or_fail(&lane->segments, 2 * WINDOWS_LIMIT, &p->failed)))
 		return;
+	p->segment_count++;
 	*segment = (struct segment){ .start_ns = start_ns, .end_ns = end_ns, .weight = 1 };
 }
 
