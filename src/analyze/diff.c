@@ -185,7 +185,7 @@ static void compare_idle(struct diff_private *p)
 	end_pairs(p, DIFF_IDLE);
 }
 
-/* The median of N has a standard error of about 1.25 σ / √n, a far percentile more; a third of the way to p99 stands for σ. */
+/* The median of N has a standard error of about 1.25 σ / √n, a far percentile more; p99 lies 2.3 σ beyond it, as if latencies were spread normally. */
 static double latency_error(const struct scope_latency *scope, double factor)
 {
 	return factor * 2 * (double)(scope->p99_ns - scope->p50_ns) / 2.3 / sqrt((double)scope->count);

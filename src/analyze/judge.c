@@ -7,7 +7,7 @@
 #include "analyze/rule.h"
 #include "base/text.h"
 
-enum { FINDINGS_LIMIT = 512, SCOPES_JUDGED = 32 };
+enum { FINDINGS_LIMIT = 512, SCOPES_JUDGED = 32, THROUGHPUT_MOST = 9900 /* per cent: where nothing is left to do there is no bound */ };
 
 struct judge {
 	struct analysis_private *p;
@@ -185,7 +185,7 @@ static double throughput_gain(const struct analysis_private *p, enum rule_frees 
 		floor = frees == FREES_HOST ? (double)p->device->busy_ns : frees == FREES_COPIES ? (double)p->device->kernel_ns : 0;
 	}
 	left = fmax(demand - recoverable_ns, floor);
-	return demand > 0 && left > 0 ? fmin(100 * (demand / left - 1), 9900) : 0;
+	return demand <= 0 ? 0 : demand > (1 + THROUGHPUT_MOST / 100.0) * left ? THROUGHPUT_MOST : 100 * (demand / left - 1);
 }
 
 static enum severity severity_of(struct judge *judge, double confidence)

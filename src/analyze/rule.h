@@ -19,6 +19,7 @@ enum {
 	TITLE_PARTS = 12,
 	LOCATIONS_LIMIT = 10,
 	EXAMPLES_LIMIT = 10,
+	PLACES_SHOWN = 3, EXAMPLES_SHOWN = 3, /* where a rule does not say */
 };
 
 /* NODE: where it stands in a rules file; NULL of built-in ones. */
@@ -64,7 +65,7 @@ struct ruleset {
 	struct arena arena;
 	LIST(struct rule) rules;
 	LIST(struct rule_parameter) parameters; /* the verdict's first, in the order of parameters.def */
-	size_t own, disabled, changed;          /* for people: rules and thresholds of the file */
+	size_t own, changed;                    /* for people: rules and thresholds of the file */
 	const struct yaml_tree *tree;           /* while a file is read */
 };
 

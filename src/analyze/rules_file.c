@@ -146,7 +146,7 @@ static int read_rule(const struct rules_file *file, const struct yaml_tree_node 
 		{ "requires", read_requires, false }, { "let", read_let, false }, { "when", read_when, true }, { "severity", read_severity, false }, { "confidence", read_confidence, false },
 		{ "recoverable", read_recoverable, false }, { "evidence", read_evidence, false }, { "places", read_places, false }, { "suggestion", read_suggestion, true },
 	};
-	struct rule_source source = { .version = 1, .places = { { "matched", NULL } } };
+	struct rule_source source = { .version = 1, .top_stacks = PLACES_SHOWN, .examples = EXAMPLES_SHOWN, .places = { { "matched", NULL } } };
 
 	if (rules_map(file, node, keys, sizeof keys / sizeof *keys, &source) < 0 || check_unique(file, &source) < 0 || ruleset_add(file->set, &source, file->err) < 0)
 		return -1;
@@ -209,7 +209,6 @@ static int read_disable(const struct rules_file *file, const struct yaml_tree_no
 				snprintf(hint, sizeof hint, "did you mean %s?", ruleset_suggest_rule(file->set, id.text));
 			return rules_refuse(file, item, hint, "there is no rule \"%.60s\"", id.text);
 		}
-		file->set->disabled += !rule->disabled;
 		rule->disabled = true;
 	}
 	return 0;

@@ -9,7 +9,7 @@
 #include "base/words.h"
 
 static const struct rule_source built_in[] = {
-#define RULE(id_, version_, ...) { .id = { id_, NULL }, .version = version_, __VA_ARGS__ },
+#define RULE(id_, version_, ...) { .id = { id_, NULL }, .version = version_, .top_stacks = PLACES_SHOWN, .examples = EXAMPLES_SHOWN, __VA_ARGS__ },
 #include "analyze/rules.def"
 #undef RULE
 };
@@ -253,7 +253,7 @@ int ruleset_add(struct ruleset *set, const struct rule_source *source, struct er
 	compiler.rule = list_add(&set->rules, RULES_LIMIT);
 	if (!compiler.rule)
 		return set->rules.count < RULES_LIMIT ? out_of_memory(err) : fail(err, ERR_RULES, "there are more than %d rules", RULES_LIMIT);
-	*compiler.rule = (struct rule){ .id = source->id.text, .version = source->version, .top_stacks = source->top_stacks ? source->top_stacks : 3, .examples = source->examples ? source->examples : 3, .frees = source->frees,
+	*compiler.rule = (struct rule){ .id = source->id.text, .version = source->version, .top_stacks = source->top_stacks, .examples = source->examples, .frees = source->frees,
 		.about_data = source->about_data, .general = source->general, .own = set->tree != NULL };
 	compiler.names = (struct names_context){ set, compiler.rule };
 	compiler.vocabulary = rule_vocabulary(&compiler.names);

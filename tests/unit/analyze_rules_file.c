@@ -145,6 +145,25 @@ Test(analyze_rules_file, judges_requests_by_a_rule_of_ones_own)
 	cr_expect_eq(finding->examples[0].duration_ns, 50000000);
 }
 
+Test(analyze_rules_file, may_show_nothing_and_take_all)
+{
+	static const char all[] = HEAD
+		"rules:\n"
+		"  - id: acme.all\n"
+		"    title: \"All of it\"\n"
+		"    scope: \"App.*\"\n"
+		"    when: \"time(py, func =~ 'getresponse') > 0\"\n"
+		"    recoverable: capture.duration_ns\n"
+		"    evidence: {top_stacks: 0, examples: 0}\n"
+		"    suggestion: \"Do nothing.\"\n";
+	const struct finding_report *finding = finding_of(requests_judged_by(rules_of(all)), "acme.all");
+
+	cr_assert_not_null(finding);
+	cr_expect_eq(finding->location_count, 0);
+	cr_expect_eq(finding->example_count, 0);
+	cr_expect_float_eq(finding->throughput_pct, 9900, 1e-9, "nothing is left to do: there is no bound");
+}
+
 Test(analyze_rules_file, says_what_is_in_it)
 {
 	char what[160];
