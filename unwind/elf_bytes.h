@@ -9,7 +9,7 @@
 
 /* Reads *SIZE bytes at OFFSET; *SIZE becomes what there was. The caller's to free(), with a NUL behind the last byte; NULL when nothing could be read. */
 unsigned char *elf_bytes_read(int fd, uint64_t offset, size_t *size);
-/* The 64-bit x86 ELF file of FD, read by demand; NULL when it is none. elf_end() it before FD is closed, or elf_cntl(ELF_C_FDDONE). */
+/* The 64-bit ELF file of FD, of this machine's kind, read by demand; NULL when it is none. elf_end() it before FD is closed, or elf_cntl(ELF_C_FDDONE). */
 Elf *elf_bytes_open(int fd);
 /* The section called NAME, with its header; NULL when absent. */
 Elf_Scn *elf_bytes_section(Elf *elf, const char *name, GElf_Shdr *out);

@@ -9,7 +9,7 @@
 #include "trace/grammar.h"
 #include "trace/scan.h"
 
-enum { FIELDS_MAX = 16, STRING_MAX = 65535, EVENT_MAX = 65528 };
+enum { STRING_MAX = 65535, EVENT_MAX = 65528 };
 
 struct assembler {
 	struct scan scan;
@@ -54,7 +54,7 @@ static int scan_lane_kind(struct scan *scan, uint32_t *out, struct error *err)
 			*out = grammar_lane_kinds[i].value;
 			return 0;
 		}
-	return scan_fail_at(scan, word.at, err, "'%.*s' is no kind of lane (meta, thread, session, gpu)", (int)word.length, word.at);
+	return scan_fail_at(scan, word.at, err, "'%.*s' is no kind of lane (meta, thread, session, gpu, memory)", (int)word.length, word.at);
 }
 
 static int scan_refs(struct scan *scan, struct chunk *chunk, struct error *err)
@@ -145,7 +145,7 @@ static int scan_flags(struct scan *scan, uint8_t *out, struct error *err)
 			if (word_is(&word, grammar_flags[i].name))
 				break;
 		if (i == grammar_flag_count)
-			return scan_fail_at(scan, word.at, err, "'%.*s' is no flag (exception, cut, later, or a number)", (int)word.length, word.at);
+			return scan_fail_at(scan, word.at, err, "'%.*s' is no flag (exception, cut, later, sampled, or a number)", (int)word.length, word.at);
 		*out |= (uint8_t)grammar_flags[i].value;
 	} while (scan_accept(scan, '|'));
 	return 0;
@@ -157,7 +157,7 @@ static int find_field(const struct event_info *info, const struct word *name, st
 	const char *rest = info ? info->fields : "";
 	int number;
 
-	for (number = 0; number < FIELDS_MAX && event_field_next(&rest, out); number++)
+	for (number = 0; number < EVENT_FIELDS_MAX && event_field_next(&rest, out); number++)
 		if (out->name_length == name->length && memcmp(out->name, name->at, name->length) == 0)
 			return number;
 	return -1;
@@ -269,7 +269,7 @@ static int read_field(struct assembler *assembler, const struct event_info *info
 static int read_event_line(struct assembler *assembler, struct error *err)
 {
 	struct scan *scan = &assembler->scan;
-	struct value values[FIELDS_MAX] = { { .given = false } };
+	struct value values[EVENT_FIELDS_MAX] = { { .given = false } };
 	const struct event_info *info;
 	struct event event = { .ticks = 0 };
 	bool raw = false;

@@ -1,4 +1,4 @@
-/* Writing and reading the fixed parts of the file. Little-endian, which is this machine's order (x86-64 only, see configure). */
+/* Writing and reading the fixed parts of the file. Little-endian, which is the order of every machine that configure takes. */
 #include "trace/format.h"
 
 #include <string.h>
