@@ -111,6 +111,8 @@ static int judge_window(struct attempt *attempt, struct error *err)
 	case WINDOW_ENTERED:
 		return 1;
 	case WINDOW_GONE:
+		if (target_alive(attempt->target) && clock_monotonic_ns() >= attempt->deadline_ns)
+			return fail(err, ERR_NO_THREAD, "cannot attach to %d: each thread that was chosen ended before it was held (%u tries)", pid, attempt->receipt->tries);
 		return target_alive(attempt->target) ? 0 : target_gone(attempt->target, err);
 	case WINDOW_NO_SEIZE:
 		/* A sampler, or another attach, holds a thread for microseconds: try again before calling it traced. */

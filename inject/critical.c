@@ -292,8 +292,9 @@ static enum outcome check(struct window *window, uint64_t *blocked, struct resum
 	struct sight sight;
 	long error;
 
-	if (registers_read(window->tid, &window->registers) < 0)
-		return end_with(window, WINDOW_GONE, 0);
+	error = registers_read(window->tid, &window->registers);
+	if (error < 0)
+		return error == -ESRCH ? end_with(window, WINDOW_GONE, 0) : end_with(window, WINDOW_FAILED, (int)-error);
 	step(window, STEP_REGISTERS);
 	window->seen.known = tracee_was_waiting(&window->registers) && has_stayed(window);
 	/* Until it was interrupted, and rounded down: its call must not end early. */

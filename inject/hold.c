@@ -163,7 +163,7 @@ int holder_open(const struct target *target, hold_extra extra, void *context, st
 	page->timeout_ms = TIMEOUT_MS;
 	holder->work = (struct hold_work){ .page = page, .target = target, .extra = extra, .context = context };
 	if (start(holder) < 0) {
-		fail(err, ERR_INJECT, "cannot start the process that samples: %s", strerror(errno));
+		fail(err, error_of(errno, ERR_INJECT), "cannot start the process that samples: %s", strerror(errno));
 		holder_close(holder);
 		return -1;
 	}

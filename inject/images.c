@@ -352,6 +352,21 @@ uint64_t target_dormant(const struct target *target, const char *name, const cha
 	return found;
 }
 
+/* What could not be read looks like what is not there. */
+static int check_images(struct target *target)
+{
+	size_t before = target->finding_count;
+	int trouble;
+
+	if (check_python(target) == 0 && check_libc(target) == 0 && check_functions(target) == 0 && check_tls(target) == 0)
+		return 0;
+	trouble = target->memory_trouble;
+	if (!trouble)
+		return -1;
+	target->finding_count = before;
+	return target_refuse(target, error_of(trouble, ERR_INJECT), "memory", NULL, "its memory could not be read (%s)", strerror(trouble));
+}
+
 int preflight_images(struct target *target)
 {
 	uint64_t loader, headers;
@@ -368,7 +383,7 @@ int preflight_images(struct target *target)
 		return target_refuse(target, error_of(errno, ERR_PERMISSION), "memory", NULL, "its auxiliary vector cannot be read (%s)", strerror(errno));
 	snprintf(target->facts.allocator, sizeof target->facts.allocator, "glibc");
 	walk_images(target, loader, headers);
-	if (check_python(target) < 0 || check_libc(target) < 0 || check_functions(target) < 0 || check_tls(target) < 0)
+	if (check_images(target) < 0)
 		return -1;
 	if (target->foreign_allocator)
 		target_note(target, "allocator", "%s: thread storage of each attach stays mapped", target->facts.allocator);

@@ -14,6 +14,12 @@ static ssize_t descriptor_read(int fd, uint64_t addr, void *buffer, size_t size)
 	return got < 0 && errno == EIO ? 0 : got;
 }
 
+static void note_trouble(const struct memory *memory)
+{
+	if (memory->trouble && errno != EFAULT && errno != ESRCH)
+		__atomic_store_n(memory->trouble, errno, __ATOMIC_RELAXED);
+}
+
 int memory_read(const struct memory *memory, uint64_t addr, void *buffer, size_t size)
 {
 	struct iovec here = { buffer, size }, there = { (void *)(uintptr_t)addr, size };
@@ -28,6 +34,7 @@ int memory_read(const struct memory *memory, uint64_t addr, void *buffer, size_t
 		return 0;
 	if (got >= 0)
 		errno = EFAULT;
+	note_trouble(memory);
 	return -1;
 }
 

@@ -12,6 +12,7 @@ struct iovec;
 struct memory {
 	pid_t pid;
 	int fd;
+	int *trouble; /* gets why a read failed of memory that may well be there (ENOMEM, EPERM); NULL: nobody asks */
 };
 
 /* All SIZE bytes, or -1 with errno: EFAULT where nothing is mapped, or nothing any more. */

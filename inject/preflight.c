@@ -141,7 +141,7 @@ static int check_limits(struct target *target)
 
 	target->facts.fds = count_fds(target);
 	if (procfs_read(&target->procfs, target->pid, "limits", limits, sizeof limits) <= 0) {
-		target_warn(target, "limits", "cannot be read (%s)", strerror(errno));
+		target_warn(target, "limits", "its limits cannot be read (%s)", strerror(errno));
 		return 0;
 	}
 	bytes = limit_of(limits, "Max address space");

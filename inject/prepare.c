@@ -204,7 +204,7 @@ static int choose_places(struct attempt *attempt, struct error *err)
 	if (target_refresh_maps(target) < 0) {
 		int error = errno;
 
-		return target_alive(target) ? fail(err, ERR_INJECT, "the memory map of process %d cannot be read (%s)", (int)target->pid, strerror(error)) : target_gone(target, err);
+		return target_alive(target) ? fail(err, error_of(error, ERR_INJECT), "the memory map of process %d cannot be read (%s)", (int)target->pid, strerror(error)) : target_gone(target, err);
 	}
 	image_build_id_of(payload->bytes, payload->size, build_id, sizeof build_id);
 	attempt->entry = target_dormant(target, payload->memfd_name, build_id, choice == LIBRARY_OTHER, payload->entry, &attempt->loaded, NULL, 0);

@@ -110,7 +110,7 @@ int target_open(pid_t pid, const struct inject_options *options, struct target *
 	if (!target)
 		return fail(err, ERR_MEMORY, "looking at process %d", (int)pid);
 	target->pid = pid;
-	target->memory = (struct memory){ pid, options ? options->memory_fd : 0 };
+	target->memory = (struct memory){ pid, options ? options->memory_fd : 0, &target->memory_trouble };
 	target->procfs = options && options->procfs ? *options->procfs : procfs_real;
 	target->unverified = options && options->unverified;
 	target->look_only = options && options->look_only;
@@ -171,6 +171,15 @@ bool target_alive(const struct target *target)
 	if (procfs_times(&target->procfs, target->pid, 0, &times) < 0)
 		return errno != ENOENT && errno != ESRCH; /* nobody can tell */
 	return times.state != 'Z' && times.state != 'X' && times.start_ticks == target->facts.start_ticks && !memory_gone(target);
+}
+
+int target_unread(const struct target *target, struct error *err)
+{
+	int trouble = __atomic_load_n(&target->memory_trouble, __ATOMIC_RELAXED);
+
+	if (!trouble)
+		return 0;
+	return fail(err, error_of(trouble, ERR_INJECT), "the memory of process %d could not be read (%s)", (int)target->pid, strerror(trouble));
 }
 
 /* A process that is ending has no memory any more, and so no program. */

@@ -17,6 +17,7 @@ struct target {
 	struct procfs procfs;
 	pid_t pid;
 	struct memory memory;
+	int memory_trouble; /* why memory that may be there could not be read; 0 = all was read */
 	int memory_fd; /* /proc/PID/mem of the program that was looked at: once that has ended or replaced itself, nothing is read or written by it; 0 = none */
 	bool unverified, look_only;
 	struct target_facts facts;

@@ -257,7 +257,7 @@ int threads_choose(const struct target *target, struct choice *choice, uint64_t 
 			if (errno == ENOENT || errno == ESRCH)
 				fail(err, ERR_EXITED, "process %d has ended", (int)target->pid);
 			else
-				fail(err, ERR_INJECT, "the threads of process %d cannot be listed (%s)", (int)target->pid, strerror(errno));
+				fail(err, error_of(errno, ERR_INJECT), "the threads of process %d cannot be listed (%s)", (int)target->pid, strerror(errno));
 			goto out;
 		}
 		any = best_of(target, choice, watch, tids, (size_t)count < room ? (size_t)count : room, out);

@@ -49,6 +49,9 @@ int fail(struct error *err, enum error_code code, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(err->text, sizeof err->text, format, arguments);
 	va_end(arguments);
+	/* Most say what they were about to do, and there is nothing else to say. */
+	if (code == ERR_MEMORY && !strpbrk(format, ":("))
+		snprintf(err->text + strlen(err->text), sizeof err->text - strlen(err->text), ": out of memory");
 	make_one_line(err->text, sizeof err->text);
 	errno = saved;
 	return -1;

@@ -21,7 +21,7 @@ struct error {
 	unsigned caret;  /* where in it, in characters from 0 */
 };
 
-/* Fills ERR (which may be NULL) and returns -1. Formats after it has saved errno, which it leaves as found. */
+/* Fills ERR (which may be NULL) and returns -1; ERR_MEMORY says ": out of memory" behind a FORMAT that tells no cause after a colon or in brackets. Formats after it has saved errno, which it leaves as found. */
 int fail(struct error *err, enum error_code code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Replaces the hint of a filled ERR. Returns -1, so that `return fail_hint(err, …)` reads well. */

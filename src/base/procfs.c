@@ -270,6 +270,7 @@ ssize_t procfs_threads(const struct procfs *procfs, pid_t pid, pid_t *tids, size
 	size_t found = 0;
 	pid_t tid;
 	DIR *folder;
+	int error;
 
 	if (snprintf(path, sizeof path, "%s/%d/task", procfs->root, (int)pid) >= (int)sizeof path) {
 		errno = EINVAL;
@@ -278,7 +279,7 @@ ssize_t procfs_threads(const struct procfs *procfs, pid_t pid, pid_t *tids, size
 	folder = opendir(path);
 	if (!folder)
 		return -1;
-	while ((entry = readdir(folder))) {
+	while (errno = 0, (entry = readdir(folder))) {
 		tid = pid_of_name(entry->d_name);
 		if (!tid)
 			continue;
@@ -286,6 +287,8 @@ ssize_t procfs_threads(const struct procfs *procfs, pid_t pid, pid_t *tids, size
 			tids[found] = tid;
 		found++;
 	}
+	error = errno;
 	closedir(folder);
-	return (ssize_t)found;
+	errno = error;
+	return error ? -1 : (ssize_t)found;
 }

@@ -46,12 +46,13 @@ static bool known(const struct fleet *fleet, const struct found *found)
 
 static int member_add(struct fleet *fleet, const struct found *found, bool first, uint64_t not_before_ns, struct error *err)
 {
-	struct member *member = list_add(&fleet->members, MEMBERS_MOST);
+	bool failed = false;
+	struct member *member = list_add_or_fail(&fleet->members, MEMBERS_MOST, &failed);
 	unsigned before = 0;
 	int length;
 
 	if (!member)
-		return fail(err, ERR_MEMORY, "measuring more than %d processes", MEMBERS_MOST);
+		return failed ? fail(err, ERR_MEMORY, "measuring several processes") : fail(err, ERR_USAGE, "more than %d processes cannot be measured at once", MEMBERS_MOST);
 	for (size_t i = 0; i + 1 < fleet->members.count; i++)
 		before += fleet->members.items[i].process.pid == found->pid;
 	member->process = *found;

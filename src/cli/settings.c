@@ -151,7 +151,7 @@ int settings_file(struct options *options, const char *path, bool *found, struct
 
 	*found = fd >= 0;
 	if (fd < 0)
-		return errno == ENOENT || errno == ENOTDIR ? 0 : fail(err, ERR_CONFIG, "%s: %s", path, strerror(errno));
+		return errno == ENOENT || errno == ENOTDIR ? 0 : fail(err, error_of(errno, ERR_CONFIG), "%s: %s", path, strerror(errno));
 	if (file_trusted(fd, path, err) < 0)
 		goto out;
 	text = malloc(FILE_BYTES_MAX);

@@ -40,6 +40,8 @@ static int sampler_begin(struct live *live, struct error *err)
 		.clock = clock_map_monotonic(), .rate_hz = live->options.rate_hz, .native = live->options.native ? NATIVE_BOTH : NATIVE_NONE,
 	};
 
+	if (!runtime && target_unread(live->target, err) < 0)
+		return -1;
 	if (!runtime)
 		return fail(err, ERR_NOT_PYTHON, "the interpreter of process %d does not tell where its state lies", (int)facts->pid);
 	live->looks = live->samples = live->cost_ns = live->stolen_ns = 0;

@@ -314,20 +314,31 @@ static int tid_compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+static int unlisted(pid_t pid, struct error *err)
+{
+	if (errno == ENOENT || errno == ESRCH)
+		return fail(err, ERR_EXITED, "process %d has ended", (int)pid);
+	return fail(err, error_of(errno, ERR_PERMISSION), "the threads of process %d cannot be listed (%s)", (int)pid, strerror(errno));
+}
+
 static int threads_tell(struct snapshot *snapshot, const struct snapshot_teller *tell, struct error *err)
 {
 	pid_t pid = target_facts(snapshot->target)->pid, *tids;
 	ssize_t count = procfs_threads(snapshot->procfs, pid, NULL, 0);
 	size_t room = count > 0 ? (size_t)count + THREADS_SPARE : 0;
 
-	if (count < 0 && errno != ENOENT && errno != ESRCH)
-		return fail(err, error_of(errno, ERR_PERMISSION), "the threads of process %d cannot be listed (%s)", (int)pid, strerror(errno));
-	if (count <= 0)
+	if (count < 0)
+		return unlisted(pid, err);
+	if (count == 0)
 		return fail(err, ERR_EXITED, "process %d has ended", (int)pid);
 	tids = malloc(room * sizeof *tids);
 	if (!tids)
 		return fail(err, ERR_MEMORY, "looking at process %d", (int)pid);
 	count = procfs_threads(snapshot->procfs, pid, tids, room);
+	if (count < 0) {
+		free(tids);
+		return unlisted(pid, err);
+	}
 	if (count > (ssize_t)room)
 		count = (ssize_t)room;
 	qsort(tids, count > 0 ? (size_t)count : 0, sizeof *tids, tid_compare);
@@ -350,14 +361,22 @@ static int python_read(struct snapshot *snapshot, struct error *err)
 	uint64_t size = 0;
 	remote_addr runtime = target_symbol(snapshot->target, "_PyRuntime", &size);
 
+	if (!runtime && target_unread(snapshot->target, err) < 0)
+		return -1;
 	if (!runtime)
 		return fail(err, ERR_NOT_PYTHON, "the interpreter of process %d does not tell where its state lies", (int)facts->pid);
 	snapshot->runtime = block_runtime_at(runtime, size, facts->python_hex);
-	if (pyreader_open(&memory, runtime, facts->python_hex, facts->tid_offset, &snapshot->reader, err) < 0)
+	if (pyreader_open(&memory, runtime, facts->python_hex, facts->tid_offset, &snapshot->reader, err) < 0) {
+		target_unread(snapshot->target, err);
 		return -1;
-	if (pyreader_stacks(snapshot->reader, stack_keep, snapshot) < 0)
-		return target_alive(snapshot->target) ? fail(err, ERR_TIMEOUT, "the interpreter of process %d could not be read", (int)facts->pid) : fail(err, ERR_EXITED, "process %d has ended", (int)facts->pid);
-	return 0;
+	}
+	if (pyreader_stacks(snapshot->reader, stack_keep, snapshot) >= 0)
+		return 0;
+	if (target_unread(snapshot->target, err) < 0)
+		return -1;
+	if (target_alive(snapshot->target))
+		return fail(err, ERR_TIMEOUT, "the interpreter of process %d could not be read", (int)facts->pid);
+	return fail(err, ERR_EXITED, "process %d has ended", (int)facts->pid);
 }
 
 static void snapshot_done(struct snapshot *snapshot)

@@ -1,6 +1,7 @@
-"""A machine in trouble: calls of the attacher's fail, one after another: allocations, mappings, threads, reads, writes; opening, naming and syncing files; reading
-the process's memory, starting children, other system calls. It must end with a documented status and one or two lines, or with the whole report; never by a signal, never with half a file; and the
-process that it measures must not notice, nor a program that it starts. INFERSCOPE_ROUNDS=100000: every call of each kind (hours; two processes at a time). Part of tests/fault/run."""
+"""A machine in trouble: calls of the attacher's fail, those of one place after another: allocations, mappings, threads, reads, writes; opening, naming and syncing files; reading
+the process's memory, ptrace, starting children, other system calls. A place is a chain of return addresses (failing.c), so that each way to each call is tried. It must end with a documented
+status and one or two lines that tell the cause, or with the whole report; never by a signal, never with half a file; and the process that it measures must not notice, nor a program that it
+starts. INFERSCOPE_ROUNDS: so many places of each kind (all; quick 6), INFERSCOPE_SAID: a file that gets a line of each. Part of tests/fault/run."""
 import collections
 import concurrent.futures
 import contextlib
@@ -21,86 +22,121 @@ from common import Fail, QUICK, python_target, require, run_test
 BUILD = os.environ.get("BUILD", os.getcwd())
 BINARY = os.path.join(BUILD, "inferscope")
 FAILING = os.path.join(BUILD, "tests/fault/failing.so")
-# How many calls of a kind fail, each in a run of its own.
-ROUNDS = int(os.environ.get("INFERSCOPE_ROUNDS", "6" if QUICK else "200"))
+# How many places a kind of call fails at, each in a run of its own.
+ROUNDS = int(os.environ.get("INFERSCOPE_ROUNDS", "6" if QUICK else "1000000"))
+SAID = os.environ.get("INFERSCOPE_SAID")
 HANDS = 2
 ENOUGH = 20  # failures, to see what they have in common
 PATIENCE_S = 19  # one second less than an attach waits for a thread of its own that hangs
+MARKS = {"chains", "failed"}
+EVERYTHING = ["--memory", "--counters", "--syscalls", "trace", "--native", "hold"]
 DOCUMENTED = {0, 2, 3, 4, 5, 6, 7, 8, 9, 10}
 IN_SHORT = ["allocation", "disk full", "open", "remote memory"]
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "import")
-ENOMEM, EAGAIN, EIO, EMFILE, ENOSPC, EROFS, EDQUOT = 12, 11, 5, 24, 28, 30, 122
-# kind of call, what it says, whether it goes on failing
+EPERM, ENOMEM, EAGAIN, EIO, EMFILE, ENOSPC, EROFS, EDQUOT = 1, 12, 11, 5, 24, 28, 30, 122
+# kind of call, what it says, what else fails: nothing, all from the same place ("chain"), all of the kind from then on ("kind")
 TROUBLES = {
-    "allocation": ("memory", ENOMEM, False), "no memory any more": ("memory", ENOMEM, True), "mapping": ("map", ENOMEM, False), "thread": ("thread", EAGAIN, False),
-    "write": ("write", EIO, False), "disk full": ("write", ENOSPC, True), "quota": ("write", EDQUOT, True), "read": ("read", EIO, False),
-    "open": ("open", EMFILE, False), "no descriptors any more": ("open", EMFILE, True), "sync, size or name": ("place", EIO, False), "read-only": ("place", EROFS, True),
-    "remote memory": ("remote", EIO, False), "child": ("process", EAGAIN, False), "system call": ("kernel", EMFILE, False),
+    "allocation": ("memory", ENOMEM, ""), "no memory any more": ("memory", ENOMEM, "kind"), "mapping": ("map", ENOMEM, ""), "no mapping any more": ("map", ENOMEM, "kind"),
+    "thread": ("thread", EAGAIN, ""), "no thread any more": ("thread", EAGAIN, "kind"), "write": ("write", EIO, ""), "disk full": ("write", ENOSPC, "kind"), "quota": ("write", EDQUOT, "kind"),
+    "read": ("read", EIO, ""), "reads": ("read", EIO, "chain"), "open": ("open", EMFILE, ""), "no descriptors any more": ("open", EMFILE, "kind"),
+    "sync, size or name": ("place", EIO, ""), "read-only": ("place", EROFS, "kind"), "remote memory": ("remote", EIO, ""), "no remote memory": ("remote", EIO, "chain"),
+    "ptrace": ("trace", EIO, "chain"), "child": ("process", EAGAIN, ""), "no child any more": ("process", EAGAIN, "kind"), "system call": ("kernel", EMFILE, "chain"),
+    "request": ("request", EPERM, "chain"),
 }
+# Of ptrace, which the processes that hold a thread make without libc.
+REQUESTS = {"getregs": 12, "setregs": 13, "seize": 0x4206, "interrupt": 0x4207, "cont": 7, "detach": 17, "pokedata": 5, "pokeuser": 6, "getsiginfo": 0x4202, "listen": 0x4208, "peeksiginfo": 0x4209,
+            "getsigmask": 0x420a, "setsigmask": 0x420b, "get filter": 0x420c, "get rseq": 0x420f, "syscall info": 0x420e, "getregset": 0x4204, "setregset": 0x4205}
 
 
-def inferscope(folder, words, kind=None, at=0, error=0, on=False, slow=0):
-    """(status, stderr, calls of that kind)"""
-    env = {key: value for key, value in os.environ.items() if not key.startswith("INFERSCOPE")}
-    if kind:
-        env.update(failing(folder, kind, at, error, on))
-    if slow:
-        env["FAILING_SLOW"] = str(slow)
-    try:
-        done = subprocess.run([BINARY, *map(str, words)], cwd=folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=PATIENCE_S)
-    except subprocess.TimeoutExpired:
-        raise Fail("%s call %d (%s) fails: not done after %d s" % (kind, at, where(folder), PATIENCE_S))
-    return done.returncode, done.stderr, counted(folder)
+class Place:
+    """Where calls are made: a chain, as failing.c names it, and its addresses in the program."""
+
+    def __init__(self, chain, addresses, name=None):
+        self.chain, self.addresses, self.name = chain, addresses, name
+
+    def __str__(self):
+        return self.name or "%s: %s" % (self.chain, " < ".join(subprocess.run(["addr2line", "-i", "-s", "-e", BINARY, *self.addresses[:4]], capture_output=True, text=True).stdout.split()))
 
 
-def failing(folder, kind, at, error, on):
-    """The environment in which that call fails."""
-    for name in ("count", "where"):
+def environment(folder, **more):
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("INFERSCOPE")}
+    return dict(kept, TMPDIR=folder, **more)
+
+
+def failing(folder, trouble, place=None):
+    """The environment in which calls from there fail; without a place the one in which places are told."""
+    kind, error, lasts = TROUBLES[trouble]
+    for name in MARKS:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(folder, name))
-    return {"LD_PRELOAD": FAILING, "FAILING_KIND": kind, "FAILING_AT": str(at), "FAILING_ERROR": str(error), "FAILING_ON": str(int(on)), "FAILING_COUNT": os.path.join(folder, "count"),
-            "FAILING_WHERE": os.path.join(folder, "where")}
+    wish = {"LD_PRELOAD": FAILING, "FAILING_KIND": kind, "FAILING_ERROR": str(error), "FAILING_OF": os.path.basename(BINARY)}
+    if place:
+        wish.update({"FAILING_CHAIN": place.chain, "FAILING_WHERE": os.path.join(folder, "failed")}, **({"FAILING_ON": lasts} if lasts else {}))
+    else:
+        wish["FAILING_CHAINS"] = os.path.join(folder, "chains")
+    return environment(folder, **wish)
 
 
-def counted(folder):
-    """How many calls there were in the process that made most; none where it was killed."""
-    with contextlib.suppress(FileNotFoundError), open(os.path.join(folder, "count")) as f:
-        return max((int(line) for line in f), default=0)
-    return 0
+def finished(words, folder, env, patience=PATIENCE_S):
+    """What it ended with; the bytes that it said."""
+    try:
+        return subprocess.run([str(word) for word in words], cwd=folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=patience)
+    except subprocess.TimeoutExpired:
+        raise Fail("not done after %d s" % patience)
 
 
-def where(folder):
-    """The line of the program whose call failed."""
-    path = os.path.join(folder, "where")
-    if not os.path.exists(path):
-        return "nowhere"
-    with open(path) as f:
-        lines = subprocess.run(["addr2line", "-i", "-s", "-e", BINARY, f.read().strip()], capture_output=True, text=True).stdout.split()
-    return " in ".join(lines)
+def inferscope(folder, words, env=None):
+    """(status, stderr)"""
+    done = finished([BINARY, *words], folder, env or environment(folder))
+    return done.returncode, done.stderr.decode(errors="replace")
 
 
-def each(calls, hands, attempt):
-    """attempt(hand, at) for the calls that are to fail, by whichever hand is free. Goes on after a failure: all are told together. Says what they ended with."""
-    free, wrong = queue.SimpleQueue(), []
+def places(folder, trouble):
+    """What a run without failures has told."""
+    found = []
+    if TROUBLES[trouble][0] == "request":
+        return {name: Place(str(number), [], name) for name, number in REQUESTS.items()}
+    with contextlib.suppress(FileNotFoundError), open(os.path.join(folder, "chains")) as f:
+        found = [line.split() for line in f]
+    return {words[0]: Place(words[0], words[1:]) for words in found}
+
+
+def failed(folder):
+    return os.path.exists(os.path.join(folder, "failed"))
+
+
+def cause(said):
+    return " / ".join(line.strip() for line in said.splitlines() if line.startswith("inferscope: "))[:300]
+
+
+def each(trouble, found, hands, attempt):
+    """attempt(hand, place) for the places at which calls are to fail, by whichever hand is free: (status, what was said). Goes on after a failure: all are told together. Says what they ended with."""
+    free, wrong, missed = queue.SimpleQueue(), [], []
     for hand in hands:
         free.put(hand)
 
-    def once(at):
+    def once(place):
         if len(wrong) >= ENOUGH:
             return None
         hand = free.get()
         try:
-            return attempt(hand, at)
-        except (Fail, subprocess.TimeoutExpired) as reason:
-            wrong.append("call %d: %s" % (at, reason))
+            status, said = attempt(hand, place)
+            if place.addresses and not failed(hand if isinstance(hand, str) else hand[0]):
+                missed.append(place)
+            if SAID:
+                with open(SAID, "a") as f:
+                    f.write("%s | %s | %s | %s\n" % (trouble, place, status, cause(said)))
+            return status
+        except Fail as reason:
+            wrong.append("%s at %s: %s" % (trouble, place, reason))
         finally:
             free.put(hand)
 
-    places = spread(calls)
+    chosen = spread(sorted(found.values(), key=lambda place: place.chain))
     with concurrent.futures.ThreadPoolExecutor(len(hands)) as pool:
-        ends = collections.Counter(pool.map(once, places))
-    require(not wrong, "%d of %d: %s" % (len(wrong), len(places), " | ".join(sorted(set(wrong)))))
-    return "%d calls, %d failed; ended with %s" % (calls, len(places), ", ".join("%d (%d times)" % pair for pair in sorted(ends.items())))
+        ends = collections.Counter(pool.map(once, chosen))
+    require(not wrong, "%d of %d: %s" % (len(wrong), len(chosen), " | ".join(sorted(set(wrong)))))
+    return "%d places, %d tried, %d not reached; ended with %s" % (len(found), len(chosen), len(missed), ", ".join("%d (%d times)" % pair for pair in sorted(ends.items())))
 
 
 @contextlib.contextmanager
@@ -138,11 +174,9 @@ def work_on(hands):
     return "; ".join(target.end(stop=True, timeout=120) for _, target in hands)
 
 
-def spread(calls):
-    """Which calls are to fail: the first ones, where most happens, and others at equal distances."""
-    first = list(range(1, min(calls, ROUNDS // 2) + 1))
-    step = max(1, (calls - len(first)) // max(1, ROUNDS - len(first)))
-    return first + list(range(len(first) + 1, calls + 1, step))[:ROUNDS - len(first)]
+def spread(found):
+    """ROUNDS of them, at equal distances."""
+    return [found[i * len(found) // ROUNDS] for i in range(ROUNDS)] if len(found) > ROUNDS else found
 
 
 def is_json(text):
@@ -152,108 +186,115 @@ def is_json(text):
         return False
 
 
-def judge(folder, trouble, at, status, said, whole):
-    place = "%s %d (%s) fails: status %d" % (trouble, at, where(folder), status)
-    left = [name for name in os.listdir(folder) if name not in ("count", "where", "T.iscope")]
+def told(trouble, status, said):
+    """What is said of a failure is one sentence, and true."""
+    require(status in DOCUMENTED, "status %d: %s" % (status, said.strip()[-300:]))
+    lines = [line for line in said.splitlines() if line.startswith("inferscope: ") and not line.startswith("inferscope: warning")]
+    require(status == 0 or lines, "status %d, and not a word of it: %s" % (status, said.strip()[-300:]))
+    untrue = {2, 3, 4, 5} - ({4} if TROUBLES[trouble][0] == "request" else set())
+    require(status not in untrue and "ended while" not in said, "status %d, of a process that lives and may be entered: %s" % (status, said.strip()[-300:]))
+    require(status == 0 or TROUBLES[trouble][0] != "memory" or "memory" in " ".join(lines), "status %d, and nothing of memory: %s" % (status, said.strip()[-300:]))
+
+
+def judge(folder, trouble, status, said, whole=lambda text: True):
+    left = [name for name in os.listdir(folder) if name not in MARKS]
     text = None
     if "report.json" in left:
         with open(os.path.join(folder, "report.json")) as f:
             text = f.read()
     for name in left:
-        os.unlink(os.path.join(folder, name))
-    require(status in DOCUMENTED, "%s: %s" % (place, said.strip()[-200:]))
-    lines = [line for line in said.splitlines() if line.startswith("inferscope: ") and not line.startswith("inferscope: warning")]
-    require(status == 0 or lines, "%s, and not a word of it" % place)
-    require(status != 4, "%s, and no permission is missing: %s" % (place, said.strip()[-200:]))
-    require(text is not None or status != 0, "%s, and there is no report" % place)
-    require(text is None or (is_json(text) and whole(text)), "%s: half a report of %d bytes, or another" % (place, len(text or "")))
-    require(not set(left) - {"report.json"}, "%s: files were left: %s" % (place, left))
-    return status
+        if name != "T.iscope":
+            os.unlink(os.path.join(folder, name))
+    told(trouble, status, said)
+    require(text is not None or status != 0, "status 0, and there is no report: %s" % said.strip()[-300:])
+    require(text is None or (is_json(text) and whole(text)), "status %d, and half a report of %d bytes, or another" % (status, len(text or "")))
+    require(not set(left) - {"report.json", "T.iscope"}, "status %d, and files were left: %s" % (status, left))
 
 
 def analyze(trouble):
     """The report of a trace is made while calls fail: no report, or the very same one."""
-    kind, error, on = TROUBLES[trouble]
+    kind = TROUBLES[trouble][0]
     words = ["analyze", "T.iscope", "-o", "report.json", "--force", "--source", "none"]  # a source file that cannot be read is left out
     with folders() as hands:
         folder = hands[0]
         with python_target(sys.executable, "busy") as target:
-            status, said, _ = inferscope(folder, ["attach", target.pid, "-d", "0.3s", "--trace", "T.iscope", "-o", "report.json"])
+            status, said = inferscope(folder, ["attach", target.pid, "-d", "0.3s", "--trace", "T.iscope", "-o", "report.json"])
             require(status == 0, said)
         for other in hands[1:]:
             shutil.copy(os.path.join(folder, "T.iscope"), other)
-        status, said, calls = inferscope(folder, words, kind)
-        require(status == 0 and (calls or kind in ("map", "remote", "process", "kernel")), "nothing fails, %d calls: %d %s" % (calls, status, said))
+        status, said = inferscope(folder, words, failing(folder, trouble))
+        found = places(folder, trouble)
+        require(status == 0 and (found or kind in ("map", "remote", "trace", "process", "kernel")), "nothing fails: %d %s" % (status, said))
         with open(os.path.join(folder, "report.json")) as f:
             right = f.read()
         os.unlink(os.path.join(folder, "report.json"))
 
-        def attempt(folder, at):
-            status, said, _ = inferscope(folder, words, kind, at, error, on)
-            judge(folder, trouble, at, status, said, lambda text: status != 0 or text == right)
-            require(kind != "memory" or status in (0, 8), "%s %d (%s) fails: status %d: %s" % (trouble, at, where(folder), status, said[:200]))
-            return status
-        return each(calls, hands, attempt)
+        def attempt(folder, place):
+            status, said = inferscope(folder, words, failing(folder, trouble, place))
+            judge(folder, trouble, status, said, lambda text: status != 0 or text == right)
+            require(kind != "memory" or status in (0, 8), "status %d: %s" % (status, said[:200]))
+            return status, said
+        return each(trouble, found, hands, attempt)
 
 
-def attach(trouble):
+def attach(trouble, *options):
     """A process is measured while calls of the attacher's fail."""
-    kind, error, on = TROUBLES[trouble]
     with targets() as hands:
         def words(target):
-            return ["attach", target.pid, "-d", "0.2s", "--trace", "none", "-o", "report.json"]
-        folder, target = hands[0]
-        status, said, calls = inferscope(folder, words(target), kind)
-        require(status == 0 and (calls or kind == "map"), "nothing fails, %d calls: %d %s" % (calls, status, said))
-        os.unlink(os.path.join(folder, "report.json"))
+            return ["attach", target.pid, "-d", "0.2s", "--trace", "T.iscope", "-o", "report.json", *options]
+        found = {}
+        for folder, target in hands:  # what happens by chance: in two runs
+            status, said = inferscope(folder, words(target), failing(folder, trouble))
+            require(status == 0, "nothing fails: %d %s" % (status, said))
+            found.update(places(folder, trouble))
+            os.unlink(os.path.join(folder, "report.json"))
 
-        def attempt(hand, at):
+        def attempt(hand, place):
             folder, target = hand
-            status, said, _ = inferscope(folder, words(target), kind, at, error, on)
-            judge(folder, trouble, at, status, said, lambda text: True)
-            require(status != 3 and "ended while" not in said, "%s %d (%s) fails: a process that lives is said to have ended: %s" % (trouble, at, where(folder), said[:200]))
-            return status
-        ends = each(calls, hands, attempt)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(os.path.join(folder, "T.iscope"))
+            status, said = inferscope(folder, words(target), failing(folder, trouble, place))
+            judge(folder, trouble, status, said)
+            if os.path.exists(os.path.join(folder, "T.iscope")):
+                read = inferscope(folder, ["analyze", "T.iscope", "-f", "text", "-o", "-", "--source", "none"])
+                require(read[0] == 0, "status %d, and a trace that cannot be read: %s (%s)" % (status, read[1][:300], cause(said)))
+            return status, said
+        ends = each(trouble, found, hands, attempt)
         for folder, target in hands:
             require(re.search(r"State:\s+[RS]", open("/proc/%d/status" % target.pid).read()), "the process does not run any more")
-            status, said, _ = inferscope(folder, words(target))
+            status, said = inferscope(folder, words(target))
             require(status == 0, "the next attach: %d %s" % (status, said))
         return "%s; %s" % (ends, work_on(hands))
 
 
-def report(folder, words, at=0, on=False):
-    """(status, the report and the summary, what was said, allocations)"""
-    path = os.path.join(folder, "report")
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)
-    env = {key: value for key, value in os.environ.items() if not key.startswith("INFERSCOPE")}
-    env.update(failing(folder, "memory", at, ENOMEM, on))
-    done = subprocess.run([BINARY, *words, "-o", "report"], cwd=folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
-    made = b""
-    if os.path.exists(path):
-        with open(path, "rb") as f:
-            made = f.read()
-    return done.returncode, made + done.stdout, done.stderr.decode(errors="replace"), counted(folder)
-
-
 def memory(words):
     """One allocation after the other fails: an error that says so, or the very same report."""
+    def report(folder, env):
+        """(status, the report and the summary, what was said)"""
+        path = os.path.join(folder, "report")
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        done = finished([BINARY, *words, "-o", "report"], folder, env, 60)
+        made = b""
+        if os.path.exists(path):
+            with open(path, "rb") as f:
+                made = f.read()
+        return done.returncode, made + done.stdout, done.stderr.decode(errors="replace")
+
     with folders() as hands:
-        status, right, said, calls = report(hands[0], words)
-        require(status == 0 and calls and right, "nothing fails: %d %s" % (status, said))
+        status, right, said = report(hands[0], failing(hands[0], "allocation"))
+        found = places(hands[0], "allocation")
+        require(status == 0 and found and right, "nothing fails: %d %s" % (status, said))
+        failures = []
 
-        told = []  # that it failed
-
-        def attempt(folder, at, on):
-            status, made, said, _ = report(folder, words, at, on)
-            place = "allocation %d of %d fails (%s)" % (at, calls, where(folder))
-            require(status in DOCUMENTED, "%s: status %d %s" % (place, status, said[-200:]))
-            require(status == 0 or "inferscope: " in said, "%s: status %d, and not a word" % (place, status))
-            require(status or made == right, "%s: status 0, and another report of %d bytes" % (place, len(made)))
-            told.extend([at] * (status != 0))
-            return status
-        ends = tuple(each(calls, hands, lambda folder, at: attempt(folder, at, on)) for on in (False, True))
-        require(told or ROUNDS < 20, "nothing was told of %d allocations" % calls)
+        def attempt(folder, place, trouble):
+            status, made, said = report(folder, failing(folder, trouble, place))
+            told(trouble, status, said)
+            require(status or made == right, "status 0, and another report of %d bytes" % len(made))
+            failures.extend([place] * (status != 0))
+            return status, said
+        ends = tuple(each(trouble, found, hands, lambda folder, place: attempt(folder, place, trouble)) for trouble in ("allocation", "no memory any more"))
+        require(failures or ROUNDS < 20, "nothing was told of %d allocations" % len(found))
         return "one: %s; all from there on: %s" % ends
 
 
@@ -262,7 +303,7 @@ def memory_tests():
     with tempfile.TemporaryDirectory(prefix="inferscope-host-") as folder:
         trace = os.path.join(folder, "T.iscope")
         with python_target(sys.executable, "busy") as target:
-            status, said, _ = inferscope(folder, ["attach", target.pid, "-d", "0.3s", "--trace", trace, "-o", "report.json"])
+            status, said = inferscope(folder, ["attach", target.pid, "-d", "0.3s", "--trace", trace, "-o", "report.json"])
             require(status == 0, said)
         imported = [os.path.join(GOLDEN, name + ".json.gz") for name in ("event_sync_multi_stream", "triton_driver_launch")]
         for form in inferscope(folder, ["analyze", "-", "-f", "none"])[1].partition("give one of ")[2].strip().split(", "):
@@ -272,53 +313,55 @@ def memory_tests():
         run_test("host: memory, comparing", memory, ["diff", *imported, "-f", "json"])
 
 
-def looked_at(trouble):
-    """Stacks are printed while calls of ours fail."""
-    kind, error, on = TROUBLES[trouble]
+def looked_at(trouble, *words):
+    """Stacks are printed while calls of ours fail: whole, or as far as they could be read, or an error."""
     with targets() as hands:
-        def dump(hand, at=0):
+        def look(hand, place=None):
             folder, target = hand
-            return inferscope(folder, ["dump", target.pid, "-n", "-l"], kind, at, error, on)
-        status, said, calls = dump(hands[0])
-        require(status == 0, "nothing fails, %d calls: %d %s" % (calls, status, said))
+            return inferscope(folder, [words[0], target.pid, *words[1:]], failing(folder, trouble, place))
+        found = {}
+        for hand in hands:
+            status, said = look(hand)
+            require(status == 0, "nothing fails: %d %s" % (status, said))
+            found.update(places(hand[0], trouble))
 
-        def attempt(hand, at):
-            status, said, _ = dump(hand, at)
-            place = "%s %d (%s) fails: status %d" % (trouble, at, where(hand[0]), status)
-            require(status in DOCUMENTED - {3, 4}, "%s %s" % (place, said.strip()[-200:]))
-            require(status == 0 or "inferscope: " in said, "%s, and not a word of it" % place)
-            return status
-        return "%s; %s" % (each(calls, hands, attempt), work_on(hands))
+        def attempt(hand, place):
+            status, said = look(hand, place)
+            told(trouble, status, said)
+            left = set(os.listdir(hand[0])) - MARKS
+            require(not left, "files were left: %s" % left)
+            return status, said
+        return "%s; %s" % (each(trouble, found, hands, attempt), work_on(hands))
 
 
 def launched(trouble):
     """A program is started while calls of ours fail: it runs whole, with its own status, or not at all."""
-    kind, error, on = TROUBLES[trouble]
     code = "import os, sys, time\nos.environ.pop('LD_PRELOAD', 0)\nend = time.time() + 0.1\nwhile time.time() < end: sum(range(100))\nos.write(1, b'whole')\nos._exit(7)"
     words = [BINARY, "run", "--python", sys.executable, "--trace", "none", "-o", "report.json", "-c", code]
     with folders() as hands:
-        def run(folder, at):
+        def run(folder, place=None):
             for name in os.listdir(folder):
                 os.unlink(os.path.join(folder, name))
-            env = {key: value for key, value in os.environ.items() if not key.startswith("INFERSCOPE")}
-            env.update(failing(folder, kind, at, error, on), FAILING_OF=os.path.basename(BINARY))
-            done = subprocess.run(words, cwd=folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE_S)
+            done = finished(words, folder, failing(folder, trouble, place))
             return done.returncode, done.stdout, done.stderr.decode(errors="replace")
 
-        def attempt(folder, at):
-            status, out, said = run(folder, at)
-            place = "%s %d (%s) fails: status %d, %r" % (trouble, at, where(folder), status, out)
-            require((status == 7 and out == b"whole") or (status in (125, 126, 127) and out in (b"", b"whole")), "%s %s" % (place, said[-200:]))
-            left = set(os.listdir(folder)) - {"count", "where"}
-            require(left <= {"report.json"}, "%s: files were left: %s" % (place, left))
-            require("report.json" in left or "inferscope: " in said, "%s: no report, and not a word of it" % place)
+        def attempt(folder, place):
+            status, out, said = run(folder, place)
+            require((status == 7 and out == b"whole") or (status in (125, 126, 127) and out in (b"", b"whole")), "status %d, %r: %s" % (status, out, said[-300:]))
+            left = set(os.listdir(folder)) - MARKS
+            require(left <= {"report.json"}, "files were left: %s" % left)
+            require("report.json" in left or "inferscope: " in said, "status %d, no report, and not a word of it" % status)
             if "report.json" in left:
                 with open(os.path.join(folder, "report.json")) as f:
-                    require(is_json(f.read()), "%s: half a report" % place)
-            return status
-        status, out, said = run(hands[0], 0)
-        require(status == 7 and out == b"whole", "nothing fails: %d %r %s" % (status, out, said))
-        return each(counted(hands[0]), hands, attempt)
+                    require(is_json(f.read()), "status %d, and half a report" % status)
+            require(status == 7 or TROUBLES[trouble][0] != "memory" or "memory" in said, "status %d, and nothing of memory: %s" % (status, said[-300:]))
+            return status, said
+        found = {}
+        for folder in hands:
+            status, out, said = run(folder)
+            require(status == 7 and out == b"whole", "nothing fails: %d %r %s" % (status, out, said))
+            found.update(places(folder, trouble))
+        return each(trouble, found, hands, attempt)
 
 
 def signals():
@@ -349,12 +392,12 @@ def signals():
                     require(is_json(f.read()), "%s: half a report" % number)
             require("report.json" in left or status, "%s: status 0, and there is no report" % number)
             if "T.iscope" in left:
-                read, said, _ = inferscope(folder, ["analyze", "T.iscope", "-o", "report.json", "--force"])
+                read, said = inferscope(folder, ["analyze", "T.iscope", "-o", "report.json", "--force"])
                 require(read == 0, "%s: its trace: %d %s" % (number, read, said))
             for name in set(os.listdir(folder)):
                 os.unlink(os.path.join(folder, name))
             ends[status] = ends.get(status, 0) + 1
-        status, said, _ = inferscope(folder, ["attach", target.pid, "-d", "0.2s", "--trace", "none", "-o", "report.json"])
+        status, said = inferscope(folder, ["attach", target.pid, "-d", "0.2s", "--trace", "none", "-o", "report.json"])
         require(status == 0, "the next attach: %d %s" % (status, said))
         return "ended with %s; %s" % (", ".join("%d (%d times)" % pair for pair in sorted(ends.items())), target.end(stop=True, timeout=120))
 
@@ -362,9 +405,10 @@ def signals():
 def slow_disk():
     """Each write takes 20 ms: the process is measured, left in time, and the report says what was lost."""
     with tempfile.TemporaryDirectory(prefix="inferscope-host-") as folder, python_target(sys.executable, "busy") as target:
-        status, said, calls = inferscope(folder, ["attach", target.pid, "-d", "1s", "--max-overhead", "none", "-o", "report.json", "--trace", "T.iscope"], "write", slow=20000)
+        status, said = inferscope(folder, ["attach", target.pid, "-d", "1s", "--max-overhead", "none", "-o", "report.json", "--trace", "T.iscope"],
+                                  environment(folder, LD_PRELOAD=FAILING, FAILING_KIND="write", FAILING_SLOW="20000"))
         require(status == 0, "%d %s" % (status, said))
-        return "%d writes; %s" % (calls, target.end(stop=True, timeout=120))
+        return target.end(stop=True, timeout=120)
 
 
 def run():
@@ -372,8 +416,11 @@ def run():
         run_test("host: analyze, %s" % trouble, analyze, trouble)
         if trouble in IN_SHORT or not QUICK:
             run_test("host: attach, %s" % trouble, attach, trouble)
-            run_test("host: dump, %s" % trouble, looked_at, trouble)
+            run_test("host: dump, %s" % trouble, looked_at, trouble, "dump", "-n", "-l")
             run_test("host: run, %s" % trouble, launched, trouble)
+        if not QUICK:
+            run_test("host: attach with everything, %s" % trouble, attach, trouble, *EVERYTHING)
+            run_test("host: top, %s" % trouble, looked_at, trouble, "top", "--once", "--json")
     if not QUICK:
         memory_tests()
         run_test("host: attach, slow disk", slow_disk)

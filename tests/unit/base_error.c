@@ -27,6 +27,18 @@ Test(error, what_we_lack_is_no_missing_permission)
 	cr_assert_eq(error_of(EACCES, ERR_PERMISSION), ERR_PERMISSION);
 }
 
+Test(error, memory_says_so_where_no_cause_is_told)
+{
+	struct error err;
+
+	fail(&err, ERR_MEMORY, "reading %s", "a:b");
+	cr_assert_str_eq(err.text, "reading a:b: out of memory");
+	fail(&err, ERR_MEMORY, "starting it: %s", "too many threads");
+	cr_assert_str_eq(err.text, "starting it: too many threads");
+	fail(&err, ERR_MEMORY, "it cannot be read (%s)", "Cannot allocate memory");
+	cr_assert_str_eq(err.text, "it cannot be read (Cannot allocate memory)");
+}
+
 Test(error, its_own_hint_goes_before_the_general_one)
 {
 	struct error err;
