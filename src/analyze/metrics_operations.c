@@ -118,7 +118,7 @@ double metric_gpu_copy_bytes(const struct analysis_private *p, const char **why)
 
 	for (size_t i = 0; i < all->count; i++)
 		if (is_host_copy(&all->items[i]))
-			histogram_add(&bytes, all->items[i].by_bytes);
+			histogram_add(&bytes, all->items[i].by_bytes, UINT64_MAX);
 	median = histogram_percentile(&bytes, 50);
 	return isnan(median) ? metric_unknown(why, p->device ? "nothing was copied between host and devices" : NO_GPU) : median;
 }

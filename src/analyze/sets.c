@@ -142,7 +142,7 @@ static struct value of_operations(struct rule_state *state, const struct set_inf
 		evaluation->steps++;
 		if ((int)operation->kind < set->low || (int)operation->kind > set->high || !expression_accepts(evaluation, &row))
 			continue;
-		histogram_add(&durations, operation->histogram);
+		histogram_add(&durations, operation->histogram, operation->longest_ns);
 		if (node->operation == OP_LONGEST)
 			sum = fmax(sum, (double)operation->longest_ns);
 		else

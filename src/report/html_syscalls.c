@@ -15,8 +15,8 @@ static void add_syscall(struct text *out, const struct syscall_row *row)
 	text_add_string(out, "</td>");
 	html_add_number(out, summary->sampled ? NAN : (double)summary->count, syscall_calls(row, 0), false);
 	html_add_number(out, (double)summary->time_ns, quantity_ns(summary->time_ns, about), true);
-	html_add_number(out, (double)summary->p50_ns, quantity_ns(summary->p50_ns, about), false);
-	html_add_number(out, (double)summary->p95_ns, quantity_ns(summary->p95_ns, about), false);
+	html_add_number(out, (double)summary->p50_ns, quantity_ns(summary->p50_ns, QUANTITY_ABOUT), false);
+	html_add_number(out, (double)summary->p95_ns, quantity_ns(summary->p95_ns, QUANTITY_ABOUT), false);
 	html_add_number(out, (double)summary->longest_ns, quantity_ns(summary->longest_ns, about), false);
 	html_add_number(out, summary->bytes ? (double)summary->bytes : NAN, quantity_of(summary->bytes ? (double)summary->bytes : NAN, "bytes", 0), false);
 	text_add_string(out, "<td class=\"fn\">");

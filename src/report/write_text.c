@@ -267,7 +267,7 @@ static void add_syscall(struct terminal *t, const struct syscall_row *row)
 	terminal_name(t, 0, summary->name, 20, 0, true);
 	terminal_right(t, 0, syscall_calls(row, t->quantity).text, 8);
 	terminal_right(t, SGR_BOLD, quantity_ns(summary->time_ns, about).text, 10);
-	terminal_right(t, 0, quantity_ns(summary->p50_ns, about).text, 10);
+	terminal_right(t, 0, quantity_ns(summary->p50_ns, t->quantity | QUANTITY_ABOUT).text, 10);
 	terminal_right(t, 0, quantity_ns(summary->longest_ns, about).text, 10);
 	text_add_string(&t->text, "  ");
 	terminal_name(t, 0, row->caller ? row->caller->name : "", t->width - 63, 0, false);

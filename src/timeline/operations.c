@@ -47,8 +47,9 @@ static double bucket_middle(unsigned bucket)
 	return width > 1 ? low + width / 2 : low;
 }
 
-void histogram_add(struct histogram *sum, const uint32_t *buckets)
+void histogram_add(struct histogram *sum, const uint32_t *buckets, uint64_t largest)
 {
+	sum->largest = largest > sum->largest ? largest : sum->largest;
 	for (unsigned bucket = 0; bucket < OPERATION_BUCKETS; bucket++)
 		sum->buckets[bucket] += buckets[bucket];
 }
@@ -63,7 +64,7 @@ double histogram_percentile(const struct histogram *histogram, double rank)
 	for (unsigned bucket = 0; bucket < OPERATION_BUCKETS && all; bucket++) {
 		below += histogram->buckets[bucket];
 		if (below >= wanted)
-			return bucket_middle(bucket);
+			return fmin(bucket_middle(bucket), (double)histogram->largest);
 	}
 	return NAN;
 }
@@ -72,7 +73,7 @@ double operation_percentile(const struct operation *operation, double rank)
 {
 	struct histogram durations = { 0 };
 
-	histogram_add(&durations, operation->histogram);
+	histogram_add(&durations, operation->histogram, operation->longest_ns);
 	return histogram_percentile(&durations, rank);
 }
 

@@ -33,10 +33,10 @@ struct operations {
 const struct operations *timeline_operations(const struct timeline *timeline);
 /* Of all that pass TEST: count, time, longest, bytes and freed; nothing else is set. */
 struct operation operations_sum(const struct timeline *timeline, bool (*test)(const struct operation *operation));
-/* Histograms added up; zeroed. */
-struct histogram { uint64_t buckets[OPERATION_BUCKETS]; };
-void histogram_add(struct histogram *sum, const uint32_t *buckets);
-/* The value that RANK per cent do not exceed. NAN of nothing. */
+/* Histograms added up; zeroed. LARGEST: of what is in BUCKETS, UINT64_MAX where that is not known. */
+struct histogram { uint64_t buckets[OPERATION_BUCKETS], largest; };
+void histogram_add(struct histogram *sum, const uint32_t *buckets, uint64_t largest);
+/* The value that RANK per cent do not exceed, no more than the largest. NAN of nothing. */
 double histogram_percentile(const struct histogram *histogram, double rank);
 double operation_percentile(const struct operation *operation, double rank); /* of its durations */
 /* How many were at most LIMIT, to the bucket. */

@@ -52,6 +52,16 @@ Test(timeline_syscalls, add_up_by_name)
 	cr_expect_eq(t->syscalls[2].bytes, 0);
 }
 
+/* What percentiles are counted by is 12 % wide: the middle of that may lie beyond all that there was. */
+Test(timeline_syscalls, no_percentile_is_longer_than_the_longest)
+{
+	struct timeline *t = timeline_from_text(META NAMES ON(0) OFF(10000) SESSION "100 cpu_syscall ref=7 duration_ns=4097 number=0 name=\"read\"\n" THREAD(3, 7) "0 enter ref=1\n10000 leave ref=1\n");
+
+	cr_expect_eq(summary_of(t, "read")->longest_ns, 4097);
+	cr_expect_eq(summary_of(t, "read")->p50_ns, 4097);
+	cr_expect_eq(summary_of(t, "read")->p95_ns, 4097);
+}
+
 Test(timeline_syscalls, belong_to_the_call_that_was_open)
 {
 	struct timeline *t = timeline_from_text(META NAMES ON(0) OFF(1000) SESSION
