@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/map.h"
+#include "base/sort.h"
 
 /* Of the n-th value, DURATIONS_KEPT in n are kept, each in the place of an older one; which, is decided by n alone, so that the same trace gives the same report. */
 static bool keep(struct durations *durations, uint64_t value)
@@ -42,20 +43,13 @@ double durations_deviation(const struct durations *durations)
 	return durations->count > 1 ? sqrt(durations->squares / (double)(durations->count - 1)) : 0;
 }
 
-static int compare(const void *left, const void *right)
-{
-	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-
-	return a < b ? -1 : a > b;
-}
-
 double durations_median(struct durations *durations)
 {
 	size_t count = durations->kept.count;
 
 	if (!count)
 		return 0;
-	qsort(durations->kept.items, count, sizeof *durations->kept.items, compare);
+	qsort(durations->kept.items, count, sizeof *durations->kept.items, sort_compare_u64);
 	return ((double)durations->kept.items[(count - 1) / 2] + (double)durations->kept.items[count / 2]) / 2;
 }
 

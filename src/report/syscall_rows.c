@@ -1,4 +1,5 @@
 /* System calls as tables show them: by name, with the function that spent most time in them. */
+#include <math.h>
 #include <string.h>
 
 #include "report/model.h"
@@ -45,11 +46,5 @@ int syscall_rows_build(struct report *report, struct error *err)
 
 struct quantity syscall_calls(const struct syscall_row *row, unsigned flags)
 {
-	struct quantity unknown = { "–" };
-
-	if (!row->summary->sampled)
-		return quantity_short(row->summary->count, flags);
-	if (flags & QUANTITY_ASCII)
-		memcpy(unknown.text, "-", 2);
-	return unknown;
+	return row->summary->sampled ? quantity_of(NAN, "count", flags) : quantity_short(row->summary->count, flags);
 }

@@ -6,13 +6,6 @@
 
 enum { ROWS_SHOWN = 15, DEVICES_SHOWN = 16 };
 
-static void add_heading(struct terminal *t, const char *title)
-{
-	text_add(&t->text, "\n", 1);
-	terminal_paint(t, SGR_BOLD, title);
-	text_add(&t->text, "\n", 1);
-}
-
 static void add_devices(struct terminal *t, const struct timeline *timeline)
 {
 	for (size_t i = 0; i < timeline->device_count && i < DEVICES_SHOWN; i++) {
@@ -38,17 +31,17 @@ void text_add_gpu(struct terminal *t, const struct report *report, const struct 
 {
 	if (!report->timeline->device_count)
 		return;
-	add_heading(t, "Devices");
+	terminal_heading(t, "Devices");
 	add_devices(t, report->timeline);
 	for (size_t kind = 0; kind < GPU_TABLES; kind++) {
 		const struct gpu_table *table = &tables->of[kind];
 
 		if (!table->count)
 			continue;
-		add_heading(t, GPU_TABLE_WORDS[kind].title);
+		terminal_heading(t, GPU_TABLE_WORDS[kind].title);
 		terminal_paint(t, SGR_DIM, " Time (%)     Total    Count       Avg       Med       Max  ");
 		terminal_paint(t, SGR_DIM, GPU_TABLE_WORDS[kind].name);
-		text_add(&t->text, "\n", 1);
+		terminal_newline(t);
 		for (size_t i = 0; i < table->count && i < ROWS_SHOWN; i++) {
 			const struct gpu_row *row = &table->rows[i];
 
@@ -60,7 +53,7 @@ void text_add_gpu(struct terminal *t, const struct report *report, const struct 
 			terminal_right(t, 0, quantity_ns(row->max_ns, t->quantity).text, 10);
 			text_add_string(&t->text, "  ");
 			terminal_name(t, 0, row->name, t->width - 60, 0, false);
-			text_add(&t->text, "\n", 1);
+			terminal_newline(t);
 		}
 		if (table->count + table->omitted > ROWS_SHOWN)
 			text_printf(&t->text, "  and %s more\n", quantity_count(table->count + table->omitted - ROWS_SHOWN, 0).text);

@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/export.h"
+#include "report/document.h"
 #include "report/durations.h"
+#include "report/export.h"
 
 enum { KINDS_NAMES_LIMIT = 65536 };
 
@@ -102,7 +103,6 @@ static void line_out(struct csv *all)
 
 static void write_function(struct csv *all, uint32_t index)
 {
-	static const char *const categories[] = { [FUNCTION_PYTHON] = "python", [FUNCTION_C] = "c", [FUNCTION_NATIVE] = "native", [FUNCTION_UNKNOWN] = "unknown" };
 	const struct function *function = &all->timeline->functions[index];
 	uint64_t whole = all->report->self_sum_ns;
 
@@ -116,7 +116,7 @@ static void write_function(struct csv *all, uint32_t index)
 	else
 		add_number(&all->line, function->calls);
 	add_spread(&all->line, &all->functions[index]);
-	export_cell(&all->line, categories[function->kind]);
+	export_cell(&all->line, function_kind_name(function->kind));
 	export_cell(&all->line, precision_name(function->precision));
 	text_printf(&all->line, ",%.2f,", 100 * function->coverage);
 	export_name(all->timeline, index, &all->text);
@@ -141,13 +141,9 @@ static int by_time(const void *a, const void *b)
 	return x->name < y->name ? -1 : x->name > y->name;
 }
 
-static void write_other(struct csv *all, struct other *other)
+/* WHOLE: the time of all of its kind. */
+static void write_other(struct csv *all, struct other *other, uint64_t whole)
 {
-	uint64_t whole = 0;
-
-	for (size_t i = 0; i < all->capacity; i++)
-		if (all->others[i].kind == other->kind)
-			whole += all->others[i].spread.total;
 	text_clear(&all->line);
 	text_printf(&all->line, "%.2f", whole ? 100.0 * (double)other->spread.total / (double)whole : 0.0);
 	add_number(&all->line, other->spread.total);
@@ -175,6 +171,7 @@ static void write_quality(struct csv *all, const char *name, uint64_t count)
 static int write_all(struct csv *all, struct error *err)
 {
 	const struct timeline_quality *quality = &all->timeline->quality;
+	uint64_t whole[UINT8_MAX + 1] = { 0 }; /* by kind */
 
 	if (all->report->trace && timeline_intervals(all->timeline, all->report->trace, take, all, err) < 0)
 		return -1;
@@ -183,9 +180,11 @@ static int write_all(struct csv *all, struct error *err)
 		write_function(all, i);
 	if (all->capacity)
 		qsort(all->others, all->capacity, sizeof *all->others, by_time);
+	for (size_t i = 0; i < all->capacity; i++)
+		whole[all->others[i].kind] += all->others[i].spread.total;
 	for (size_t i = 0; i < all->capacity && !all->failed && !sink_failed(all->sink); i++)
 		if (all->others[i].spread.count)
-			write_other(all, &all->others[i]);
+			write_other(all, &all->others[i], whole[all->others[i].kind]);
 	write_quality(all, "lost events", quality->lost_events);
 	write_quality(all, "skipped calls", quality->skipped_calls);
 	write_quality(all, "unmatched events", quality->unmatched);

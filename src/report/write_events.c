@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/model.h"
+#include "report/export.h"
 
 enum { EVENTS_MAX = 4000000, BUCKETS = 4096 };
 
@@ -284,12 +284,7 @@ int write_events(const struct report *report, struct sink *sink, struct error *e
 		fail(err, ERR_MEMORY, "writing events");
 		goto out;
 	}
-	if (!report->trace) {
-		fail(err, ERR_USAGE, "the events format needs the trace, which was not kept");
-		fail_hint(err, "leave out --trace none");
-		goto out;
-	}
-	if (collect(report, all, err) < 0)
+	if (export_trace(report, "events", err) < 0 || collect(report, all, err) < 0)
 		goto out;
 	if (all->offered > all->count) {
 		uint64_t before_ns = cut_moment(all);

@@ -10,14 +10,6 @@
 
 enum { WINDOWS_SHOWN = 10000 };
 
-static const char *capture_or_null(const struct report *report, const char *key)
-{
-	for (size_t i = 0; i < report->timeline->capture_count; i++)
-		if (!strcmp(report->timeline->captures[i].key, key))
-			return report->timeline->captures[i].value;
-	return NULL;
-}
-
 static void put_capture(struct json *json, cJSON *root, const struct report *report)
 {
 	const struct timeline *timeline = report->timeline;
@@ -31,8 +23,8 @@ static void put_capture(struct json *json, cJSON *root, const struct report *rep
 	put_known(json, capture, "python", report->python);
 	put_unix_ns(json, capture, "start_unix_ns", timeline->start_unix_ns);
 	put_u64(json, capture, "duration_ns", timeline->duration_ns);
-	put_known(json, capture, "mode", capture_or_null(report, "mode"));
-	put_known(json, capture, "backend", capture_or_null(report, "backend"));
+	put_known(json, capture, "mode", timeline_capture(timeline, "mode"));
+	put_known(json, capture, "backend", timeline_capture(timeline, "backend"));
 	put_number(json, capture, "coverage_ratio", report->coverage_pct / 100, 6);
 	put_number(json, capture, "overhead_pct", report->overhead_pct, 3);
 	put_u64(json, capture, "lost_events_count", timeline->quality.lost_events);
