@@ -16,11 +16,11 @@ static void add_devices(struct text *out, const struct timeline *timeline)
 		text_printf(out, "- GPU %u", device->id);
 		if (device->name[0]) {
 			text_add_string(out, " ");
-			md_add_code(out, device->name, MD_NAME, 0);
+			md_add_span(out, device->name, MD_NAME, 0);
 		}
 		if (device->instance[0]) {
 			text_add_string(out, ", MIG ");
-			md_add_code(out, device->instance, MD_NAME, 0);
+			md_add_span(out, device->instance, MD_NAME, 0);
 		}
 		text_printf(out, ": busy %s%s", device->cut ? "at least " : "", quantity_pct(whole > 0 ? 100 * (double)device->busy_ns / whole : NAN, 0).text);
 		for (size_t cause = 0; cause < GPU_IDLE_CAUSES && whole > 0; cause++) {

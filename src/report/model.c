@@ -81,14 +81,6 @@ static const char *string_or_empty(const char *string)
 	return string ? string : "";
 }
 
-static double metric_value(const struct analysis *analysis, const char *name)
-{
-	for (size_t i = 0; i < analysis->metric_count; i++)
-		if (!strcmp(analysis->metrics[i].name, name))
-			return analysis->metrics[i].value;
-	return NAN;
-}
-
 static const struct counter *counter_find(const struct timeline *timeline, const char *name)
 {
 	for (size_t i = 0; i < timeline->counter_count; i++)
@@ -97,25 +89,17 @@ static const struct counter *counter_find(const struct timeline *timeline, const
 	return NULL;
 }
 
-static const char *capture_find(const struct timeline *timeline, const char *key)
-{
-	for (size_t i = 0; i < timeline->capture_count; i++)
-		if (!strcmp(timeline->captures[i].key, key))
-			return timeline->captures[i].value;
-	return NULL;
-}
-
 static void describe_process(struct report *report)
 {
 	const struct timeline *timeline = report->timeline;
 	const struct process *process = timeline->process_count ? &timeline->processes[0] : NULL;
-	const char *command = capture_find(timeline, "command_line");
+	const char *command = timeline_capture(timeline, "command_line");
 	struct text line;
 
 	report->command = process ? string_or_empty(process->command) : "";
 	report->python = process ? string_or_empty(process->python) : "";
 	if (!*report->python)
-		report->python = string_or_empty(capture_find(timeline, "python.version"));
+		report->python = string_or_empty(timeline_capture(timeline, "python.version"));
 	report->pid = process ? process->pid : 0;
 	report->started = rfc3339(report, timeline->start_unix_ns);
 	report->ended = timeline->start_unix_ns ? rfc3339(report, timeline->start_unix_ns + timeline->duration_ns) : "";
@@ -172,10 +156,10 @@ static void describe_numbers(struct report *report)
 	for (size_t i = 0; i < timeline->process_count; i++)
 		cpu_ns += timeline->processes[i].user_ns + timeline->processes[i].system_ns;
 	report->cpu_cores = timeline->process_count && timeline->duration_ns ? (double)cpu_ns / (double)timeline->duration_ns : NAN;
-	report->overhead_pct = metric_value(report->analysis, "profiler.overhead_pct");
+	report->overhead_pct = analysis_metric(report->analysis, "profiler.overhead_pct");
 	if (isnan(report->overhead_pct) && overhead)
 		report->overhead_pct = (double)overhead->last / 1e4;
-	report->hold_max_ns = metric_value(report->analysis, "profiler.hold_max_ns");
+	report->hold_max_ns = analysis_metric(report->analysis, "profiler.hold_max_ns");
 	if (isnan(report->hold_max_ns) && hold)
 		report->hold_max_ns = (double)hold->max;
 	report->target_pct = target_of(timeline_capture(timeline, "max_overhead"));
@@ -406,7 +390,7 @@ void gil_thread(const struct thread *thread, struct text *out)
 {
 	text_clear(out);
 	if (thread)
-		text_printf(out, "%.60s (%u)", *thread->name ? thread->name : "thread", thread->tid);
+		text_printf(out, "%s (%u)", *thread->name ? thread->name : "thread", thread->tid);
 	else
 		text_add_string(out, "(not known)");
 }

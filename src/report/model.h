@@ -182,7 +182,7 @@ struct quantity row_share(const struct function_row *row, bool cpu);
 struct quantity row_ns(const struct function_row *row, uint64_t ns, unsigned flags);
 struct quantity row_self(const struct function_row *row, unsigned flags); /* its self time */
 struct quantity syscall_calls(const struct syscall_row *row, unsigned flags); /* how often; – where samples cannot tell */
-/* "MainThread (4121)", "(not known)": clears OUT first. */
+/* "MainThread (4121)", "(not known)": raw, for name_add(). Clears OUT first. */
 void gil_thread(const struct thread *thread, struct text *out);
 /* The file and line of FUNCTION as one string, into OUT: raw, for name_add(); "" when unknown. */
 void location_string(const char *file, uint32_t line, struct text *out);

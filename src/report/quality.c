@@ -6,7 +6,7 @@
 #include "report/model.h"
 #include "report/name.h"
 
-enum { QUALITY_ROWS_MAX = 24 };
+enum { QUALITY_ROWS_MAX = 32 }; /* more than there are kinds */
 
 static void add(struct report *report, enum quality_state state, const char *key, const char *label, const char *value, const char *meaning)
 {
@@ -71,14 +71,13 @@ static void add_throttle(struct report *report)
 
 static void add_overhead(struct report *report)
 {
-	const char *target = isnan(report->target_pct) ? "" : report_note(report, " (budget %s)", quantity_pct(report->target_pct, 0).text);
-	bool over = report->overhead_pct > (isnan(report->target_pct) ? 5 : report->target_pct) * 1.01;
+	bool unbounded = isnan(report->target_pct), over = report->overhead_pct > (unbounded ? 5 : report->target_pct) * 1.01;
 
 	if (isnan(report->overhead_pct))
 		add(report, QUALITY_NOTE, "overhead", "Overhead caused", "not measured", "the trace does not say what measuring cost");
 	else
-		add(report, over ? QUALITY_BAD : QUALITY_FINE, "overhead", "Overhead caused", report_note(report, "%s of the target's CPU time%s", quantity_pct(report->overhead_pct, 0).text, target),
-		    over ? "more than the budget: times of small functions are too long" : "");
+		add(report, over ? QUALITY_BAD : QUALITY_FINE, "overhead", "Overhead caused", report_note(report, "%s of the target's CPU time%s", quantity_pct(report->overhead_pct, 0).text, unbounded ? "" : report_note(report, " (budget %s)", quantity_pct(report->target_pct, 0).text)),
+		    !over ? "" : unbounded ? "there was no budget: times of small functions are too long" : "more than the budget: times of small functions are too long");
 	if (!isnan(report->hold_max_ns))
 		add(report, report->hold_max_ns > 10e6 ? QUALITY_NOTE : QUALITY_FINE, "hold", "Longest hold", report_note(report, "%s of one thread", quantity_of(report->hold_max_ns, "ns", 0).text), "");
 }

@@ -7,15 +7,10 @@
 
 enum { SUMMARY_FUNCTIONS = 5, SUMMARY_FINDINGS = 3, SUMMARY_FILE_LINES = 3, SUMMARY_WIDTH_MAX = 80 };
 
-static void newline(struct terminal *t)
-{
-	text_add(&t->text, "\n", 1);
-}
-
 /* 5 lines at most. */
 static void add_verdict(struct terminal *t, const struct report *report)
 {
-	newline(t);
+	terminal_newline(t);
 	terminal_paint(t, SGR_BOLD, report->class_label);
 	if (*report->reason) {
 		text_add_string(&t->text, ": ");
@@ -33,7 +28,7 @@ static void add_parts(struct terminal *t, const struct report *report)
 	if (!report->parts_known)
 		return;
 	terminal_parts(t, report->parts, t->width);
-	newline(t);
+	terminal_newline(t);
 	for (size_t part = 0; part < PART_COUNT; part++) {
 		char entry[64], letter[2] = { PARTS[part].letter, 0 };
 		int columns;
@@ -42,7 +37,7 @@ static void add_parts(struct terminal *t, const struct report *report)
 			continue;
 		columns = snprintf(entry, sizeof entry, " %s %s", PARTS[part].brief, quantity_pct(report->parts[part], 0).text);
 		if (used && used + 3 + (size_t)columns > t->width) {
-			newline(t);
+			terminal_newline(t);
 			used = 0;
 			if (++line == 2)
 				return;
@@ -52,7 +47,7 @@ static void add_parts(struct terminal *t, const struct report *report)
 		text_add_string(&t->text, entry);
 		used += (used ? 3 : 1) + (size_t)columns;
 	}
-	newline(t);
+	terminal_newline(t);
 }
 
 /* 6 lines. */
@@ -62,7 +57,7 @@ static void add_functions(struct terminal *t, const struct report *report)
 		return;
 	terminal_paint(t, SGR_DIM, report->ranked_by_cpu ? "    CPU %" : "   Self %");
 	terminal_paint(t, SGR_DIM, "      Self    Calls  Precision  Function");
-	newline(t);
+	terminal_newline(t);
 	for (size_t i = 0; i < report->function_count && i < SUMMARY_FUNCTIONS; i++) {
 		const struct function_row *row = report->ranked[i];
 		struct text place;
@@ -71,7 +66,7 @@ static void add_functions(struct terminal *t, const struct report *report)
 		text_init(&place);
 		location_string(row->function->file, row->function->line, &place);
 		terminal_right(t, SGR_BOLD, row_share(row, report->ranked_by_cpu).text, 9);
-		terminal_right(t, 0, row_ns(row, row->function->self_ns, t->quantity).text, 10);
+		terminal_right(t, 0, row_self(row, t->quantity).text, 10);
 		terminal_right(t, 0, row->calls_known ? quantity_short(row->function->calls, t->quantity | (row->calls_about ? QUANTITY_ABOUT : 0)).text : row_calls(row, t->quantity).text, 9);
 		text_add_string(&t->text, "  ");
 		terminal_left(t, SGR_DIM, precision_name(row->function->precision), 11);
@@ -81,7 +76,7 @@ static void add_functions(struct terminal *t, const struct report *report)
 			text_add_string(&t->text, " ");
 			terminal_name(t, SGR_DIM, place.data, room - name_room - 1, NAME_PATH, false);
 		}
-		newline(t);
+		terminal_newline(t);
 		text_end(&place, &t->text);
 	}
 }
@@ -97,7 +92,7 @@ static void add_findings(struct terminal *t, const struct report *report)
 
 		terminal_left(t, sgr, severity_name(finding->severity), 8);
 		terminal_name(t, 0, finding->title, t->width - 8, NAME_HEAD, false);
-		newline(t);
+		terminal_newline(t);
 	}
 	if (analysis->finding_count > SUMMARY_FINDINGS)
 		text_printf(&t->text, "        and %zu more in the report\n", analysis->finding_count - SUMMARY_FINDINGS);
@@ -178,7 +173,7 @@ static void add_files(struct terminal *t, const struct report *report)
 		used += columns;
 		text_end(&name, &t->text);
 	}
-	newline(t);
+	terminal_newline(t);
 }
 
 int report_summary(const struct report *report, struct sink *sink, struct error *err)

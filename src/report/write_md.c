@@ -9,7 +9,7 @@
 #include "report/name.h"
 #include "report/tasks.h"
 
-enum { MD_FUNCTIONS = 10, MD_FUNCTIONS_MAX = 100, MD_THREADS = 8, MD_SYSCALLS = 10, MD_SITES = 10, MD_FINDINGS = 5, MD_SOURCE = 5, MD_SOURCE_COLUMNS = 100, MD_BYTES_MAX = 65000 };
+enum { MD_FUNCTIONS = 10, MD_FUNCTIONS_MAX = 100, MD_THREADS = 8, MD_SYSCALLS = 10, MD_SITES = 10, MD_FINDINGS = 5, MD_SOURCE = 5, MD_SOURCE_COLUMNS = 100, MD_NOT_EVALUATED = 50, MD_BYTES_MAX = 65000 };
 
 static size_t longest_backticks(const char *text, size_t length)
 {
@@ -22,32 +22,43 @@ static size_t longest_backticks(const char *text, size_t length)
 	return longest;
 }
 
-/* Fenced by one more backtick than it has in a row, every | escaped for the table. */
-void md_add_code(struct text *out, const char *bytes, size_t columns, unsigned flags)
+/* Fenced by one more backtick than it has in a row. BAR stands for every |. */
+static void add_span(struct text *out, const char *bytes, size_t columns, unsigned flags, const char *bar)
 {
 	struct text name;
 	size_t fence;
+	bool apart;
 
 	text_init(&name);
 	name_add(&name, bytes, columns, flags);
 	if (!name.length)
 		text_add_string(&name, "(no name)");
 	fence = longest_backticks(text_string(&name), name.length) + 1;
+	/* One space on both sides is not part of the span, but keeps backticks and spaces of the name apart from the fence. */
+	apart = fence > 1 || (name.length && (name.data[0] == ' ' || name.data[name.length - 1] == ' '));
 	for (size_t i = 0; i < fence; i++)
 		text_add(out, "`", 1);
-	/* One space on both sides is not part of the span, but keeps backticks and spaces of the name apart from the fence. */
-	if (fence > 1 || (name.length && (name.data[0] == ' ' || name.data[name.length - 1] == ' ')))
-		text_add(out, " ", 1);
+	text_add_string(out, apart ? " " : "");
 	for (size_t i = 0; i < name.length; i++) {
 		if (name.data[i] == '|')
-			text_add(out, "\\", 1);
-		text_add(out, name.data + i, 1);
+			text_add_string(out, bar);
+		else
+			text_add(out, name.data + i, 1);
 	}
-	if (fence > 1 || (name.length && (name.data[0] == ' ' || name.data[name.length - 1] == ' ')))
-		text_add(out, " ", 1);
+	text_add_string(out, apart ? " " : "");
 	for (size_t i = 0; i < fence; i++)
 		text_add(out, "`", 1);
 	text_end(&name, out);
+}
+
+void md_add_code(struct text *out, const char *bytes, size_t columns, unsigned flags)
+{
+	add_span(out, bytes, columns, flags, "\\|");
+}
+
+void md_add_span(struct text *out, const char *bytes, size_t columns, unsigned flags)
+{
+	add_span(out, bytes, columns, flags, "|");
 }
 
 static void add_prose(struct text *out, const char *bytes, size_t columns)
@@ -142,11 +153,18 @@ static void add_finding(struct text *out, const struct report *report, size_t in
 		text_printf(out, " (%s recoverable)", quantity_pct(finding->recoverable_pct, QUANTITY_ABOUT).text);
 	text_add_string(out, "</summary>\n\n");
 	for (size_t i = 0; i < finding->location_count && i < 3; i++) {
+		struct text place;
+
+		text_init(&place);
+		location_string(finding->locations[i].file, finding->locations[i].line, &place);
 		text_add_string(out, "- at ");
-		md_add_code(out, finding->locations[i].function, MD_NAME, 0);
-		text_add_string(out, " ");
-		md_add_place(out, finding->locations[i].file, finding->locations[i].line);
+		md_add_span(out, finding->locations[i].function, MD_NAME, 0);
+		if (place.length) {
+			text_add_string(out, " ");
+			md_add_span(out, place.data, MD_NAME, NAME_PATH);
+		}
 		text_add_string(out, "\n");
+		text_end(&place, out);
 		if (i == 0)
 			add_source(out, report_source(report, index, i));
 	}
@@ -165,7 +183,7 @@ static void add_finding(struct text *out, const struct report *report, size_t in
 	text_add_string(out, "- **What to do**: ");
 	add_prose(out, finding->suggestion, 500);
 	text_printf(out, "\n- rule ");
-	md_add_code(out, finding->rule, 60, 0);
+	md_add_span(out, finding->rule, 60, 0);
 	text_printf(out, ", confidence %s\n\n</details>\n", quantity_confidence(finding->confidence).text);
 }
 
@@ -274,8 +292,8 @@ static void add_syscall(struct text *out, const struct syscall_row *row)
 	if (summary->bytes)
 		text_printf(out, ", %s", quantity_bytes(summary->bytes, 0).text);
 	text_printf(out, " | %s", quantity_ns(summary->time_ns, about).text);
-	text_printf(out, " | %s / ", quantity_ns(summary->p50_ns, about).text);
-	text_printf(out, "%s / ", quantity_ns(summary->p95_ns, about).text);
+	text_printf(out, " | %s / ", quantity_ns(summary->p50_ns, QUANTITY_ABOUT).text);
+	text_printf(out, "%s / ", quantity_ns(summary->p95_ns, QUANTITY_ABOUT).text);
 	text_printf(out, "%s | ", quantity_ns(summary->longest_ns, about).text);
 	if (row->caller)
 		md_add_code(out, row->caller->name, MD_NAME, 0);
@@ -344,6 +362,35 @@ static void add_sites(struct text *out, const struct report *report)
 		text_printf(out, "\nAnd %zu more lines.\n", report->memory->site_count - MD_SITES);
 }
 
+/* Most lack the same thing: REASON (`rule`, `rule`); REASON (`rule`). */
+static void add_not_evaluated(struct text *out, const struct analysis *analysis)
+{
+	const struct not_evaluated *rows = analysis->not_evaluated;
+	size_t count = analysis->not_evaluated_count, shown = 0;
+
+	for (size_t i = 0; i < count && shown < MD_NOT_EVALUATED; i++) {
+		size_t first = 0;
+
+		while (strcmp(rows[first].reason, rows[i].reason) != 0)
+			first++;
+		if (first < i)
+			continue;
+		text_add_string(out, shown ? "; " : "- rules not evaluated: ");
+		add_prose(out, rows[i].reason, 80);
+		for (size_t j = i; j < count && shown < MD_NOT_EVALUATED; j++) {
+			if (strcmp(rows[j].reason, rows[i].reason) != 0)
+				continue;
+			text_add_string(out, j == i ? " (" : ", ");
+			md_add_span(out, rows[j].rule, 40, 0);
+			shown++;
+		}
+		text_add_string(out, ")");
+	}
+	if (count > shown)
+		text_printf(out, "; and %zu more, which the json report names", count - shown);
+	text_add_string(out, count ? "\n" : "");
+}
+
 static void add_quality(struct text *out, const struct report *report)
 {
 	static const char *const words[] = { [QUALITY_FINE] = "", [QUALITY_NOTE] = "note: ", [QUALITY_BAD] = "**bad**: " };
@@ -365,17 +412,7 @@ static void add_quality(struct text *out, const struct report *report)
 		add_prose(out, report->warnings[i], 300);
 		text_add_string(out, "\n");
 	}
-	if (report->analysis->not_evaluated_count) {
-		text_add_string(out, "- rules not evaluated: ");
-		for (size_t i = 0; i < report->analysis->not_evaluated_count && i < 12; i++) {
-			text_add_string(out, i ? ", " : "");
-			md_add_code(out, report->analysis->not_evaluated[i].rule, 40, 0);
-			text_add_string(out, " (");
-			add_prose(out, report->analysis->not_evaluated[i].reason, 80);
-			text_add_string(out, ")");
-		}
-		text_add_string(out, "\n");
-	}
+	add_not_evaluated(out, report->analysis);
 }
 
 int write_md(const struct report *report, struct sink *sink, struct error *err)

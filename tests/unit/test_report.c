@@ -678,6 +678,85 @@ Test(report_quality, tells_of_each_loss_in_the_lanes)
 	}
 }
 
+static void expect_written(const struct fixture *fixture, const char *format, const char *words, bool expected)
+{
+	struct text out = written(fixture, format);
+
+	cr_expect_eq(strstr(text_string(&out), words) != NULL, expected, "%s %s \"%s\":\n%s", format, expected ? "lacks" : "has", words, text_string(&out));
+	text_done(&out);
+}
+
+Test(report_quality, speaks_of_a_budget_only_where_there_is_one)
+{
+	struct fixture fixture;
+	struct counter overhead = { .name = "overhead_ppm", .last = 300000 };
+	struct metric none = { .name = "nothing" };
+
+	fixture_init(&fixture);
+	fixture.timeline.counters = &overhead;
+	fixture.timeline.counter_count = 1;
+	fixture.analysis.metrics = &none;
+	fixture.analysis.metric_count = 1;
+	expect_written(&fixture, "md", "more than the budget", true);
+	fixture.timeline.capture_count = 0; /* --max-overhead none */
+	expect_written(&fixture, "md", "more than the budget", false);
+	expect_written(&fixture, "md", "times of small functions are too long", true);
+}
+
+Test(report_md, a_bar_is_escaped_in_tables_alone)
+{
+	struct location place = { .function = "operator|", .file = "a|b.py", .line = 3 };
+	struct fixture fixture;
+
+	fixture_init(&fixture);
+	fixture.findings[0].locations = &place;
+	fixture.findings[0].location_count = 1;
+	fixture.functions[0].name = "operator|";
+	expect_written(&fixture, "md", "- at `operator|` `a|b.py:3`\n", true);
+	expect_written(&fixture, "md", "| `operator\\|` ", true);
+}
+
+Test(report_md, leaves_no_rule_out_silently)
+{
+	struct not_evaluated rows[100];
+	char names[100][16];
+	struct fixture fixture;
+
+	fixture_init(&fixture);
+	for (size_t i = 0; i < 100; i++) {
+		snprintf(names[i], sizeof names[i], "rule.%zu", i);
+		rows[i] = (struct not_evaluated){ names[i], i % 2 ? "no GPU data" : "one NUMA node" };
+	}
+	fixture.analysis.not_evaluated = rows;
+	fixture.analysis.not_evaluated_count = 4;
+	expect_written(&fixture, "md", "- rules not evaluated: one NUMA node (`rule.0`, `rule.2`); no GPU data (`rule.1`, `rule.3`)\n", true);
+	fixture.analysis.not_evaluated_count = 100;
+	expect_written(&fixture, "md", "; and 50 more, which the json report names\n", true);
+}
+
+Test(report_names, of_threads_are_cut_at_whole_characters)
+{
+	char name[202] = "a";
+	struct fixture fixture;
+
+	fixture_init(&fixture);
+	for (size_t i = 1; i + 2 < sizeof name; i += 2)
+		memcpy(name + i, "\xc3\xb6", 2);
+	fixture.threads[1].name = name;
+	expect_written(&fixture, "md", "\xc3\xb6 (4130)", true);
+	expect_written(&fixture, "md", "\\xc3", false);
+}
+
+/* A row whose self time is shared out by samples. */
+Test(report_summary, calls_an_estimate_one_as_the_report_does)
+{
+	struct fixture fixture;
+
+	fixture_init(&fixture);
+	expect_written(&fixture, "text", "~5.80 s", true);
+	expect_written(&fixture, "summary", "~5.80 s", true);
+}
+
 Test(report_rank, is_by_cpu_time_only_when_the_verdict_is_about_the_cpu)
 {
 	struct fixture fixture;
