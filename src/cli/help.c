@@ -221,5 +221,5 @@ void help_man(struct text *out)
 	man_formats(out);
 	man_statuses(out);
 	text_add_string(out, ".SH FILES\n.TP\n.B .inferscope.yaml\nSettings, one \"name: value\" per line; of the current folder, else of the home folder. It must belong to the user or root.\n"
-	                     ".SH SIGNALS\nThe first SIGINT, SIGTERM or SIGHUP ends the measurement early and writes what there is; the second leaves the process at once and writes nothing.\n");
+	                     ".SH SIGNALS\nThe first SIGINT, SIGTERM or SIGHUP ends the measurement early and writes what there is; the second leaves the process at once and writes nothing. What comes within 0.2 s, as timeout(1) sends it, is the same one.\n");
 }

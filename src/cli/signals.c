@@ -7,6 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
+#define ECHO_NS 200000000ull
+
 static volatile int stop_count, wanted_count;
 static volatile int *once_count; /* not ours: signals_stop_once() */
 static volatile sig_atomic_t suspends, continues;
@@ -15,8 +19,22 @@ static volatile sig_atomic_t waiting_signal; /* came before there was a child */
 
 static const int forwarded[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT, SIGWINCH };
 
+/* timeout(1) sends a signal to its child and to its group, a terminal that closes is told by the shell and by the kernel: so near to the one that counted it is the same wish. */
+static bool is_echo(void)
+{
+	static uint64_t counted_ns;
+	uint64_t now_ns = clock_monotonic_ns();
+
+	if (counted_ns && now_ns - counted_ns < ECHO_NS)
+		return true;
+	counted_ns = now_ns;
+	return false;
+}
+
 static void stop_handle(int number)
 {
+	if (is_echo())
+		return;
 	/* One to stop, one to write nothing, and one more for those who cannot wait for the end of that. */
 	if (++stop_count >= 3)
 		signal(number, SIG_DFL);

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* From now on SIGINT, SIGTERM and SIGHUP count in *signals_stop() instead of ending us; a SIGHUP that is ignored stays so. */
+/* From now on SIGINT, SIGTERM and SIGHUP count in *signals_stop() instead of ending us, what comes within 0.2 s of one that counted not again; a SIGHUP that is ignored stays so. */
 void signals_catch(void);
 const volatile int *signals_stop(void);
 /* From now on SIGUSR1 counts in *signals_wanted(): write what there is. */

@@ -57,13 +57,15 @@ def dead_attacher():
 
 def interrupted():
     with Busy() as target, tempfile.TemporaryDirectory() as folder:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, None):  # None: as timeout(1) ends it, by a signal to it and one to its group
             first = subprocess.Popen([BINARY, "attach", str(target.pid), "-d", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder)
             end = time.monotonic() + 15  # before that, it ends with E_INTERRUPTED
             while is_free(target) and first.poll() is None and time.monotonic() < end:
                 time.sleep(0.05)
             time.sleep(0.7)
-            first.send_signal(number)
+            for wish in (number,) if number else (signal.SIGTERM, signal.SIGTERM):
+                first.send_signal(wish)
+                time.sleep(0.01)
             out, err = first.communicate(timeout=20)
             require(first.returncode == 0 and b"report.md" in out, "%s: %d %s" % (number, first.returncode, err))
 
