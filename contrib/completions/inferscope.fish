@@ -12,7 +12,7 @@ complete -c inferscope -n __fish_use_subcommand -f -a detach -d 'free a process 
 complete -c inferscope -n __fish_use_subcommand -f -a doctor -d 'say whether a process can be measured, and why not'
 complete -c inferscope -n __fish_use_subcommand -f -a schema -d 'print the JSON Schema of what InferScope writes'
 complete -c inferscope -n __fish_use_subcommand -f -a config -d 'print every setting, its value and where it comes from'
-complete -c inferscope -n '__fish_seen_subcommand_from attach detach doctor' -f -a '(__fish_complete_pids)'
+complete -c inferscope -n '__fish_seen_subcommand_from attach dump top detach doctor' -f -a '(__fish_complete_pids)'
 complete -c inferscope -n '__fish_seen_subcommand_from config' -f -a show
 complete -c inferscope -n '__fish_seen_subcommand_from attach dump top detach doctor' -l pid -s p -r -d 'the process, instead of the argument PID'
 complete -c inferscope -n '__fish_seen_subcommand_from attach' -l children -d 'the processes that these started, too, also those that they start meanwhile'

@@ -11,6 +11,17 @@ static void words(struct text *out, const char *alternatives)
 		text_add(out, *alternatives == '|' ? " " : alternatives, 1);
 }
 
+/* What its argument is. */
+static bool names_process(const struct command_row *command)
+{
+	return strstr(command->arguments, "PID") != NULL;
+}
+
+static bool names_file(const struct command_row *command)
+{
+	return !names_process(command) && command->bit != CONFIG && command->bit != SCHEMA;
+}
+
 static const char *first_word(const char *name, char *out, size_t size)
 {
 	size_t length = strcspn(name, " ");
@@ -43,8 +54,8 @@ static void bash(struct text *out)
 		text_printf(out, "%s ", report_formats(&count)[i].name);
 	text_add_string(out, "\" -- \"$word\")); return ;;\n\tesac\n\tcase \"$command\" in\n");
 	for (size_t i = 0; i < command_count; i++) {
-		text_printf(out, "\t%s) COMPREPLY=($(compgen %s-W \"", first_word(command_rows[i].name, word, sizeof word), command_rows[i].bit & (ANALYZE | DUMP | ASSEMBLE | RUN) ? "-f " : "");
-		if (command_rows[i].bit & (ATTACH | DETACH | DOCTOR))
+		text_printf(out, "\t%s) COMPREPLY=($(compgen %s-W \"", first_word(command_rows[i].name, word, sizeof word), names_file(&command_rows[i]) ? "-f " : "");
+		if (names_process(&command_rows[i]))
 			text_add_string(out, "$(pgrep python 2>/dev/null) ");
 		if (command_rows[i].bit == CONFIG)
 			text_add_string(out, "show ");
@@ -98,11 +109,11 @@ static void zsh(struct text *out)
 				text_printf(out, ":%s:_files", row->name);
 			text_add_string(out, "'");
 		}
-		if (command_rows[i].bit & (ATTACH | DETACH | DOCTOR))
+		if (names_process(&command_rows[i]))
 			text_add_string(out, " \\\n\t\t'*:process:_pids'");
 		else if (command_rows[i].bit == CONFIG)
 			text_add_string(out, " \\\n\t\t'*:what:(show)'");
-		else
+		else if (names_file(&command_rows[i]))
 			text_add_string(out, " \\\n\t\t'*:file:_files'");
 		text_add_string(out, " ;;\n");
 	}
@@ -119,7 +130,11 @@ static void fish(struct text *out)
 		quoted(out, command_rows[i].about);
 		text_add_string(out, "'\n");
 	}
-	text_add_string(out, "complete -c inferscope -n '__fish_seen_subcommand_from attach detach doctor' -f -a '(__fish_complete_pids)'\n"
+	text_add_string(out, "complete -c inferscope -n '__fish_seen_subcommand_from");
+	for (size_t i = 0; i < command_count; i++)
+		if (names_process(&command_rows[i]))
+			text_printf(out, " %s", command_rows[i].name);
+	text_add_string(out, "' -f -a '(__fish_complete_pids)'\n"
 	                     "complete -c inferscope -n '__fish_seen_subcommand_from config' -f -a show\n");
 	for (int j = 0; j < OPT_COUNT; j++) {
 		const struct option_row *row = &option_rows[j];

@@ -155,3 +155,27 @@ Test(help, completions_name_every_command)
 		text_done(&text);
 	}
 }
+
+/* Every command that takes a process is completed with their numbers, every one that takes a file with files, no other with either. */
+Test(help, completions_know_what_the_arguments_are)
+{
+	struct text text;
+
+	text_init(&text);
+	cr_assert_eq(help_completion(&text, "zsh"), 0);
+	for (size_t i = 0; i < command_count; i++) {
+		const char *begin, *end, *pids, *files;
+		char word[32];
+
+		snprintf(word, sizeof word, "\t%.*s) _arguments", (int)strcspn(command_rows[i].name, " "), command_rows[i].name);
+		begin = strstr(text.data, word);
+		cr_assert_not_null(begin, "%s", word);
+		end = strstr(begin, ";;");
+		pids = strstr(begin, "'*:process:_pids'");
+		files = strstr(begin, "'*:file:_files'");
+		cr_expect_eq(pids && pids < end, strstr(command_rows[i].arguments, "PID") != NULL, "processes after %s", command_rows[i].name);
+		cr_expect_eq(files && files < end, strstr(command_rows[i].arguments, "TRACE") || strstr(command_rows[i].arguments, "SCRIPT") || strstr(command_rows[i].arguments, "TEXT") || strstr(command_rows[i].arguments, "BEFORE"),
+		             "files after %s", command_rows[i].name);
+	}
+	text_done(&text);
+}
