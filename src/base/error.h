@@ -14,7 +14,7 @@ enum error_code {
 
 struct error {
 	enum error_code code;
-	int sys_errno;   /* 0 = none */
+	int sys_errno;   /* errno when it was filled: of a call that failed, or older */
 	char text[1024]; /* one line: who, what, why; lower case, no full stop */
 	char hint[512];  /* what to do about it; empty = the general one of error.def */
 	char place[128]; /* the line of the user's file that is meant, or empty */

@@ -8,6 +8,12 @@
 
 #include "base/text.h"
 
+/* What errno was when ERR was filled may be older than the failure: it is its cause where the message says so. */
+static int cause_of(const struct error *err)
+{
+	return err->sys_errno && strstr(err->text, strerror(err->sys_errno)) ? err->sys_errno : 0;
+}
+
 static void json_print(const struct error *err)
 {
 	const char *hint = error_hint(err);
@@ -18,7 +24,7 @@ static void json_print(const struct error *err)
 	text_add_json(&line, err->text, strlen(err->text));
 	text_add_string(&line, "\",\"hint\":\"");
 	text_add_json(&line, hint, strlen(hint));
-	text_printf(&line, "\",\"errno\":%d,\"target_safe\":%s,\"docs\":\"errors#%s\"}\n", err->sys_errno, err->code == ERR_NOT_CLEAN ? "false" : "true", error_name(err->code));
+	text_printf(&line, "\",\"errno\":%d,\"target_safe\":%s,\"docs\":\"errors#%s\"}\n", cause_of(err), err->code == ERR_NOT_CLEAN ? "false" : "true", error_name(err->code));
 	if (!line.failed)
 		fputs(line.data, stderr);
 	text_done(&line);

@@ -38,7 +38,7 @@ static int value_refuse(const struct option_row *row, const char *text, const ch
 	case KIND_FLAG:
 		return fail_hint(err, "give yes or no");
 	case KIND_DURATION:
-		return fail_hint(err, "give a duration such as 30, 30s, 500ms or 2m");
+		return fail_hint(err, "give a duration such as 30, 30s, 500ms, 2m or 1h, 30 days at most");
 	case KIND_PERCENT:
 		return fail_hint(err, "give a percentage such as 5%%, or none");
 	case KIND_COUNT:

@@ -240,7 +240,7 @@ int recorder_finish(struct recorder *recorder, struct error *err)
 		pthread_join(recorder->thread, NULL);
 		recorder->running = false;
 		status_clear(recorder->measure->status);
-		if (!recorder->group)
+		if (!recorder->group && recorder->begin_ns) /* else it has never begun */
 			log_print(recorder->measure->level, LOG_INFO, "watched %.0f s, wrote %u file%s", (double)(clock_monotonic_ns() - recorder->begin_ns) / 1e9, recorder->files, recorder->files == 1 ? "" : "s");
 	}
 	if (!recorder->failed)

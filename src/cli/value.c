@@ -1,4 +1,4 @@
-/* Values as people type them: durations, per cents, counts, pids; and how far two words are apart. */
+/* Values as people type them: durations, per cents, counts, pids. */
 #include "cli/value.h"
 
 #include <errno.h>

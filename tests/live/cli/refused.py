@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 
-from common import BINARY, BUSY, NOBODY, PYTHONS, Busy, held, inferscope, is_free, read_link, refuse
+from common import BINARY, BUSY, NOBODY, PYTHON, PYTHONS, Busy, held, inferscope, is_free, read_link, refuse
 from harness import Skip, require
 
 
@@ -171,6 +171,14 @@ def hooks_taken():
         require(is_free(target), "lanes are still mapped")
 
 
+def recorder_that_never_began():
+    """A flight recorder whose attach is refused has watched nothing, and says nothing of it."""
+    newer = subprocess.run([PYTHON, "-c", "import sys; sys.exit(sys.version_info < (3, 12))"]).returncode == 0
+    with Busy() as target, tempfile.TemporaryDirectory() as folder:
+        status, _, err = inferscope("attach", target.pid, "--keep", "60s", "--hook", "setprofile" if newer else "monitoring", cwd=folder)
+        require(status == 2 and "does not exist on Python" in err and "watched" not in err, "%d: %s" % (status, err))
+
+
 def second_at_once():
     """While one measures, another is told so."""
     with Busy() as target, tempfile.TemporaryDirectory() as folder:
@@ -183,4 +191,4 @@ def second_at_once():
 
 
 TESTS = (wrong_pids, own_pid, kernel_thread, zombie, shell, old_pythons, stopped_target, traced_target, no_permission, installed_setuid, gil_not_to_be_had, few_rights, hooks_taken,
-         second_at_once)
+         recorder_that_never_began, second_at_once)
