@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "report/document.h"
+#include "report/name.h"
 #include "report/quantity.h"
 #include "report/report.h"
 
-enum { ROWS_SHOWN = 10, JSON_ROWS_MAX = 5000 };
+enum { ROWS_SHOWN = 10, NAME_SHOWN = 200, JSON_ROWS_MAX = 5000 };
 
 static const char *const TITLES[DIFF_KINDS] = { "Latencies", "CPU time of functions", "Kernels", "Device idle" };
 
@@ -20,12 +20,7 @@ static const char *per(const struct diff *diff)
 
 static void add_name(struct text *line, const char *name, bool markdown)
 {
-	size_t length = strnlen(name, 200);
-
-	if (markdown)
-		text_add_markdown(line, name, length);
-	else
-		text_add_visible(line, name, length);
+	name_add_prose(line, name, NAME_SHOWN, 0, markdown);
 }
 
 static void add_ns(struct text *line, double ns)
@@ -61,7 +56,7 @@ static void add_row(struct text *line, const struct diff_row *row, bool markdown
 	text_add_string(line, markdown ? " |\n" : "\n");
 }
 
-/* A kind's changed rows, and of latencies all. */
+/* A kind's changed rows. */
 static void add_rows(struct text *out, const struct diff *diff, enum diff_kind kind, bool markdown)
 {
 	size_t shown = 0, left = 0;
@@ -92,7 +87,7 @@ static void add_findings(struct text *out, const char *title, const struct findi
 	text_printf(out, markdown ? "\n## %s\n\n" : "\n%s\n", title);
 	for (size_t i = 0; i < count; i++) {
 		text_printf(out, markdown ? "- **%s** " : "  %-7s ", severity_name(findings[i]->severity));
-		add_name(out, findings[i]->title, markdown);
+		name_add_prose(out, findings[i]->title, NAME_SHOWN, NAME_HEAD, markdown);
 		text_printf(out, " (%s)\n", findings[i]->rule);
 	}
 }

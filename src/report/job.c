@@ -5,9 +5,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "report/name.h"
 #include "report/quantity.h"
 #include "report/report.h"
+
+enum { NAME_SHOWN = 200, COLUMNS_MOST = 8 };
+
+static void add_foreign(struct text *out, const char *name, bool markdown)
+{
+	name_add_prose(out, name, NAME_SHOWN, 0, markdown);
+}
 
 static struct quantity distance(int64_t ns)
 {
@@ -32,11 +39,6 @@ static const struct column PROCESS_COLUMNS[] = {
 	{ "waits for the GIL", SHARE(gil_wait_ns, duration_ns) }, { "caused by measuring", COLUMN_OVERHEAD, 0, 0 }, { "most CPU time of its own", COLUMN_HOTTEST, 0, 0 }, { NULL, COLUMN_NAME, 0, 0 },
 };
 #undef SHARE
-
-static void add_foreign(struct text *out, const char *name, bool markdown)
-{
-	(markdown ? text_add_markdown : text_add_visible)(out, name, strlen(name));
-}
 
 static void add_pct(struct text *out, double value)
 {
@@ -101,6 +103,12 @@ static void add_launcher(struct text *out, const struct job *job, bool markdown)
 	text_add_string(out, ".\n");
 }
 
+static void add_straggler(struct text *out, const struct job *job, bool markdown)
+{
+	add_foreign(out, job->ranks[job->straggler].name, markdown);
+	text_printf(out, " is a straggler: it computes for %.1f %% longer than the median rank, and the others wait for it where they communicate.\n", job->straggler_pct);
+}
+
 static void add_head(struct text *out, const struct job *job, bool markdown)
 {
 	bool devices = uses_devices(job);
@@ -117,38 +125,76 @@ static void add_head(struct text *out, const struct job *job, bool markdown)
 	if (job->launcher != SIZE_MAX)
 		add_launcher(out, job, markdown);
 	if (job->straggler != SIZE_MAX)
-		text_printf(out, "%s is a straggler: it computes for %.1f %% longer than the median rank, and the others wait for it where they communicate.\n", job->ranks[job->straggler].name, job->straggler_pct);
+		add_straggler(out, job, markdown);
 	if (!isnan(job->communication_pct))
 		text_printf(out, "Communication takes %.1f %% of the devices' busy time; %.1f %% of it is hidden behind computation.\n", job->communication_pct, job->overlap_pct);
 }
 
-static void add_titles(struct text *out, const struct column *columns, bool markdown)
+/* ---- the table ---- */
+
+/* Numbers stand at the right of their column. */
+static bool is_number(const struct column *column)
+{
+	return column->form == COLUMN_SHARE || column->form == COLUMN_OVERHEAD || column->form == COLUMN_DURATION;
+}
+
+/* One cell of a line; a text's is as WIDE as its column, but for the last one's. */
+static void put_cell(struct text *out, const struct column *column, const char *cell, size_t wide, bool markdown)
+{
+	size_t used = name_columns(cell, strlen(cell)), gap = wide > used ? wide - used : 0;
+	bool last = !column[1].title;
+
+	if (markdown)
+		text_printf(out, "| %s %s", cell, last ? "|\n" : "");
+	else
+		text_printf(out, "  %*s%s%*s", is_number(column) ? (int)gap : 0, "", cell, is_number(column) || last ? 0 : (int)gap, "");
+}
+
+static void put_titles(struct text *out, const struct column *columns, const size_t *wide, bool markdown)
 {
 	text_add_string(out, "\n");
-	for (const struct column *column = columns; column->title; column++)
-		text_printf(out, markdown ? "| %s " : "  %s", column->title);
-	text_add_string(out, markdown ? "|\n" : "\n");
-	for (const struct column *column = columns; column->title && markdown; column++)
-		text_add_string(out, "|---");
-	text_add_string(out, markdown ? "|\n" : "");
+	for (size_t i = 0; columns[i].title; i++)
+		put_cell(out, &columns[i], columns[i].title, wide[i], markdown);
+	text_add_string(out, markdown ? "" : "\n");
+	for (size_t i = 0; columns[i].title && markdown; i++)
+		text_add_string(out, columns[i + 1].title ? "|---" : "|---|\n");
+}
+
+static void widen(size_t *wide, const char *cell)
+{
+	size_t used = name_columns(cell, strlen(cell));
+
+	*wide = used > *wide ? used : *wide;
 }
 
 /* At most MOST rows. */
 static void add_rows(struct text *out, const struct job *job, bool markdown, size_t most)
 {
 	const struct column *columns = uses_devices(job) ? RANK_COLUMNS : PROCESS_COLUMNS;
+	size_t wide[COLUMNS_MOST] = { 0 }, shown = job->count < most ? job->count : most;
+	struct text cell;
 
-	add_titles(out, columns, markdown);
-	for (size_t i = 0; i < job->count && i < most; i++) {
-		for (const struct column *column = columns; column->title; column++) {
-			text_add_string(out, markdown ? "| " : "  ");
-			add_cell(out, &job->ranks[i], column, markdown);
-			text_add_string(out, markdown ? " " : "");
+	text_init(&cell);
+	for (size_t i = 0; columns[i].title; i++) {
+		widen(&wide[i], columns[i].title);
+		for (size_t row = 0; row < shown; row++) {
+			text_clear(&cell);
+			add_cell(&cell, &job->ranks[row], &columns[i], markdown);
+			widen(&wide[i], text_string(&cell));
 		}
-		text_add_string(out, markdown ? "|\n" : i == job->straggler ? "  straggler\n" : "\n");
+	}
+	put_titles(out, columns, wide, markdown);
+	for (size_t row = 0; row < shown; row++) {
+		for (size_t i = 0; columns[i].title; i++) {
+			text_clear(&cell);
+			add_cell(&cell, &job->ranks[row], &columns[i], markdown);
+			put_cell(out, &columns[i], text_string(&cell), wide[i], markdown);
+		}
+		text_add_string(out, markdown ? "" : row == job->straggler ? "  straggler\n" : "\n");
 	}
 	if (job->count > most)
 		text_printf(out, "  … and %zu more\n", job->count - most);
+	text_end(&cell, out);
 }
 
 static void add_absent(struct text *out, const struct job *job, bool markdown)
@@ -159,7 +205,7 @@ static void add_absent(struct text *out, const struct job *job, bool markdown)
 		text_printf(out, "%s%s", i ? "" : "\n", markdown ? "- " : "  ");
 		add_foreign(out, absent->name, markdown);
 		text_add_string(out, " was not measured: ");
-		add_foreign(out, absent->why, markdown);
+		name_add_prose(out, absent->why, NAME_SHOWN, NAME_HEAD, markdown);
 		text_add_string(out, "\n");
 	}
 }
@@ -222,13 +268,13 @@ static void add_request(struct text *out, const struct job *job, bool markdown)
 	if (!path->requests)
 		return;
 	text_add_string(out, markdown ? "\n## Slowest request over processes\n\n" : "\nSlowest request over processes\n  ");
-	(markdown ? text_add_markdown : text_add_visible)(out, path->id, strlen(path->id));
+	add_foreign(out, path->id, markdown);
 	text_printf(out, " took %s, the longest of %zu that more than one process worked on; clocks ± %s\n%s", quantity_ns(path->duration_ns, 0).text, path->requests, quantity_ns(path->bound_ns, 0).text, markdown ? "\n" : "");
 	for (size_t i = 0; i < path->step_count; i++) {
 		const struct path_step *step = &path->steps[i];
 
 		text_printf(out, "%s+%s ", markdown ? "- " : "    ", quantity_ns(step->start_ns, 0).text);
-		(markdown ? text_add_markdown : text_add_visible)(out, step->scope, strlen(step->scope));
+		add_foreign(out, step->scope, markdown);
 		text_add_string(out, " in ");
 		add_name(out, &job->ranks[step->rank], markdown);
 		text_printf(out, ": %s, of it %s its own\n", quantity_ns(step->duration_ns, 0).text, quantity_ns(step->self_ns, 0).text);
@@ -252,8 +298,10 @@ static int write_words(const struct job *job, bool markdown, struct sink *sink, 
 	add_request(&out, job, markdown);
 	for (size_t i = 0; i < job->count; i++)
 		for (size_t j = 0; j < job->ranks[i].finding_count; j++) {
-			text_printf(&out, "%s%s%s: %s: ", j || i ? "" : "\n", markdown ? "- " : "  ", job->ranks[i].name, severity_name(job->ranks[i].findings[j].severity));
-			add_foreign(&out, job->ranks[i].findings[j].title, markdown);
+			text_printf(&out, "%s%s", j || i ? "" : "\n", markdown ? "- " : "  ");
+			add_foreign(&out, job->ranks[i].name, markdown);
+			text_printf(&out, ": %s: ", severity_name(job->ranks[i].findings[j].severity));
+			name_add_prose(&out, job->ranks[i].findings[j].title, NAME_SHOWN, NAME_HEAD, markdown);
 			text_printf(&out, " (%s)\n", job->ranks[i].findings[j].rule);
 		}
 	failed = out.failed;

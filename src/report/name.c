@@ -146,3 +146,16 @@ void name_add(struct text *out, const char *bytes, size_t columns, unsigned flag
 	text_done(&visible);
 	text_done(&plain);
 }
+
+void name_add_prose(struct text *out, const char *bytes, size_t columns, unsigned flags, bool markdown)
+{
+	struct text shown;
+
+	text_init(&shown);
+	name_add(&shown, bytes, columns, flags);
+	if (markdown)
+		text_add_markdown(out, text_string(&shown), shown.length);
+	else
+		text_add(out, text_string(&shown), shown.length);
+	text_end(&shown, out);
+}

@@ -16,6 +16,9 @@ enum name_flag {
  */
 void name_add(struct text *out, const char *bytes, size_t columns, unsigned flags);
 
+/* The same in prose, which may be Markdown's. */
+void name_add_prose(struct text *out, const char *bytes, size_t columns, unsigned flags, bool markdown);
+
 /* Columns that valid UTF-8 takes on a terminal: wide characters two, combining ones none. */
 size_t name_columns(const char *utf8, size_t length);
 

@@ -63,13 +63,7 @@ void md_add_span(struct text *out, const char *bytes, size_t columns, unsigned f
 
 static void add_prose(struct text *out, const char *bytes, size_t columns)
 {
-	struct text shown;
-
-	text_init(&shown);
-	name_add(&shown, bytes, columns, NAME_HEAD);
-	if (shown.length)
-		text_add_markdown(out, shown.data, shown.length);
-	text_end(&shown, out);
+	name_add_prose(out, bytes, columns, NAME_HEAD, true);
 }
 
 void md_add_place(struct text *out, const char *file, uint32_t line)
