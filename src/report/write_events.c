@@ -4,6 +4,7 @@
  * before the moment up to which all of them fit, and the document says that it was cut and where.
  */
 #include <cjson/cJSON.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -179,6 +180,15 @@ static void add_string(struct text *line, const char *string)
 	text_add(line, "\"", 1);
 }
 
+/* cJSON prints fifteen digits: larger numbers would come out as others. */
+static bool numbers_kept(const cJSON *item)
+{
+	for (; item; item = item->next)
+		if ((cJSON_IsNumber(item) && fabs(item->valuedouble) >= 1e15) || !numbers_kept(item->child))
+			return false;
+	return true;
+}
+
 /* Metadata is JSON when scope() or mark_event() made it: then it goes in as the object that it is. Anything else is a string. */
 static void add_metadata(struct text *line, const char *metadata)
 {
@@ -193,7 +203,7 @@ static void add_metadata(struct text *line, const char *metadata)
 	}
 	if (valid)
 		object = cJSON_ParseWithOpts(metadata, NULL, true);
-	if (object)
+	if (object && numbers_kept(object))
 		printed = cJSON_PrintUnformatted(object);
 	if (printed)
 		text_add_string(line, printed);
