@@ -94,7 +94,7 @@ int analyze_command(struct invocation *invocation, struct error *err)
 			return -1;
 		return analyze_end(how.level, options, &result, err);
 	}
-	if (present_check(options, err) < 0 || outputs_plan(options, 0, &outputs, err) < 0 || outputs_test(&outputs, err) < 0)
+	if (present_check(options, err) < 0 || outputs_plan(options, 0, &outputs, err) < 0 || outputs_apart(&outputs, invocation->arguments, 1, err) < 0 || outputs_test(&outputs, err) < 0)
 		return -1;
 	how.summary_fd = outputs_use_stdout(&outputs) ? -1 : STDOUT_FILENO;
 	how.status = status_open(how.level > LOG_INFO);

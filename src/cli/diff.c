@@ -130,7 +130,7 @@ int diff_command(struct invocation *invocation, struct error *err)
 	struct diff *diff = NULL;
 	int result = -1;
 
-	if (!format || gates_check(options, err) < 0 || capture_open(invocation->arguments[0], options, &before, err) < 0 || capture_open(invocation->arguments[1], options, &after, err) < 0)
+	if (!format || gates_check(options, err) < 0 || output_apart(options_text(options, OPT_OUTPUT), invocation->arguments, 2, err) < 0 || capture_open(invocation->arguments[0], options, &before, err) < 0 || capture_open(invocation->arguments[1], options, &after, err) < 0)
 		goto out;
 	view.before = (struct diff_side){ before.timeline, before.analysis, before.trace, invocation->arguments[0] };
 	view.after = (struct diff_side){ after.timeline, after.analysis, after.trace, invocation->arguments[1] };

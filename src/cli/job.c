@@ -71,12 +71,11 @@ int job_present(char *const *paths, size_t count, bool align, const struct optio
 	int status = -1;
 
 	memset(result, 0, sizeof *result);
-	if (!format)
-		return -1;
+	if (!format || output_apart(options_text(options, OPT_OUTPUT), paths, count, err) < 0)
+		goto out;
 	if (!ranks || count > RANKS_MAX || (align && !sides)) {
-		free(ranks);
-		free(sides);
-		return fail(err, ERR_MEMORY, "analyzing %zu traces: more than there can be", count);
+		fail(err, ERR_MEMORY, "analyzing %zu traces: more than there can be", count);
+		goto out;
 	}
 	if (ranks_read(paths, count, options, ranks, sides, result, err) < 0)
 		goto out;

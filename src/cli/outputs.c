@@ -196,6 +196,29 @@ int outputs_test(const struct outputs *outputs, struct error *err)
 	return 0;
 }
 
+int output_apart(const char *path, char *const *inputs, size_t count, struct error *err)
+{
+	struct stat output, input;
+
+	if (strcmp(path, "-") == 0 || stat(path, &output) < 0 || !S_ISREG(output.st_mode))
+		return 0;
+	for (size_t i = 0; i < count; i++) {
+		if (stat(inputs[i], &input) < 0 || input.st_dev != output.st_dev || input.st_ino != output.st_ino)
+			continue;
+		fail(err, ERR_USAGE, "%.200s would replace what it is made of", path);
+		return fail_hint(err, "choose another name for --output");
+	}
+	return 0;
+}
+
+int outputs_apart(const struct outputs *outputs, char *const *inputs, size_t count, struct error *err)
+{
+	for (size_t i = 0; i < outputs->count; i++)
+		if (output_apart(outputs->reports[i].path, inputs, count, err) < 0)
+			return -1;
+	return 0;
+}
+
 bool outputs_use_stdout(const struct outputs *outputs)
 {
 	for (size_t i = 0; i < outputs->count; i++)

@@ -27,6 +27,10 @@ int outputs_plan(const struct options *options, pid_t pid, struct outputs *out, 
 int outputs_beside(const struct outputs *plan, const char *stem, struct outputs *out, struct error *err);
 /* Opens and gives up every one, so that what cannot be written is said before anything else is done. */
 int outputs_test(const struct outputs *outputs, struct error *err);
+/* PATH names none of the INPUTS, which it would replace: a trace is what cannot be made again. */
+int output_apart(const char *path, char *const *inputs, size_t count, struct error *err);
+/* The same of every report. */
+int outputs_apart(const struct outputs *outputs, char *const *inputs, size_t count, struct error *err);
 /* True when stdout carries a report. */
 bool outputs_use_stdout(const struct outputs *outputs);
 /* The folder of PATH. */

@@ -85,6 +85,8 @@ static int count_check(const struct invocation *invocation, struct error *err)
 
 	if (invocation->argument_count > command->most && command->most == 0)
 		fail(err, ERR_USAGE, "%s takes no argument", command->name);
+	else if (invocation->argument_count > command->most && command->most > 1)
+		fail(err, ERR_USAGE, "%s takes %s, not %zu arguments", command->name, command->arguments, invocation->argument_count);
 	else if (invocation->argument_count > command->most)
 		fail(err, ERR_USAGE, "%s takes one %s, not %zu", command->name, command->arguments, invocation->argument_count);
 	else if (invocation->argument_count < command->fewest)

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/failure.h"
+#include "cli/outputs.h"
 #include "trace/dump.h"
 
 int dump_command(struct invocation *invocation, struct error *err)
@@ -19,7 +20,7 @@ int dump_command(struct invocation *invocation, struct error *err)
 	struct sink *sink;
 	struct trace_info info;
 
-	if (trace_open(invocation->arguments[0], &trace, err) < 0)
+	if (output_apart(output, invocation->arguments, 1, err) < 0 || trace_open(invocation->arguments[0], &trace, err) < 0)
 		return -1;
 	if (sink_open_path(*output ? output : "-", options_flag(&invocation->options, OPT_FORCE), &sink, err) < 0) {
 		trace_close(trace);
@@ -74,7 +75,7 @@ int assemble_command(struct invocation *invocation, struct error *err)
 		fail(err, ERR_USAGE, "assemble needs --output FILE");
 		goto out;
 	}
-	if (text_read(invocation->arguments[0], &text, err) < 0 || sink_open_path(output, options_flag(&invocation->options, OPT_FORCE), &sink, err) < 0)
+	if (output_apart(output, invocation->arguments, 1, err) < 0 || text_read(invocation->arguments[0], &text, err) < 0 || sink_open_path(output, options_flag(&invocation->options, OPT_FORCE), &sink, err) < 0)
 		goto out;
 	/* A fixed time: the same text gives the same file. */
 	if (trace_writer_open(sink, CODEC_DELTA_ZSTD, 0, &writer, err) < 0 || trace_assemble(text_string(&text), writer, err) < 0)
