@@ -367,6 +367,12 @@ static int check_images(struct target *target)
 	return target_refuse(target, error_of(trouble, ERR_INJECT), "memory", NULL, "its memory could not be read (%s)", strerror(trouble));
 }
 
+/* Users and capabilities have been looked at before: what still forbids it is none of them. */
+static const char *forbidden(int error)
+{
+	return error == EACCES || error == EPERM ? "user and capabilities would permit it: a security module (AppArmor, SELinux) or another user namespace does not" : NULL;
+}
+
 int preflight_images(struct target *target)
 {
 	uint64_t loader, headers;
@@ -376,11 +382,11 @@ int preflight_images(struct target *target)
 	if (maps_read(&target->procfs, target->pid, &target->maps) < 0) {
 		if (errno == ESRCH || errno == ENOENT)
 			return target_refuse(target, ERR_EXITED, "memory", NULL, "it has ended");
-		return target_refuse(target, error_of(errno, ERR_PERMISSION), "memory", NULL, "its memory map cannot be read (%s)", strerror(errno));
+		return target_refuse(target, error_of(errno, ERR_PERMISSION), "memory", forbidden(errno), "its memory map cannot be read (%s)", strerror(errno));
 	}
 	target->facts.mappings = target->maps.count;
 	if (!auxv_read(target, &loader, &headers))
-		return target_refuse(target, error_of(errno, ERR_PERMISSION), "memory", NULL, "its auxiliary vector cannot be read (%s)", strerror(errno));
+		return target_refuse(target, error_of(errno, ERR_PERMISSION), "memory", forbidden(errno), "its auxiliary vector cannot be read (%s)", strerror(errno));
 	snprintf(target->facts.allocator, sizeof target->facts.allocator, "glibc");
 	walk_images(target, loader, headers);
 	if (check_images(target) < 0)
