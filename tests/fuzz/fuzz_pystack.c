@@ -1,38 +1,73 @@
-/* Any bytes as the memory of a Python: its stacks read, its code, threads and tasks named. The first byte chooses the version; the second makes reads fail. */
+/*
+ * Any bytes as the memory of a Python: its stacks read and joined with native ones, its code, threads, tasks and local variables named. The first byte chooses the version; the second makes reads fail, or says that pieces
+ * of memory follow, each with its address and its size, the runtime first: so are the corpus's real_*, which hold just what these readers read of a process with threads and tasks (tids changed to small ones).
+ */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "abi/cpython.h"
 #include "unwind/pyglance.h"
+#include "unwind/pymoment.h"
 #include "unwind/pystack.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { MEMORY_BASE = 0x10000, SAYS_MAX = 1024, HEAD = 2, ROUNDS = 3 };
+enum { MEMORY_BASE = 0x10000, SAYS_MAX = 1024, HEAD = 2, ROUNDS = 3, IN_PIECES = 1, PIECE_HEAD = 10, TID_OFFSET = 720 /* of a real one */ };
 
 struct memory {
 	const uint8_t *bytes;
 	size_t size;
+	bool in_pieces;
+	uint64_t runtime;
 	uint32_t reads, failing; /* every so many reads one fails; 0 = none */
 	unsigned char says[SAYS_MAX]; /* where the process tells its layout: always right, or nothing would be read */
 	size_t says_size;
 };
 
+static int memory_read_whole(const struct memory *memory, uint64_t addr, void *buffer, size_t size)
+{
+	uint64_t offset = addr - MEMORY_BASE;
+
+	if (addr < MEMORY_BASE || offset >= memory->size)
+		return -1;
+	memcpy(buffer, memory->bytes + offset, size < memory->size - offset ? size : memory->size - (size_t)offset);
+	return 0;
+}
+
+/* Whatever lies in the range; -1: nothing does. */
+static int memory_read_pieces(const struct memory *memory, uint64_t addr, unsigned char *buffer, size_t size)
+{
+	uint64_t start, from, to;
+	uint16_t length;
+	int result = -1;
+
+	for (size_t at = 0; memory->size - at > PIECE_HEAD; at += length) {
+		memcpy(&start, memory->bytes + at, sizeof start);
+		memcpy(&length, memory->bytes + at + sizeof start, sizeof length);
+		at += PIECE_HEAD;
+		if (length > memory->size - at)
+			length = (uint16_t)(memory->size - at);
+		from = start > addr ? start : addr;
+		to = start + length < addr + size ? start + length : addr + size;
+		if (from >= to || start + length < start)
+			continue;
+		memcpy(buffer + (from - addr), memory->bytes + at + (from - start), to - from);
+		result = 0;
+	}
+	return result;
+}
+
 static int memory_read(void *context, uint64_t addr, void *buffer, size_t size)
 {
 	struct memory *memory = context;
-	uint64_t offset = addr - MEMORY_BASE;
-	size_t have;
 
-	if (memory->failing && ++memory->reads % memory->failing == 0)
+	if ((memory->failing && ++memory->reads % memory->failing == 0) || size > 65536 || addr + size < addr)
 		return -1;
-	if (addr < MEMORY_BASE || offset >= memory->size || size > 65536)
-		return -1;
-	have = size < memory->size - offset ? size : memory->size - (size_t)offset;
 	memset(buffer, 0, size);
-	memcpy(buffer, memory->bytes + offset, have);
-	if (offset == 0 && size == memory->says_size)
+	if ((memory->in_pieces ? memory_read_pieces(memory, addr, buffer, size) : memory_read_whole(memory, addr, buffer, size)) < 0)
+		return -1;
+	if (addr == memory->runtime && size == memory->says_size)
 		memcpy(buffer, memory->says, size);
 	return 0;
 }
@@ -129,6 +164,67 @@ static void glance(struct pyreader *reader, const uint8_t *data, size_t size)
 	pyglance_close(looks);
 }
 
+static bool is_evaluator(void *context, const struct native_stack *native, uint32_t which)
+{
+	return which % 3 != 2;
+}
+
+/* A native frame for each Python one, which has its instruction in a register or on its stack; then the halves are joined. */
+static void recall(struct pymoment *moment, const struct pystack *stack, int minor)
+{
+	enum { STACK = 0x10000000, FRAME = 128, FRAMES = 12 };
+	static struct joined_stack joined;
+	static struct native_stack native;
+	static struct thread_copy copy;
+	static struct pystack later, then;
+	struct join_rules rules = { .python_minor = minor, .evaluator = is_evaluator, .still_above = stack->tid & 1 ? STACK + 3 * FRAME : 0 };
+
+	later = *stack;
+	memset(&native, 0, sizeof native);
+	memset(&copy, 0, sizeof copy);
+	copy.regs[DWARF_SP] = STACK;
+	copy.stack_size = FRAMES * FRAME;
+	native.end = later.cut ? WALK_CUT_STACK : WALK_COMPLETE;
+	for (uint32_t i = 0; i < later.count; i++)
+		later.entry[i] = STACK + (i < FRAMES ? i : FRAMES) * FRAME + FRAME / 2;
+	for (; native.count < FRAMES && native.count <= later.count; native.count++) {
+		struct native_frame *frame = &native.frames[native.count];
+		uint64_t instr = native.count < later.count ? later.instr[native.count] : 0;
+
+		*frame = (struct native_frame){ .ip = 1 + native.count, .sp = STACK + native.count * FRAME, .cfa = STACK + (native.count + 1) * FRAME, .preserved = { later.tid & 2 ? instr : 0 } };
+		memcpy(copy.stack + native.count * FRAME + 8, &instr, sizeof instr);
+	}
+	pymoment_learn(moment, stack);
+	if (pymoment_stack(moment, &copy, &native, &rules, &later, &then) && then.count > PYSTACK_FRAMES_MAX)
+		abort();
+	join_stacks(&later, &native, &rules, &joined);
+	if (joined.count > JOINED_FRAMES_MAX)
+		abort();
+	for (uint32_t i = 0; i < joined.count; i++)
+		if (joined.frames[i].index >= (joined.frames[i].python ? later.count : native.count))
+			abort();
+}
+
+struct recalling { struct pymoment *moment; int minor; };
+
+static void recall_each(void *context, const struct pystack *stack)
+{
+	const struct recalling *recalling = context;
+
+	recall(recalling->moment, stack, recalling->minor);
+}
+
+static void recall_all(struct pyreader *reader, int minor)
+{
+	struct recalling recalling = { .minor = minor };
+	struct error err;
+
+	if (pymoment_open(reader, &recalling.moment, &err) < 0)
+		return;
+	pyreader_stacks(reader, recall_each, &recalling);
+	pymoment_close(recalling.moment);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct memory memory = { 0 };
@@ -145,15 +241,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memory.bytes = data + HEAD;
 	memory.size = size - HEAD;
 	memory.failing = data[1] > 127 ? data[1] : 0;
+	memory.in_pieces = data[1] == IN_PIECES && memory.size > PIECE_HEAD;
+	memory.runtime = MEMORY_BASE;
+	if (memory.in_pieces)
+		memcpy(&memory.runtime, memory.bytes, sizeof memory.runtime);
 	if (cpython_layout(minor)->debug_size > 0)
 		say_layout(&memory, cpython_layout(minor), hex);
-	if (pyreader_open(&remote, MEMORY_BASE, hex, 0, &reader, &err) < 0)
+	if (pyreader_open(&remote, memory.runtime, hex, memory.in_pieces ? TID_OFFSET : 0, &reader, &err) < 0)
 		return 0;
 	for (int i = 0; i < ROUNDS; i++)
 		pyreader_stacks(reader, check, &reader);
 	pyreader_names(reader, check_name, &told);
 	pyreader_tasks(reader, check_task, &reader);
 	pyreader_knows_tasks(reader);
+	pyreader_is_true(reader, "threading", "main");
+	recall_all(reader, minor);
 	glance(reader, memory.bytes, memory.size);
 	pyreader_close(reader);
 	return 0;

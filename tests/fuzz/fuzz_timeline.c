@@ -6,6 +6,7 @@
 
 #include "analyze/analysis.h"
 #include "base/text.h"
+#include "trace/event_info.h"
 #include "trace/writer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -38,6 +39,57 @@ static uint32_t take_ref(struct input *input)
 	return ref < 250 ? ref % 12 : ref < 254 ? 0x40000000 + ref % 12 : (uint32_t)take(input, 4);
 }
 
+static uint64_t take_number(struct input *input)
+{
+	uint64_t number = take(input, 1);
+
+	return number < 64 ? number : number < 200 ? number * 1000 : number < 250 ? number * 5000000 : take(input, 8);
+}
+
+/* Mostly what somebody looks for. */
+static const char *take_word(struct input *input)
+{
+	static const char *const words[] = {
+		"", "read(socket)", "futex(gil)", "fsync", "epoll_wait", "cpus", "2", "8.5", "clock", "end", "target_exited", "hook", "memory", "memory.interval", "memory.native", "memory.raw", "allocators", "pools",
+		"cpus.quota", "threads_unhooked", "process_cpu_ns", "overhead_ppm", "lost_events", "skipped_calls", "syscalls_covered_ns", "cgroup_memory_limit_bytes", "cgroup_memory_bytes", "cgroup_throttled_ns",
+		"pressure_memory_some_ns", "numa_pages", "numa_remote_pages", "torn_samples", "sampler_hold_max_ns", "pss_bytes", "memory_full", "syscalls", "c_calls_off", "pinned", "task_clock_ns",
+		"context_switches", "cpu_migrations", "minor_faults", "major_faults", "cycles", "instructions", "cache_misses", "ncclDevKernel_AllReduce", "Memcpy", "cudaLaunchKernel", "cudaStreamSynchronize",
+		"cudaGraphLaunch", "Optimizer.step", "/usr/lib/libcublas.so", "/usr/lib/python3.12/asyncio/base_events.py", "tokenize", "Task-1", "main", "Future", "sleep", "{\"request_id\": 7}",
+	};
+
+	return words[take(input, 1) % (sizeof words / sizeof *words)];
+}
+
+/* An event of any kind, by the table of all kinds. */
+static void add_any(struct input *input, struct event_builder *b, uint64_t at, uint32_t ref, unsigned kind)
+{
+	static const char zeros[8];
+	const struct event_info *info = event_info(kind);
+	struct event event = { .ticks = at, .ref = ref, .kind = (uint8_t)kind, .flags = kind & 1 ? (uint8_t)take(input, 1) : 0 };
+	unsigned char bytes[1024];
+	size_t size = sizeof event;
+	struct event_field field;
+
+	if (!info)
+		return;
+	for (const char *rest = info->fields; event_field_next(&rest, &field);) {
+		const char *word = field.type == FIELD_STR ? take_word(input) : NULL;
+		uint64_t number = word ? strlen(word) : field.type == FIELD_U32 ? take_ref(input) : take_number(input);
+		size_t width = word ? 2 : field.type == FIELD_U32 ? 4 : 8;
+
+		memcpy(bytes + size, &number, width);
+		size += width;
+		if (word)
+			memcpy(bytes + size, word, number);
+		size += word ? number : 0;
+	}
+	memcpy(bytes + size, zeros, -size & 7);
+	size += -size & 7;
+	event.size = (uint16_t)size;
+	memcpy(bytes, &event, sizeof event);
+	event_builder_append(b, bytes, size);
+}
+
 static void add_event(struct input *input, struct event_builder *b, uint64_t *now)
 {
 	static const char *const names[] = { "", "f", "<module>", "Handle._run", "acquire", "wait" };
@@ -46,8 +98,13 @@ static void add_event(struct input *input, struct event_builder *b, uint64_t *no
 	uint32_t ref = take_ref(input), pick = (uint32_t)take(input, 1);
 	const char *name = names[pick % 6], *file = files[pick / 6 % 5];
 	uint64_t at = *now = take_time(input, *now);
+	unsigned which = (unsigned)take(input, 1);
 
-	switch (take(input, 1) % 24) {
+	if (which >= 192) {
+		add_any(input, b, at, ref, pick);
+		return;
+	}
+	switch (which % 24) {
 	case 0: case 1: event_add(b, at, EVENT_PY_ENTER, ref, 0); break;
 	case 2: case 3: event_add(b, at, EVENT_PY_LEAVE, ref, pick & 1); break;
 	case 4: event_add(b, at, EVENT_PY_RESUME, ref, 0); break;
@@ -82,7 +139,7 @@ static void write_chunks(struct input *input, struct trace_writer *writer)
 
 	event_builder_init(&builder);
 	while (input->at < input->end) {
-		static const uint32_t kinds[] = { LANE_META, LANE_SESSION, LANE_GPU, LANE_THREAD, LANE_THREAD, LANE_THREAD, LANE_THREAD, LANE_THREAD };
+		static const uint32_t kinds[] = { LANE_META, LANE_SESSION, LANE_GPU, LANE_THREAD, LANE_THREAD, LANE_THREAD, LANE_THREAD, LANE_MEMORY };
 		uint32_t lane = (uint32_t)take(input, 1) % 8;
 		uint8_t shape = (uint8_t)take(input, 1);
 		struct chunk chunk = { .lane = lane, .lane_kind = kinds[lane], .tid = lane, .process = shape & 1, .sequence = take(input, 1), .lost_before = take(input, 1), .depth = shape >> 4 };
