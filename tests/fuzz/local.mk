@@ -45,6 +45,10 @@ check_PROGRAMS += tests/fuzz/replay_inject
 tests_fuzz_replay_inject_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_inject.c
 tests_fuzz_replay_inject_LDADD = libinject.a libbase.a
 
+check_PROGRAMS += tests/fuzz/replay_preflight
+tests_fuzz_replay_preflight_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_preflight.c
+tests_fuzz_replay_preflight_LDADD = libinject.a libbase.a
+
 check_PROGRAMS += tests/fuzz/replay_jitnames tests/fuzz/replay_symfile
 tests_fuzz_replay_jitnames_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_jitnames.c
 tests_fuzz_replay_jitnames_LDADD = libunwinding.a libbase.a
