@@ -3,6 +3,7 @@
  * rows below it is. Then all is read that is read of a process beside its memory.
  */
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +12,14 @@
 #include <unistd.h>
 
 #include "base/mappings.h"
+#include "base/pattern.h"
 #include "base/smallfile.h"
 #include "base/text.h"
+#include "session/around.h"
+#include "session/capture.h"
+#include "session/census.h"
 #include "session/cgroup.h"
+#include "session/descriptors.h"
 #include "session/environment.h"
 #include "session/find.h"
 #include "session/gpu_look.h"
@@ -42,6 +48,18 @@ enum { FILES = sizeof files / sizeof *files };
 /* Threads have the kernel's names here: what threading knows is fuzz_pystack's. */
 const char *naming_find(const struct naming *naming, pid_t inner_tid) { return NULL; }
 void naming_refresh(struct naming *naming, bool early) {}
+
+/* Of a session's parts this one needs the whole; what it says of surroundings is text. */
+void capture_add(struct event_builder *builder, uint64_t ticks, const char *key, const char *format, ...)
+{
+	char value[4096];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(value, sizeof value, format, arguments);
+	va_end(arguments);
+	event_add(builder, ticks, EVENT_CAPTURE, 0, 0, key, value);
+}
 
 static char root[64], proc_root[80], sys_root[80];
 static int root_fd;
@@ -139,6 +157,46 @@ static void read_environment(const struct procfs *procfs)
 		gpu_look_text(&look, text, sizeof text);
 }
 
+/* What surrounds it, as a whole. */
+static void read_around(const struct procfs *procfs, const struct observe *observe, struct event_builder *builder)
+{
+	struct environment environment;
+	struct around around;
+
+	environment_read(procfs, PID, &environment);
+	around_init(&around, procfs, sys_root, PID);
+	around_begin(&around, &environment, 4, 1000, builder);
+	around_read(&around, observe, 2000, builder);
+	around_end(&around, 3000, builder);
+	around_done(&around);
+	environment_done(&environment);
+}
+
+/* What the sampler looks at. */
+static void read_blocks(const struct procfs *procfs)
+{
+	struct block_runtime runtime = block_runtime_at(0x1000, 0x800, 0x030c01f0);
+	struct seen_thread *due[2];
+	struct descriptors descriptors;
+	struct census census;
+	struct block block;
+	char name[32];
+
+	census_init(&census, procfs, PID, true, runtime);
+	if (census_read(&census, NULL, NULL) && (census.count > 1 || census_due(&census, due) > 1))
+		abort();
+	census_by_tid(&census, TID);
+	census_by_inner(&census, TID);
+	census_done(&census);
+	if (descriptors_open(procfs, PID, &descriptors) && block_read(procfs, PID, TID, &block) == BLOCK_BLOCKED) {
+		block_name(&block, &runtime, name, sizeof name);
+		block_state(&block, &runtime);
+		descriptors_seen(&descriptors, (uint64_t)block.number, block.argument, (int64_t)block.pc);
+		descriptors_kind(&descriptors, block.argument);
+	}
+	descriptors_done(&descriptors);
+}
+
 static void read_threads(const struct procfs *procfs)
 {
 	struct event_builder builder;
@@ -150,8 +208,29 @@ static void read_threads(const struct procfs *procfs)
 		observe_read(&observe, 1000, &builder);
 	if (observe.count > 1 || (observe.count && observe_by_tid(&observe, TID) != observe.threads))
 		abort();
+	observe_by_inner(&observe, TID);
+	read_around(procfs, &observe, &builder);
 	observe_done(&observe);
 	event_builder_done(&builder);
+}
+
+static void read_matching(const struct procfs *procfs)
+{
+	struct find_query query = { .container = "5e", .cgroup = "/a" };
+	struct found_list list = { 0 };
+	const char *why;
+	struct pattern *pattern = pattern_new("p.*[0-9]+", &why, NULL, 0);
+	struct error err;
+
+	if (!pattern)
+		abort();
+	query.match = pattern;
+	find_processes(procfs, &query, &list, &err);
+	if (list.count > 1)
+		abort();
+	find_shares(procfs, &list, 0);
+	list_done(&list);
+	pattern_free(pattern);
 }
 
 static void read_processes(const struct procfs *procfs)
@@ -169,6 +248,7 @@ static void read_processes(const struct procfs *procfs)
 		find_shares_since(procfs, &list, 0);
 	}
 	list_done(&list);
+	read_matching(procfs);
 }
 
 static void redact(const uint8_t *data, size_t size)
@@ -192,6 +272,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	read_environment(&procfs);
 	read_threads(&procfs);
 	read_processes(&procfs);
+	read_blocks(&procfs);
 	redact(data, size);
 	return 0;
 }
