@@ -25,6 +25,13 @@ static void look_at(const struct invocation *invocation, size_t word_count)
 	if (invocation->argument_count > word_count || invocation->arguments[invocation->argument_count])
 		abort();
 	for (int i = 0; i < OPT_COUNT; i++) {
+		char part[64];
+
+		for (size_t at = 0; at < 3 && options_list(&invocation->options, (enum option_id)i, at, part, sizeof part); at++)
+			if (strlen(part) >= sizeof part)
+				abort();
+		options_percent_ppm(&invocation->options, (enum option_id)i);
+		options_choice(&invocation->options, (enum option_id)i);
 		options_flag(&invocation->options, (enum option_id)i);
 		options_count(&invocation->options, (enum option_id)i);
 		options_duration_ns(&invocation->options, (enum option_id)i);

@@ -22,6 +22,10 @@ check_PROGRAMS += tests/fuzz/replay_report
 tests_fuzz_replay_report_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_report.c
 tests_fuzz_replay_report_LDADD = libreport.a libanalyze.a libtimeline.a $(FUZZ_LDADD) $(PCRE2_LIBS) $(CJSON_LIBS) -lm
 
+check_PROGRAMS += tests/fuzz/replay_source
+tests_fuzz_replay_source_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_source.c
+tests_fuzz_replay_source_LDADD = libreport.a libbase.a
+
 check_PROGRAMS += tests/fuzz/replay_settings tests/fuzz/replay_options
 tests_fuzz_replay_settings_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_settings.c
 tests_fuzz_replay_settings_LDADD = libcli.a libbase.a $(YAML_LIBS)
