@@ -65,7 +65,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const struct world world = { NULL, 10, symbol_value, rows_value };
 	struct expression expression;
 	struct expression_error error;
-	struct evaluation evaluation = { .world = &world, .tried = PATTERN_STEPS_MAX - 100000 };
+	static struct value seen[EXPRESSION_NODES_MAX];
+	struct evaluation evaluation = { .world = &world, .tried = PATTERN_STEPS_MAX - 100000, .seen = size & 1 ? seen : NULL };
 	struct arena arena;
 
 	arena_init(&arena);
