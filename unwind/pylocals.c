@@ -8,12 +8,15 @@
 #include "unwind/pyreader.h"
 #include "unwind/pyvalue.h"
 
-enum { CODE_HEAD_MAX = 256 };
+enum {
+	CODE_HEAD_MAX = 256,
+	LOOKS_MAX = 1024, /* a torn or made-up tuple says that there are tens of thousands: each is three reads, in each frame of each thread */
+};
 
 struct listing {
 	struct pyreader *reader;
 	uint64_t values; /* address of the first */
-	int told;
+	int told, looks;
 	void (*each)(void *context, const char *name, const char *value);
 	void *context;
 };
@@ -25,17 +28,15 @@ static uint32_t tuple_size(const struct pyreader *reader, uint64_t tuple)
 	return address_plausible(tuple) && reader_word(reader, tuple + (uint64_t)reader->walk.layout->object_size, &size) == 0 && size < UINT16_MAX ? (uint32_t)size : 0;
 }
 
-/* Variable INDEX of the frame, which is number WHICH of the tuple NAMES. False: enough were told. */
+/* Variable INDEX of the frame, which is number WHICH of the tuple NAMES. False: enough were told or looked at, or what follows cannot be there either. */
 static bool tell_variable(struct listing *list, uint64_t names, uint32_t which, uint32_t index)
 {
 	const struct cpython_layout *layout = list->reader->walk.layout;
 	char name[PYLOCAL_NAME_MAX], value[PYLOCAL_VALUE_MAX];
 	uint64_t at, object;
 
-	if (list->told == PYLOCALS_MAX)
+	if (list->told == PYLOCALS_MAX || list->looks++ == LOOKS_MAX || reader_word(list->reader, list->values + index * 8ull, &object) < 0)
 		return false;
-	if (reader_word(list->reader, list->values + index * 8ull, &object) < 0)
-		return true;
 	if (list->reader->walk.minor >= 14)
 		object &= ~3ull; /* a tagged reference */
 	if (!object || reader_word(list->reader, names + (uint64_t)layout->tuple_items + which * 8ull, &at) < 0 || reader_str(list->reader, at, name, sizeof name, NULL) < 0)

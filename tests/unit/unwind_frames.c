@@ -388,3 +388,25 @@ VERSION_TEST(have_local_variables_of_simple_types)
 	pyreader_close(reader);
 	fake_free(fake);
 }
+
+VERSION_TEST(are_not_searched_for_all_the_variables_that_a_torn_tuple_claims)
+{
+	static const char *const names[] = { "n" };
+	struct fake *fake = fake_new(*minor);
+	const struct cpython_layout *layout = fake->layout;
+	struct pyreader *reader = reader_new(fake);
+	uint64_t code = add_code(fake, "f", "f.py", 1), tuple = add_names(fake, names, 1), frame = place(fake, 1 << 20);
+	int reads;
+
+	put(fake, frame, layout->frame_code, *minor >= 14 ? code | 1 : code);
+	put(fake, frame, layout->frame_previous, outermost(fake));
+	put(fake, tuple, layout->object_size, 60000);
+	put(fake, code, layout->code_localnames, tuple);
+	add_thread(fake, frame, 7);
+	pyreader_stacks(reader, keep, NULL);
+	reads = fake->reads;
+	cr_assert_eq(pyreader_locals(reader, &seen, 0, tell, NULL), 0);
+	cr_assert_leq(fake->reads - reads, 1100);
+	pyreader_close(reader);
+	fake_free(fake);
+}
