@@ -147,26 +147,38 @@ static int look_at_exec(struct launch *launch, struct error *err)
 		launch->trap_blocked = true;
 	launch->break_addr = gate_program_entry(launch->pid);
 	if (!launch->break_addr || gate_break_at(launch->pid, launch->break_addr) < 0) {
-		fail(err, ERR_LAUNCH_REFUSED, "cannot stop %s at its entry: %s", launch->program, launch->break_addr ? strerror(errno) : "it has none");
+		fail(err, ERR_LAUNCH_REFUSED, "cannot stop %s at its entry: %s", launch->program, launch->break_addr || errno ? strerror(errno) : "it has none");
 		return fail_hint(err, "debug registers seem to be unavailable here; start the program, then `inferscope attach PID`");
 	}
 	return 0;
 }
 
+/* A break point that stays would kill the program by its trap. */
+static int break_nowhere(struct launch *launch, struct error *err)
+{
+	if (gate_break_at(launch->pid, 0) == 0 || errno == ESRCH)
+		return 0;
+	return fail(err, ERR_LAUNCH_REFUSED, "cannot take the break point off %s: %s", launch->program, strerror(errno));
+}
+
 static int look_at_entry(struct launch *launch, struct error *err)
 {
 	char executable[256];
+	int trouble;
 	bool old;
 
-	gate_break_at(launch->pid, 0);
+	if (break_nowhere(launch, err) < 0)
+		return -1;
 	launch->break_addr = 0;
-	if (gate_find_python(launch->pid, &launch->python, &old) == 0) {
+	if (gate_find_python(launch->pid, &launch->python, &old, &trouble) == 0) {
 		launch->stage = STAGE_RUN_MAIN;
 		launch->break_addr = launch->python.run_main;
 		if (gate_break_at(launch->pid, launch->break_addr) < 0)
 			return fail(err, ERR_LAUNCH_REFUSED, "cannot stop %s at its first line: %s", launch->program, strerror(errno));
 		return 0;
 	}
+	if (trouble)
+		return fail(err, ERR_LAUNCH_REFUSED, "cannot measure %s: its memory cannot be read: %s", launch->program, strerror(trouble));
 	if (old) {
 		refuse(launch, err, "its Python is older than 3.8");
 		return fail_hint(err, "CPython 3.8 to 3.15 are supported");
@@ -182,7 +194,8 @@ static int look_at_entry(struct launch *launch, struct error *err)
 
 static int look_at_run_main(struct launch *launch, struct error *err)
 {
-	gate_break_at(launch->pid, 0);
+	if (break_nowhere(launch, err) < 0)
+		return -1;
 	if (launch->trap_blocked) {
 		uint64_t mask;
 
@@ -199,33 +212,41 @@ static int look_at_run_main(struct launch *launch, struct error *err)
 
 /* ---- following it ---- */
 
-static void go_on(const struct launch *launch, int request, int number)
+static int go_on(const struct launch *launch, int request, int number, struct error *err)
 {
 	/* ESRCH: it has been killed meanwhile, and waitpid() says so next. */
-	ptrace(request, launch->pid, NULL, (void *)(intptr_t)number);
+	if (ptrace(request, launch->pid, NULL, (void *)(intptr_t)number) == 0 || errno == ESRCH)
+		return 0;
+	return fail(err, ERR_LAUNCH_REFUSED, "cannot let %s go on: %s", launch->program, strerror(errno));
 }
 
 /* One report of waitpid(). 0, or -1 when the program is to be refused. */
 static int handle_stop(struct launch *launch, int status, struct error *err)
 {
-	int number = WSTOPSIG(status), event = status >> 16;
+	int number = WSTOPSIG(status), event = status >> 16, reached;
 
 	if (event == PTRACE_EVENT_EXEC) {
 		if (look_at_exec(launch, err) < 0)
 			return -1;
-		go_on(launch, PTRACE_CONT, 0);
-	} else if (event == PTRACE_EVENT_STOP) {
+		return go_on(launch, PTRACE_CONT, 0, err);
+	}
+	if (event == PTRACE_EVENT_STOP) {
 		/* Job control: it stays stopped until somebody continues it, which is reported as SIGTRAP. */
-		go_on(launch, number == SIGTRAP ? PTRACE_CONT : PTRACE_LISTEN, 0);
-	} else if (event == 0 && number == SIGTRAP && launch->break_addr && gate_reached(launch->pid, launch->break_addr)) {
+		return go_on(launch, number == SIGTRAP ? PTRACE_CONT : PTRACE_LISTEN, 0, err);
+	}
+	if (event == 0 && number == SIGTRAP && launch->break_addr && (reached = gate_reached(launch->pid, launch->break_addr)) != 0) {
+		/* It would die of our trap. (ESRCH: it has been killed.) */
+		if (reached < 0 && errno != ESRCH)
+			return fail(err, ERR_LAUNCH_REFUSED, "cannot look at %s where it stopped: %s", launch->program, strerror(errno));
+		if (reached < 0)
+			return 0;
 		if (launch->stage == STAGE_RUN_MAIN)
 			return look_at_run_main(launch, err);
 		if (look_at_entry(launch, err) < 0)
 			return -1;
-		go_on(launch, PTRACE_CONT, 0);
-	} else
-		go_on(launch, PTRACE_CONT, event ? 0 : number);
-	return 0;
+		return go_on(launch, PTRACE_CONT, 0, err);
+	}
+	return go_on(launch, PTRACE_CONT, event ? 0 : number, err);
 }
 
 static void sleep_us(uint32_t us)

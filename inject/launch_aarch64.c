@@ -37,13 +37,16 @@ int gate_break_at(pid_t pid, remote_addr addr)
 	return ptrace(PTRACE_SETREGSET, pid, (void *)REGISTERS_BREAK, &vector) < 0 ? -1 : 0;
 }
 
-bool gate_reached(pid_t pid, remote_addr addr)
+int gate_reached(pid_t pid, remote_addr addr)
 {
 	siginfo_t info;
 	struct user_regs_struct registers;
 
-	return ptrace(PTRACE_GETSIGINFO, pid, NULL, &info) == 0 && info.si_signo == SIGTRAP && info.si_code == TRAP_HWBKPT
-		&& registers_move(PTRACE_GETREGSET, pid, &registers) == 0 && registers.pc == addr;
+	if (ptrace(PTRACE_GETSIGINFO, pid, NULL, &info) < 0)
+		return -1;
+	if (info.si_signo != SIGTRAP || info.si_code != TRAP_HWBKPT)
+		return 0;
+	return registers_move(PTRACE_GETREGSET, pid, &registers) < 0 ? -1 : registers.pc == addr;
 }
 
 bool gate_is_native(pid_t pid)

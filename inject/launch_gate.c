@@ -26,19 +26,22 @@ struct gate_data {
 
 enum { GATE_BYTES_MAX = 512 };
 
-int gate_find_python(pid_t pid, struct gate_python *out, bool *old)
+int gate_find_python(pid_t pid, struct gate_python *out, bool *old, int *trouble)
 {
 	struct maps maps;
 	int result = -1;
 
 	*old = false;
-	if (maps_read(&procfs_real, pid, &maps) < 0)
+	*trouble = 0;
+	if (maps_read(&procfs_real, pid, &maps) < 0) {
+		*trouble = errno;
 		return -1;
+	}
 	for (size_t i = 0; i < maps.count && result < 0; i++) {
 		struct image image;
 		struct gate_python python;
 
-		if (maps.list[i].offset != 0 || maps.list[i].path[0] != '/' || !image_open(&(struct memory){ .pid = pid }, &maps, &maps.list[i], &image))
+		if (maps.list[i].offset != 0 || maps.list[i].path[0] != '/' || !image_open(&(struct memory){ .pid = pid, .trouble = trouble }, &maps, &maps.list[i], &image))
 			continue;
 		python.run_main = image_symbol(&image, "Py_RunMain", NULL);
 		python.save_thread = image_symbol(&image, "PyEval_SaveThread", NULL);
@@ -59,14 +62,16 @@ remote_addr gate_program_entry(pid_t pid)
 	char path[64];
 	Elf64_auxv_t vector[128];
 	ssize_t size;
-	int fd;
+	int fd, error;
 
 	snprintf(path, sizeof path, "/proc/%d/auxv", (int)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return 0;
 	size = read(fd, vector, sizeof vector);
+	error = size < 0 ? errno : 0;
 	close(fd);
+	errno = error;
 	for (ssize_t i = 0; size > 0 && i < size / (ssize_t)sizeof vector[0] && vector[i].a_type != AT_NULL; i++)
 		if (vector[i].a_type == AT_ENTRY)
 			return vector[i].a_un.a_val;
@@ -100,7 +105,7 @@ static bool room_is_wanted(const struct image *image, const char *executable)
 		|| image_symbol(image, "Py_RunMain", NULL) || strcmp(executable, image->path) == 0;
 }
 
-static remote_addr find_room(pid_t pid, size_t size)
+static remote_addr find_room(pid_t pid, size_t size, int *trouble)
 {
 	char link[64], executable[512];
 	remote_addr found = 0, second_best = 0;
@@ -110,12 +115,15 @@ static remote_addr find_room(pid_t pid, size_t size)
 	snprintf(link, sizeof link, "/proc/%d/exe", (int)pid);
 	length = readlink(link, executable, sizeof executable - 1);
 	executable[length > 0 ? length : 0] = '\0';
-	if (maps_read(&procfs_real, pid, &maps) < 0)
+	*trouble = 0;
+	if (maps_read(&procfs_real, pid, &maps) < 0) {
+		*trouble = errno;
 		return 0;
+	}
 	for (size_t i = 0; i < maps.count && !found; i++) {
 		struct image image;
 
-		if (maps.list[i].offset != 0 || maps.list[i].path[0] != '/' || !image_open(&(struct memory){ .pid = pid }, &maps, &maps.list[i], &image))
+		if (maps.list[i].offset != 0 || maps.list[i].path[0] != '/' || !image_open(&(struct memory){ .pid = pid, .trouble = trouble }, &maps, &maps.list[i], &image))
 			continue;
 		for (uint32_t j = 0; j < image.segment_count && !found; j++) {
 			remote_addr room = room_behind(&maps, &image, &image.segments[j], size);
@@ -149,13 +157,16 @@ int gate_install(pid_t pid, const struct gate_python *python, pid_t parent, bool
 		.parent = (uint64_t)parent, .interval = { 0, 1000000 }, .ignore_trap = ignore_trap, .trap_action = { (uint64_t)(uintptr_t)SIG_IGN } };
 	unsigned char image[GATE_BYTES_MAX] = { 0 };
 	remote_addr room;
+	int trouble;
 
 	_Static_assert(sizeof data % sizeof(long) == 0, "written word by word");
 	if (size > sizeof image || size - data_at != sizeof data)
 		return fail(err, ERR_INTERNAL, "the gate has %zu bytes", size);
 	memcpy(image, gate_code, size);
 	memcpy(image + data_at, &data, sizeof data);
-	room = find_room(pid, size);
+	room = find_room(pid, size, &trouble);
+	if (!room && trouble)
+		return fail(err, ERR_LAUNCH_REFUSED, "room for the gate cannot be looked for in the program's memory: %s", strerror(trouble));
 	if (!room)
 		return fail(err, ERR_LAUNCH_REFUSED, "no room for the %zu bytes of the gate in the program's mappings", size);
 	if (poke(pid, room, image, (size + 7) & ~(size_t)7) < 0)

@@ -21,13 +21,16 @@ int gate_break_at(pid_t pid, remote_addr addr)
 	return addr ? debug_register_set(pid, 7, 1) : 0;
 }
 
-bool gate_reached(pid_t pid, remote_addr addr)
+int gate_reached(pid_t pid, remote_addr addr)
 {
 	siginfo_t info;
 	struct user_regs_struct registers;
 
-	return ptrace(PTRACE_GETSIGINFO, pid, NULL, &info) == 0 && info.si_signo == SIGTRAP && info.si_code == TRAP_HWBKPT
-		&& ptrace(PTRACE_GETREGS, pid, NULL, &registers) == 0 && registers.rip == addr;
+	if (ptrace(PTRACE_GETSIGINFO, pid, NULL, &info) < 0)
+		return -1;
+	if (info.si_signo != SIGTRAP || info.si_code != TRAP_HWBKPT)
+		return 0;
+	return ptrace(PTRACE_GETREGS, pid, NULL, &registers) < 0 ? -1 : registers.rip == addr;
 }
 
 bool gate_is_native(pid_t pid)

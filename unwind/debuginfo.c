@@ -313,7 +313,8 @@ static size_t find(struct debuginfo *d, uint64_t addr, struct debuginfo_frame ou
 			place_by_call(&unit_die, &chain[i + 1], &frame);
 		out[kept++] = frame;
 	}
-	if (count == 0 && lines) { /* assembler: lines without functions */
+	/* Assembler: lines without functions. Where not all functions are known, the line may be that of one that is inlined into what a symbol names. */
+	if (count == 0 && lines && !d->limited) {
 		out[0] = (struct debuginfo_frame){ .folder = folder };
 		place_by_address(&unit_die, addr, &out[0]);
 		kept = out[0].file != NULL;

@@ -36,6 +36,7 @@ struct snapshot {
 	struct arena arena;          /* of the thread or task at hand */
 	struct snapshot_totals *totals;
 	bool failed;                 /* out of memory */
+	int lacking;                 /* why a thread that is there could not be looked at */
 };
 
 const char *snapshot_state_name(enum snapshot_state state)
@@ -131,7 +132,7 @@ static struct seen_task *task_on(struct snapshot *snapshot, const struct pystack
 /* ---- what a thread does ---- */
 
 static const enum snapshot_state snapshot_states[] = {
-	[THREAD_UNKNOWN] = SNAPSHOT_IO_WAIT, [THREAD_GIL_WAIT] = SNAPSHOT_GIL_WAIT, [THREAD_LOCK_WAIT] = SNAPSHOT_LOCK_WAIT, [THREAD_IO_WAIT] = SNAPSHOT_IO_WAIT,
+	[THREAD_UNKNOWN] = SNAPSHOT_SLEEP /* it waits, and the kernel does not say for what */, [THREAD_GIL_WAIT] = SNAPSHOT_GIL_WAIT, [THREAD_LOCK_WAIT] = SNAPSHOT_LOCK_WAIT, [THREAD_IO_WAIT] = SNAPSHOT_IO_WAIT,
 	[THREAD_SLEEP] = SNAPSHOT_SLEEP, [THREAD_IDLE] = SNAPSHOT_IDLE,
 };
 
@@ -141,7 +142,7 @@ static void object_tell(const struct snapshot *snapshot, const struct block *blo
 	char file[64], path[64];
 	ssize_t length;
 
-	if (thread->state != SNAPSHOT_IO_WAIT && strncmp(thread->wait, "accept", 6) != 0)
+	if (block->number < 0 || (thread->state != SNAPSHOT_IO_WAIT && strncmp(thread->wait, "accept", 6) != 0))
 		return;
 	snprintf(file, sizeof file, "%s/%d/fd/%llu", snapshot->procfs->root, (int)target_facts(snapshot->target)->pid, (unsigned long long)block->argument);
 	length = block->argument < 1u << 20 ? readlink(file, path, sizeof path - 1) : -1;
@@ -260,7 +261,12 @@ static void thread_tell(struct snapshot *snapshot, pid_t tid, const struct snaps
 	struct joined_stack joined;
 	struct proc_status status;
 
-	if (procfs_status(snapshot->procfs, target_facts(snapshot->target)->pid, tid, &status) < 0 || status.state == 'Z' || status.state == 'X')
+	if (procfs_status(snapshot->procfs, target_facts(snapshot->target)->pid, tid, &status) < 0) {
+		if (errno != ENOENT && errno != ESRCH)
+			snapshot->lacking = errno;
+		return;
+	}
+	if (status.state == 'Z' || status.state == 'X')
 		return; /* it has ended */
 	thread.inner_tid = status.inner_pid ? status.inner_pid : tid;
 	thread_name(snapshot, &status, &thread);
@@ -342,7 +348,7 @@ static int threads_tell(struct snapshot *snapshot, const struct snapshot_teller 
 	if (count > (ssize_t)room)
 		count = (ssize_t)room;
 	qsort(tids, count > 0 ? (size_t)count : 0, sizeof *tids, tid_compare);
-	for (ssize_t i = 0; i < count && !snapshot->failed; i++)
+	for (ssize_t i = 0; i < count && !snapshot->failed && !snapshot->lacking; i++)
 		thread_tell(snapshot, tids[i], tell);
 	free(tids);
 	for (size_t i = 0; i < snapshot->tasks.count && !snapshot->failed; i++)
@@ -351,6 +357,8 @@ static int threads_tell(struct snapshot *snapshot, const struct snapshot_teller 
 		return fail(err, ERR_MEMORY, "looking at process %d", (int)pid);
 	if (!target_alive(snapshot->target))
 		return fail(err, ERR_EXITED, "process %d has ended", (int)pid);
+	if (snapshot->lacking)
+		return fail(err, error_of(snapshot->lacking, ERR_PERMISSION), "a thread of process %d cannot be looked at (%s)", (int)pid, strerror(snapshot->lacking));
 	return 0;
 }
 

@@ -116,6 +116,14 @@ static bool look_blocked(struct snapshot_native *native, pid_t tid)
 	return block_read(native->procfs, pid, tid, &after) == BLOCK_BLOCKED && block_same(&before, &after);
 }
 
+/* A thread whose Python frames were read a moment ago has them, as a rule. */
+static const struct snapshot_sight *seen(struct snapshot_sight *sight, const struct pystack *otherwise)
+{
+	if (!sight->python && otherwise && !sight->note[0])
+		snprintf(sight->note, sizeof sight->note, "its Python frames could not be read beside the native ones");
+	return sight;
+}
+
 const struct snapshot_sight *snapshot_native_at(struct snapshot_native *native, pid_t tid, bool stopped, const struct pystack *otherwise)
 {
 	struct snapshot_sight *sight = &native->sight;
@@ -133,7 +141,7 @@ const struct snapshot_sight *snapshot_native_at(struct snapshot_native *native, 
 			/* An unwind that needs a register which only a stop can tell. */
 			if (sight->native.end == WALK_CUT_REGISTER && !stopped)
 				look_held(native, tid, true);
-			return sight;
+			return seen(sight, otherwise);
 		}
 		if (!stopped && look_held(native, tid, false))
 			break;
@@ -144,7 +152,7 @@ const struct snapshot_sight *snapshot_native_at(struct snapshot_native *native, 
 		if (!sight->note[0])
 			snprintf(sight->note, sizeof sight->note, "it moved all the time");
 	}
-	return sight;
+	return seen(sight, otherwise);
 }
 
 void snapshot_native_join(struct snapshot_native *native, const struct snapshot_sight *sight, struct joined_stack *out)

@@ -334,6 +334,36 @@ def looked_at(trouble, *words):
         return "%s; %s" % (each(trouble, found, hands, attempt), work_on(hands))
 
 
+def shown(trouble):
+    """Stacks of a process that stands still are printed while calls of ours fail: what is said is said without failures, too, or tells that something is missing."""
+    frame = re.compile(r"^    \S.*\(.*:\d+")
+
+    def state_of(lines):
+        return next(line for line in lines if line.startswith("Thread ")).partition('": ')[2]
+
+    def said_of(folder, target, place=None):
+        done = finished([BINARY, "dump", target.pid, "-n"], folder, failing(folder, trouble, place))
+        return done.returncode, done.stdout.decode(errors="replace").splitlines(), done.stderr.decode(errors="replace")
+
+    with folders() as hands, python_target(sys.executable, "idle") as target:
+        status, right, said = said_of(hands[0], target)
+        require(status == 0, "nothing fails: %d %s" % (status, said))
+        found, python = places(hands[0], trouble), [line for line in right if ".py:" in line]
+
+        def attempt(folder, place):
+            status, lines, said = said_of(folder, target, place)
+            told(trouble, status, said)
+            if status == 0:
+                require(sum(line.startswith("Thread ") for line in lines) == 1, "the thread is missing: %s" % lines)
+                wrong = [line for line in lines if frame.match(line) and line not in right]
+                require(not wrong, "frames that are none: %s" % wrong)
+                state = state_of(lines)
+                require(state == state_of(right) or state.startswith("sleeping"), "another state: %s" % state)
+                require([line for line in lines if ".py:" in line] == python or any("could not be read" in line or "? (" in line or re.search(r"\.py\)", line) for line in lines), "Python frames are missing: %s" % lines)
+            return status, said
+        return "%s; %s" % (each(trouble, found, hands, attempt), target.end(stop=True, timeout=120))
+
+
 def launched(trouble):
     """A program is started while calls of ours fail: it runs whole, with its own status, or not at all."""
     code = "import os, sys, time\nos.environ.pop('LD_PRELOAD', 0)\nend = time.time() + 0.1\nwhile time.time() < end: sum(range(100))\nos.write(1, b'whole')\nos._exit(7)"
@@ -418,6 +448,7 @@ def run():
             run_test("host: attach, %s" % trouble, attach, trouble)
             run_test("host: dump, %s" % trouble, looked_at, trouble, "dump", "-n", "-l")
             run_test("host: run, %s" % trouble, launched, trouble)
+            run_test("host: what dump shows, %s" % trouble, shown, trouble)
         if not QUICK:
             run_test("host: attach with everything, %s" % trouble, attach, trouble, *EVERYTHING)
             run_test("host: top, %s" % trouble, looked_at, trouble, "top", "--once", "--json")
