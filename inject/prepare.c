@@ -185,7 +185,9 @@ static int write_slot(struct attempt *attempt, struct error *err)
 	if (pwrite(attempt->target->memory_fd, image, STUB_SIZE, (off_t)attempt->slot.addr) != (ssize_t)STUB_SIZE)
 		return fail(err, ERR_INJECT, "cannot attach to %d: writing to its code padding (%s): %s (a kernel built with PROC_MEM_NO_FORCE, or a "
 		            "security module?)", (int)attempt->target->pid, attempt->slot.where, strerror(errno));
-	if (memory_read(&attempt->target->memory, attempt->slot.addr, check, STUB_SIZE) < 0 || memcmp(check, image, STUB_SIZE) != 0)
+	if (memory_read(&attempt->target->memory, attempt->slot.addr, check, STUB_SIZE) < 0)
+		return fail(err, ERR_INJECT, "cannot attach to %d: its code padding (%s) cannot be read again: %s", (int)attempt->target->pid, attempt->slot.where, strerror(errno));
+	if (memcmp(check, image, STUB_SIZE) != 0)
 		return fail(err, ERR_INJECT, "cannot attach to %d: what was written to its code padding (%s) did not arrive", (int)attempt->target->pid,
 		            attempt->slot.where);
 	return 0;
@@ -207,9 +209,13 @@ static int choose_places(struct attempt *attempt, struct error *err)
 		return target_alive(target) ? fail(err, error_of(error, ERR_INJECT), "the memory map of process %d cannot be read (%s)", (int)target->pid, strerror(error)) : target_gone(target, err);
 	}
 	image_build_id_of(payload->bytes, payload->size, build_id, sizeof build_id);
+	target->memory_trouble = 0;
 	attempt->entry = target_dormant(target, payload->memfd_name, build_id, choice == LIBRARY_OTHER, payload->entry, &attempt->loaded, NULL, 0);
 	if (!attempt->entry && choice == LIBRARY_ANY)
 		attempt->entry = target_dormant(target, payload->memfd_name, NULL, false, payload->entry, &attempt->loaded, NULL, 0);
+	/* It would be loaded a second time, beside the one that has the hooks. */
+	if (!attempt->entry && target_unread(target, err) < 0)
+		return -1;
 	if (!attempt->entry && choice == LIBRARY_OTHER)
 		return fail(err, ERR_COLLECTOR, "no collector of another build is in process %d", (int)target->pid);
 	if (attempt->options && attempt->options->fresh_library)

@@ -192,7 +192,7 @@ def told(trouble, status, said):
     lines = [line for line in said.splitlines() if line.startswith("inferscope: ") and not line.startswith("inferscope: warning")]
     require(status == 0 or lines, "status %d, and not a word of it: %s" % (status, said.strip()[-300:]))
     untrue = {2, 3, 4, 5} - ({4} if TROUBLES[trouble][0] == "request" else set())
-    require(status not in untrue and "ended while" not in said, "status %d, of a process that lives and may be entered: %s" % (status, said.strip()[-300:]))
+    require(status not in untrue and "ended while" not in said and "shutting down" not in said, "status %d, of a process that lives and may be entered: %s" % (status, said.strip()[-300:]))
     require(status == 0 or TROUBLES[trouble][0] != "memory" or "memory" in " ".join(lines), "status %d, and nothing of memory: %s" % (status, said.strip()[-300:]))
 
 
