@@ -10,45 +10,64 @@ static void each_span(const struct timeline_private *p, void (*each)(void *conte
 			each(context, p->devices.items[i].out.id, &p->devices.items[i].spans.items[j]);
 }
 
-struct classes { struct pieces of[GPU_CLASSES], all; struct gpu_facts *facts; uint64_t first_ns, last_ns; };
+struct classes { struct pieces of[GPU_CLASSES], overlap[GPU_CLASSES] /* [c]: of the two other classes than c, on one device */; uint64_t first_ns, last_ns; bool room; };
 
-static void take_class(void *context, uint32_t device, const struct gpu_span *span)
+static void append(struct classes *classes, struct pieces *to, const struct pieces *from)
 {
-	struct classes *classes = context;
-	struct pieces *pieces = &classes->of[span->class_];
-	struct piece piece = { .start_ns = span->start_ns, .end_ns = span->end_ns };
+	for (size_t i = 0; i < from->count; i++)
+		classes->room &= pieces_add(to, from->items[i].start_ns, from->items[i].end_ns, SIZE_MAX);
+}
 
-	pieces->items[pieces->count++] = piece;
-	classes->all.items[classes->all.count++] = piece;
-	classes->facts->count[span->class_]++;
-	if (span->start_ns < classes->first_ns)
-		classes->first_ns = span->start_ns;
-	if (span->end_ns > classes->last_ns)
-		classes->last_ns = span->end_ns;
+static void add_device(struct classes *classes, const struct device_build *device, struct gpu_facts *facts)
+{
+	struct pieces of[GPU_CLASSES] = { 0 };
+
+	for (size_t i = 0; i < device->spans.count; i++) {
+		const struct gpu_span *span = &device->spans.items[i];
+
+		classes->room &= pieces_add(&of[span->class_], span->start_ns, span->end_ns, SIZE_MAX);
+		facts->count[span->class_]++;
+		if (span->start_ns < classes->first_ns)
+			classes->first_ns = span->start_ns;
+		if (span->end_ns > classes->last_ns)
+			classes->last_ns = span->end_ns;
+	}
+	for (size_t i = 0; i < GPU_CLASSES; i++) {
+		pieces_melt(&of[i]);
+		append(classes, &classes->of[i], &of[i]);
+	}
+	for (size_t i = 0; i < GPU_CLASSES; i++)
+		classes->room &= pieces_intersect(&of[(i + 1) % GPU_CLASSES], &of[(i + 2) % GPU_CLASSES], &classes->overlap[i]);
+	for (size_t i = 0; i < GPU_CLASSES; i++)
+		list_done(&of[i]);
+}
+
+/* How long the stretches are, of which nothing is left then. */
+static uint64_t melted_length(struct pieces *pieces)
+{
+	uint64_t length;
+
+	pieces_melt(pieces);
+	length = pieces_length(pieces);
+	list_done(pieces);
+	return length;
 }
 
 static bool by_class(struct timeline_private *p, struct gpu_facts *facts)
 {
-	struct piece *room = malloc((GPU_CLASSES + 1) * facts->events * sizeof *room);
-	struct classes classes = { .facts = facts, .first_ns = UINT64_MAX };
+	struct classes classes = { .first_ns = UINT64_MAX, .room = true };
+	struct pieces all = { 0 };
 
-	if (!room)
-		return false;
-	for (size_t i = 0; i < GPU_CLASSES; i++)
-		classes.of[i].items = room + i * facts->events;
-	classes.all.items = room + GPU_CLASSES * facts->events;
-	each_span(p, take_class, &classes);
-	pieces_melt(&classes.all);
+	for (size_t i = 0; i < p->devices.count; i++)
+		add_device(&classes, &p->devices.items[i], facts);
 	for (size_t i = 0; i < GPU_CLASSES; i++) {
-		pieces_melt(&classes.of[i]);
-		facts->busy_ns[i] = pieces_length(&classes.of[i]);
+		append(&classes, &all, &classes.of[i]);
+		facts->busy_ns[i] = melted_length(&classes.of[i]);
+		facts->overlap_ns[i] = melted_length(&classes.overlap[i]);
 	}
-	for (size_t i = 0; i < GPU_CLASSES; i++)
-		facts->overlap_ns[i] = pieces_overlap(&classes.of[(i + 1) % GPU_CLASSES], &classes.of[(i + 2) % GPU_CLASSES]);
-	facts->any_ns = pieces_length(&classes.all);
+	facts->any_ns = melted_length(&all);
 	facts->span_ns = classes.last_ns - classes.first_ns;
-	free(room);
-	return true;
+	return classes.room;
 }
 
 /* ---- copies ---- */

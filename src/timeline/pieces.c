@@ -100,20 +100,20 @@ uint64_t pieces_within(const struct pieces *pieces, uint64_t start_ns, uint64_t 
 	return common(&pieces->items[first], start_ns, end_ns) + length_between(pieces, first + 1, last - 1) + common(&pieces->items[last - 1], start_ns, end_ns);
 }
 
-uint64_t pieces_overlap(const struct pieces *a, const struct pieces *b)
+bool pieces_intersect(const struct pieces *a, const struct pieces *b, struct pieces *out)
 {
-	uint64_t total = 0;
+	bool room = true;
 
 	for (size_t i = 0, j = 0; i < a->count && j < b->count;) {
 		const struct piece *x = &a->items[i], *y = &b->items[j];
 
-		total += common(x, y->start_ns, y->end_ns);
+		room &= pieces_add(out, x->start_ns > y->start_ns ? x->start_ns : y->start_ns, x->end_ns < y->end_ns ? x->end_ns : y->end_ns, SIZE_MAX);
 		if (x->end_ns < y->end_ns)
 			i++;
 		else
 			j++;
 	}
-	return total;
+	return room;
 }
 
 bool pieces_subtract(const struct pieces *from, const struct pieces *less, struct pieces *out)

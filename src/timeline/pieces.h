@@ -14,14 +14,15 @@ struct pieces { struct piece *items; size_t count, capacity; };
 /* Empty stretches are no stretches. False when there is no room. */
 bool pieces_add(struct pieces *pieces, uint64_t start_ns, uint64_t end_ns, size_t limit);
 void pieces_melt(struct pieces *pieces);
-/* Of melted sets: how long all of it is, those that have a part in [start, end) are, their parts in it are, and what is in both is. */
+/* Of melted sets: how long all of it is, those that have a part in [start, end) are, and their parts in it are. */
 uint64_t pieces_length(const struct pieces *pieces);
 uint64_t pieces_touching(const struct pieces *pieces, uint64_t start_ns, uint64_t end_ns);
 uint64_t pieces_within(const struct pieces *pieces, uint64_t start_ns, uint64_t end_ns);
-uint64_t pieces_overlap(const struct pieces *a, const struct pieces *b);
 /* The first one that ends after AT, or count. */
 size_t pieces_after(const struct pieces *pieces, uint64_t at_ns);
 /* What is in FROM and not in LESS, both melted, as a melted set that is the caller's. False when there is no room. */
 bool pieces_subtract(const struct pieces *from, const struct pieces *less, struct pieces *out);
+/* Adds to OUT what is in both, which are melted. False when there is no room. */
+bool pieces_intersect(const struct pieces *a, const struct pieces *b, struct pieces *out);
 
 #endif

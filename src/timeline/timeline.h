@@ -153,7 +153,7 @@ struct gpu_facts {
 	uint64_t span_ns;               /* from the first one's start to the last one's end */
 	uint64_t busy_ns[GPU_CLASSES], count[GPU_CLASSES];
 	uint64_t any_ns;                /* any class */
-	uint64_t overlap_ns[GPU_CLASSES]; /* [c]: of the two other classes than c */
+	uint64_t overlap_ns[GPU_CLASSES]; /* [c]: of the two other classes than c, on one device */
 	size_t stream_count, copies_count;
 	const struct gpu_stream *streams; /* by device, then stream */
 	const struct gpu_copies *copies;  /* by kind, then memory kinds */

@@ -174,6 +174,20 @@ Test(timeline_gpu, work_outside_the_measurement_is_of_no_length)
 	cr_expect_leq(timeline->gpu.kernel_p50_ns, 100000);
 }
 
+/* The second device waits in its collective for the first one, which computes: that hides nothing. */
+Test(timeline_gpu, work_is_hidden_behind_that_of_its_own_device)
+{
+	struct timeline *timeline = timeline_from_text(META ON(0) SERVER_NAMES OFF(1000000)
+		GPU "100000 gpu_kernel duration_ns=400000 correlation=1 device=0 stream=7 name=\"gemm\"\n" "100000 gpu_kernel duration_ns=400000 correlation=2 device=1 stream=7 name=\"ncclAllReduce\"\n"
+		"600000 gpu_kernel duration_ns=100000 correlation=3 device=1 stream=8 name=\"gemm\"\n" "650000 gpu_kernel duration_ns=100000 correlation=4 device=1 stream=7 name=\"ncclAllReduce\"\n"
+		"660000 gpu_kernel duration_ns=20000 correlation=5 device=0 stream=8 name=\"ncclAllReduce\"\n" "660000 gpu_kernel duration_ns=10000 correlation=6 device=0 stream=7 name=\"gemm\"\n");
+
+	cr_expect_eq(timeline->gpu.busy_ns[GPU_COMMUNICATION], 500000);
+	cr_expect_eq(timeline->gpu.busy_ns[GPU_COMPUTATION], 500000);
+	cr_expect_eq(timeline->gpu.any_ns, 550000);
+	cr_expect_eq(timeline->gpu.overlap_ns[GPU_MEMORY], 50000, "%llu", (unsigned long long)timeline->gpu.overlap_ns[GPU_MEMORY]);
+}
+
 Test(timeline_gpu, scopes_end_in_any_order)
 {
 	struct timeline *timeline = timeline_from_text(META ON(0) NAMES OFF(1000)
