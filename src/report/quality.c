@@ -166,6 +166,7 @@ static void add_counters(struct report *report)
 		{ QUALITY_BAD, "damaged_chunks", "Damaged parts of the file", q->damaged_chunks, "what lay in them is missing" },
 		{ QUALITY_BAD, "damaged_subbufs", "Damaged parts of the lanes", counter_of(timeline, "damaged_subbufs"), "what the process holds there made no sense: something has written over it" },
 		{ QUALITY_BAD, "lane_overflow", "Events of threads without a lane", counter_of(timeline, "lane_overflow"), "calls of some 2,000 threads at a time can be traced: of the others only samples tell" },
+		{ QUALITY_BAD, "beyond_limits", "Events left out", q->beyond_limits, "there were more than an analysis takes: what they would have told is missing" },
 		{ QUALITY_NOTE, "code_overflow", "Events of functions without a place", counter_of(timeline, "code_overflow"), "131,072 functions are told apart: those beyond are one, (other functions)" },
 		{ QUALITY_NOTE, "unmatched", "Unmatched events", q->unmatched, "a return without its call, or a call without its return: their times are cut at the edge of what was seen" },
 		{ QUALITY_NOTE, "outside", "Events outside windows", q->outside, "calls that were seen while hooks were said to be off; left out" },

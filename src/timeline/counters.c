@@ -34,7 +34,7 @@ void counters_sample(struct timeline_private *p, uint32_t process, const struct 
 
 	if (!thread || which == THREAD_COUNTERS || which < (enum thread_counter)COUNTERS_SAMPLED || !p->samples.count || p->samples.items[p->samples.count - 1].thread != (uint32_t)(thread - p->threads.items))
 		return;
-	gain = list_add_or_fail(&p->gains, GAINS_LIMIT, &p->failed);
+	gain = keep_event(p, &p->gains, GAINS_LIMIT);
 	if (gain)
 		*gain = (struct gain){ (uint32_t)p->samples.count - 1, (uint32_t)(which - COUNTERS_SAMPLED), event_u64(c, 1) };
 }

@@ -91,7 +91,7 @@ void gpu_add(struct timeline_private *p, const struct event_cursor *c, uint64_t 
 		device->out.d2h_bytes += event_u64(c, 4);
 	else if (c->event.kind == EVENT_D2D_COPY)
 		device->out.d2d_bytes += event_u64(c, 4);
-	span = list_add_or_fail(&device->spans, GPU_SPANS_LIMIT, &p->failed);
+	span = keep_event(p, &device->spans, GPU_SPANS_LIMIT);
 	if (span)
 		*span = (struct gpu_span){ at_ns, end, class_ == GPU_MEMORY ? event_u64(c, 4) : 0, event_u32(c, 3), event_u32(c, 1), class_ == GPU_MEMORY ? event_u32(c, 5) : 0, NONE, c->event.kind, class_ };
 	else

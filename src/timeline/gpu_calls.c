@@ -39,7 +39,7 @@ void gpu_calls_add(struct timeline_private *p, const struct event_cursor *c, uin
 	struct gpu_call *call;
 	uint64_t end_ns;
 
-	if (__builtin_add_overflow(at_ns, event_u64(c, 0), &end_ns) || !(call = list_add_or_fail(&p->gpu_calls, CALLS_LIMIT, &p->failed)))
+	if (__builtin_add_overflow(at_ns, event_u64(c, 0), &end_ns) || !(call = keep_event(p, &p->gpu_calls, CALLS_LIMIT)))
 		return;
 	*call = (struct gpu_call){ .start_ns = at_ns, .end_ns = end_ns, .correlation = event_u32(c, 1), .tid = event_u32(c, 2), .thread = NONE, .node = NONE, .class_ = class_of_call(p, c) };
 	call->blocked = call->class_ == GPU_CALL_SYNC;

@@ -123,7 +123,7 @@ static void add_sample(struct timeline_private *p, struct memory_build *all, uin
 	uint64_t address = event_u64(event, 0), bytes = event_u64(event, 1), weight = event_u64(event, 2);
 	bool native = event_u32(event, 3) == MEMORY_NATIVE;
 	uint32_t stack = pending && !native ? stack_of(p, all, process, pending) : NONE, asked = native ? syscalls_ask(p, process, event->event.ref, at_ns) : NONE;
-	struct memory_sample *sample = stack == NONE && !native ? NULL : list_add_or_fail(&all->samples, MEMORY_SAMPLES_LIMIT, &p->failed);
+	struct memory_sample *sample = stack == NONE && !native ? NULL : keep_event(p, &all->samples, MEMORY_SAMPLES_LIMIT);
 
 	sum->samples++;
 	sum->bytes += weight;

@@ -441,6 +441,14 @@ void memory_build(struct timeline_private *p); /* after that */
 void memory_done_building(struct timeline_private *p);
 void memory_done(struct timeline_private *p);
 
+/* Room for what an event tells, as list_add_or_fail; what comes at the limit is counted. */
+static inline void *room_or_left_out(struct timeline_private *p, void *room)
+{
+	p->timeline.quality.beyond_limits += !room;
+	return room;
+}
+#define keep_event(p, list, limit) ((__typeof__((list)->items))room_or_left_out(p, list_add_or_fail(list, limit, &(p)->failed)))
+
 /* lists.c: arrays of the timeline that are kept as they are. */
 void *timeline_keep(struct timeline_private *p, size_t count, size_t size); /* zeroed, the timeline's; NULL and p->failed when out of memory */
 void lists_threads(struct timeline_private *p);

@@ -103,7 +103,7 @@ void readings_stack(struct timeline_private *p, uint32_t process, const struct e
 		return;
 	/* A parent must have come before: so there can be no circle, whatever the file says. */
 	parent = parent ? map_get(&p->stack_index, (uint64_t)process << 32 | parent) : MAP_ABSENT;
-	entry = list_add_or_fail(&p->stacks, STACKS_LIMIT, &p->failed);
+	entry = keep_event(p, &p->stacks, STACKS_LIMIT);
 	if (!entry)
 		return;
 	*entry = (struct stack_entry){ .parent = parent, .process = process, .ref = event_u32(c, 1), .kind = event_u32(c, 2) == 1 };
@@ -148,7 +148,7 @@ void readings_sample(struct timeline_private *p, uint32_t process, const struct 
 	thread->sampled_ns[state] += weight_ns;
 	thread->sampled_all_ns[state] += weight_ns;
 	thread->samples++;
-	sample = list_add_or_fail(&p->samples, SAMPLES_LIMIT, &p->failed);
+	sample = keep_event(p, &p->samples, SAMPLES_LIMIT);
 	if (sample)
 		*sample = (struct sample){ at_ns, (uint32_t)(thread - p->threads.items), stack, (uint32_t)weight_ns, NONE, is_running(state), c->event.flags & EVENT_FLAG_LATER, (uint8_t)state,
 			thread->gil_told_ns == at_ns ? thread->gil_holder : 0 };

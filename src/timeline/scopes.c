@@ -8,7 +8,7 @@ enum { SCOPES_LIMIT = 1 << 22, OPEN_LIMIT = 65536, PATTERN_BYTES = 4096 };
 
 static void add_scope(struct timeline_private *p, uint64_t start_ns, uint64_t end_ns, uint32_t name, uint32_t function)
 {
-	struct scope_build *scope = list_add_or_fail(&p->scopes, SCOPES_LIMIT, &p->failed);
+	struct scope_build *scope = keep_event(p, &p->scopes, SCOPES_LIMIT);
 
 	if (scope)
 		*scope = (struct scope_build){ start_ns, end_ns > start_ns ? end_ns : start_ns, name, function };
@@ -27,7 +27,7 @@ void scopes_begin(struct timeline_private *p, uint32_t lane, const struct event_
 
 	if (at)
 		p->closed_scope = p->open_scopes.items[at - 1].next;
-	else if (list_add_or_fail(&p->open_scopes, OPEN_LIMIT, &p->failed))
+	else if (keep_event(p, &p->open_scopes, OPEN_LIMIT))
 		at = (uint32_t)p->open_scopes.count;
 	else
 		return;

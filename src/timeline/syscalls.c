@@ -46,7 +46,7 @@ void syscalls_add(struct timeline_private *p, const struct lane *lane, const str
 	build->out.waits = row && row->what & SYSCALL_WAITS;
 	if (row && row->what & SYSCALL_BYTES && result > 0)
 		build->out.bytes += (uint64_t)result;
-	call = thread ? list_add_or_fail(&p->syscall_calls, CALLS_LIMIT, &p->failed) : NULL;
+	call = thread ? keep_event(p, &p->syscall_calls, CALLS_LIMIT) : NULL;
 	if (call)
 		*call = (struct syscall_call){ at_ns, end_ns, (uint32_t)(thread - p->threads.items), name, NONE };
 }
@@ -54,7 +54,7 @@ void syscalls_add(struct timeline_private *p, const struct lane *lane, const str
 uint32_t syscalls_ask(struct timeline_private *p, uint32_t process, uint32_t tid, uint64_t at_ns)
 {
 	struct thread_build *thread = lanes_thread(p, process, tid);
-	struct syscall_call *call = thread && at_ns < UINT64_MAX - ASKED_NS ? list_add_or_fail(&p->syscall_calls, CALLS_LIMIT, &p->failed) : NULL;
+	struct syscall_call *call = thread && at_ns < UINT64_MAX - ASKED_NS ? keep_event(p, &p->syscall_calls, CALLS_LIMIT) : NULL;
 
 	if (!call)
 		return NONE;

@@ -255,6 +255,7 @@ struct timeline_quality {
 	uint64_t events, lost_events, unmatched, skipped_calls, cut_strings, damaged_chunks, unresolved_names, torn_samples, samples, unjoined_samples; /* unjoined: the sampled stack and the calls of that moment contradict each other */
 	bool truncated;
 	uint64_t outside;   /* call events at times when hooks were off */
+	uint64_t beyond_limits; /* samples, calls, work of devices, scopes: left out, as there were more than is taken */
 	uint64_t other_calls; /* calls in stacks too deep or too many for the tree: under "(other)" */
 };
 

@@ -88,6 +88,25 @@ Test(timeline_limits, count_calls_below_the_deepest_node_flat)
 	timeline_free(t);
 }
 
+Test(timeline_limits, count_what_is_beyond_them)
+{
+	enum { OPEN = 65536, MORE = 4 };
+	struct program program;
+	struct timeline *t;
+
+	program_begin(&program);
+	event_add(&program.meta, 0, EVENT_WINDOW_ON, 0, 0, 1u);
+	event_add(&program.meta, 2 * OPEN, EVENT_WINDOW_OFF, 0, 0, 1u);
+	for (uint64_t i = 0; i < OPEN + MORE; i++)
+		event_add(&program.thread, i, EVENT_SCOPE_ENTER, 0, 0, i + 1, "open", "");
+	for (uint64_t i = 0; i < OPEN + MORE; i++)
+		event_add(&program.thread, OPEN + MORE + i, EVENT_SCOPE_EXIT, 0, 0, i + 1);
+	t = program_end(&program);
+	cr_assert_eq(t->scopes[0].count, OPEN);
+	cr_assert_eq(t->quality.beyond_limits, MORE);
+	timeline_free(t);
+}
+
 /* Hooks as the budget drives them: off for a while after so many events, then on again. */
 struct brake { bool on; uint64_t events, off_at; };
 
