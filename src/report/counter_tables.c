@@ -155,7 +155,8 @@ static void html_part(struct text *out, const struct counter_part *part, const c
 	html_begin_table(out, part->title, text_string(&heads));
 	for (size_t row = 0; row < shown(part->table, HTML_ROWS); row++)
 		html_row(out, part->table, &part->table->rows[row]);
-	text_add_string(out, "</tbody></table></div></section>\n");
+	html_end_table(out, part->table->count, HTML_ROWS);
+	text_add_string(out, "</section>\n");
 	text_end(&heads, out);
 }
 

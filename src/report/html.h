@@ -27,6 +27,8 @@ void html_add_stack(struct text *out, const double pct[PART_COUNT], bool thin);
 void html_add_number(struct text *out, double value, struct quantity shown, bool strong);
 /* A table that sorts, named LABEL, up to its <tbody>; HEADS are cells. */
 void html_begin_table(struct text *out, const char *label, const char *heads);
+/* Its end, and how many of ALL rows stand in JSON alone. */
+void html_end_table(struct text *out, size_t all, size_t shown);
 
 /* Sections, each a file of its own. Those without data add nothing. */
 void html_add_findings(struct text *out, const struct report *report);
@@ -60,10 +62,9 @@ struct slices_said {
 	uint64_t least_ns;                 /* shorter calls were left out; 0 = none */
 	uint32_t depth_max;                /* deeper ones too */
 };
-/* Why a device had nothing to do, by enum gpu_idle; and what calls of its runtime are for. */
+/* Why a device had nothing to do, by enum gpu_idle. */
 struct idle_cause { const char *label, *colour, *pattern, *meaning; };
 extern const struct idle_cause HTML_IDLE_CAUSES[GPU_IDLE_CAUSES];
-extern const char *const HTML_CALL_CLASSES[GPU_CALL_CLASSES];
 struct slices;
 /* Writes all into PACK; LIMIT is in bytes before compression. NULL with err on failure; SLICES owns what *said points at. */
 struct slices *slices_write(const struct report *report, struct pack *pack, uint64_t limit, struct slices_said *said, struct error *err);

@@ -101,9 +101,7 @@ static void add_kind(struct text *out, const struct diff *diff, enum diff_kind k
 			add_row(out, &diff->rows[i], most);
 			shown++;
 		}
-	text_add_string(out, "</tbody></table></div>");
-	if (changed > shown)
-		text_printf(out, "<p class=\"soft small\">And %zu more: JSON has them.</p>", changed - shown);
+	html_end_table(out, changed, shown);
 	text_add_string(out, "</section>\n");
 }
 

@@ -113,18 +113,16 @@ void html_add_idle(struct text *out, const struct report *report)
 				 "<th scope=\"col\" class=\"n\">p50</th><th scope=\"col\" class=\"n\">Longest</th>");
 		for (size_t i = 0; i < timeline->gpu.idle_stack_count && i < IDLE_SHOWN; i++)
 			add_idle_stack(out, timeline, &timeline->gpu.idle_stacks[i], idle_ns);
-		text_add_string(out, "</tbody></table></div>");
+		html_end_table(out, timeline->gpu.idle_stack_count, IDLE_SHOWN);
 	}
 	text_add_string(out, "</section>\n");
 }
-
-const char *const HTML_CALL_CLASSES[GPU_CALL_CLASSES] = { "other", "launch", "graph launch", "sync", "copy", "allocation", "module" };
 
 static void add_site(struct text *out, const struct timeline *timeline, const struct gpu_site *site)
 {
 	const struct function *function = site->function < timeline->function_count ? &timeline->functions[site->function] : NULL;
 
-	text_printf(out, "<tr><td class=\"nb\">%s</td><td class=\"fn\">", HTML_CALL_CLASSES[site->class_]);
+	text_printf(out, "<tr><td class=\"nb\">%s</td><td class=\"fn\">", GPU_CALL_LABELS[site->class_]);
 	if (function) {
 		html_add_name(out, function->name, NAME_SHOWN);
 		html_add_place(out, function->file, function->line, NAME_SHOWN);
@@ -151,7 +149,8 @@ void html_add_sites(struct text *out, const struct report *report)
 			 "<th scope=\"col\" class=\"n\">Copied</th>");
 	for (size_t i = 0; i < gpu->site_count && i < SITES_SHOWN; i++)
 		add_site(out, report->timeline, &gpu->sites[i]);
-	text_add_string(out, "</tbody></table></div></section>\n");
+	html_end_table(out, gpu->site_count, SITES_SHOWN);
+	text_add_string(out, "</section>\n");
 }
 
 void html_add_requests(struct text *out, const struct report *report)
@@ -177,5 +176,6 @@ void html_add_requests(struct text *out, const struct report *report)
 		html_add_number(out, share_pct(scope->open_ns, timeline->duration_ns), quantity_pct(share_pct(scope->open_ns, timeline->duration_ns), 0), false);
 		text_add_string(out, "</tr>\n");
 	}
-	text_add_string(out, "</tbody></table></div><p class=\"soft small\">A p99 with ~ is of fewer than 100: one slow request decides it.</p><div id=\"latency\"></div></section>\n");
+	html_end_table(out, timeline->scope_count, SCOPES_SHOWN);
+	text_add_string(out, "<p class=\"soft small\">A p99 with ~ is of fewer than 100: one slow request decides it.</p><div id=\"latency\"></div></section>\n");
 }

@@ -137,7 +137,7 @@ static void add_gpu_words(struct text *out, const struct slices_said *said)
 			    HTML_IDLE_CAUSES[cause].meaning);
 	text_add_string(out, "],\n\"call_classes\":[");
 	for (int class_ = 0; class_ < GPU_CALL_CLASSES; class_++)
-		text_printf(out, "%s\"%s\"", class_ ? "," : "", HTML_CALL_CLASSES[class_]);
+		text_printf(out, "%s\"%s\"", class_ ? "," : "", GPU_CALL_LABELS[class_]);
 	text_add_string(out, "],\n\"label_classes\":\"");
 	for (uint32_t i = 0; i < said->label_count; i++)
 		text_printf(out, "%u", (unsigned)gpu_call_class_of(strings_get(said->labels, i)));

@@ -38,5 +38,6 @@ void html_add_syscalls(struct text *out, const struct report *report)
 		"<th scope=\"col\" class=\"n\">p95</th><th scope=\"col\" class=\"n\">Longest</th><th scope=\"col\" class=\"n\">Moved</th><th scope=\"col\">Most from</th>");
 	for (size_t i = 0; i < shown; i++)
 		add_syscall(out, &report->syscalls[i]);
-	text_add_string(out, "</tbody></table></div></section>\n");
+	html_end_table(out, report->syscall_count, shown);
+	text_add_string(out, "</section>\n");
 }

@@ -22,6 +22,13 @@ void html_begin_table(struct text *out, const char *label, const char *heads)
 	text_printf(out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"%s\"><table><thead><tr>%s</tr></thead><tbody>\n", label, heads);
 }
 
+void html_end_table(struct text *out, size_t all, size_t shown)
+{
+	text_add_string(out, "</tbody></table></div>");
+	if (all > shown)
+		text_printf(out, "<p class=\"soft small\">And %zu more: JSON has them.</p>", all - shown);
+}
+
 static void add_function(struct text *out, const struct function_row *row, bool cpu)
 {
 	static const char *const kinds[] = { [FUNCTION_PYTHON] = "", [FUNCTION_C] = "C", [FUNCTION_NATIVE] = "native", [FUNCTION_UNKNOWN] = "unknown" };

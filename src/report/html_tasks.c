@@ -38,6 +38,7 @@ void html_add_tasks(struct text *out, const struct report *report)
 		"<th scope=\"col\" class=\"n\">CPU</th><th scope=\"col\" class=\"n\">Suspended</th><th scope=\"col\">Most of it in</th>");
 	for (size_t i = 0; i < facts->count && i < TASKS_SHOWN; i++)
 		add_task(out, &facts->tasks[i], &chain);
-	text_add_string(out, "</tbody></table></div></section>\n");
+	html_end_table(out, facts->count, TASKS_SHOWN);
+	text_add_string(out, "</section>\n");
 	text_end(&chain, out);
 }

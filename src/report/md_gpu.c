@@ -87,6 +87,8 @@ static void add_sites(struct text *out, const struct timeline *timeline)
 		}
 		text_printf(out, " | %s | %s | %s | %s |\n", GPU_CALL_LABELS[site->class_], quantity_count(site->count, 0).text, quantity_ns(site->time_ns, 0).text, quantity_ns(site->gpu_ns, 0).text);
 	}
+	if (gpu->site_count > SITES_SHOWN)
+		text_printf(out, "\nAnd %zu more.\n", gpu->site_count - SITES_SHOWN);
 }
 
 static void add_streams(struct text *out, const struct timeline *timeline)

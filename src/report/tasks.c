@@ -84,6 +84,8 @@ void md_add_tasks(struct text *out, const struct report *report)
 		}
 		text_add_string(out, " |\n");
 	}
+	if (facts->count > MD_TASKS)
+		text_printf(out, "\nAnd %zu more.\n", facts->count - MD_TASKS);
 	text_add_string(out, "\nAll " TASKS_ABOUT ".\n");
 	text_end(&chain, out);
 }

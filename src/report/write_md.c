@@ -301,6 +301,8 @@ static void add_syscalls(struct text *out, const struct report *report)
 	text_add_string(out, "\n## System calls\n\n| Call | Calls, moved | Total | p50 / p95 / longest | Most from |\n|---|---:|---:|---:|---|\n");
 	for (size_t i = 0; i < report->syscall_count && i < MD_SYSCALLS; i++)
 		add_syscall(out, &report->syscalls[i]);
+	if (report->syscall_count > MD_SYSCALLS)
+		text_printf(out, "\nAnd %zu more.\n", report->syscall_count - MD_SYSCALLS);
 	if (report->syscalls[0].summary->sampled)
 		text_add_string(out, "\nEstimated from samples: those that threads were seen blocked in. --syscalls trace sees every one.\n");
 }

@@ -734,6 +734,27 @@ Test(report_md, leaves_no_rule_out_silently)
 	expect_written(&fixture, "md", "; and 50 more, which the json report names\n", true);
 }
 
+/* What a table has no room for is told below it. */
+Test(report_bounds, tables_say_how_many_rows_they_leave_out)
+{
+	static struct syscall_summary syscalls[100];
+	static struct scope_latency scopes[100];
+	struct fixture fixture;
+
+	fixture_init(&fixture);
+	for (size_t i = 0; i < 100; i++) {
+		syscalls[i] = (struct syscall_summary){ .name = "read", .count = 1, .time_ns = 1000, .longest_ns = 1000 };
+		scopes[i] = (struct scope_latency){ .name = "serve", .function = UINT32_MAX, .count = 1000 };
+	}
+	fixture.timeline.syscalls = syscalls;
+	fixture.timeline.syscall_count = 100;
+	fixture.timeline.scopes = scopes;
+	fixture.timeline.scope_count = 100;
+	expect_written(&fixture, "md", "\nAnd 90 more.\n", true);
+	expect_written(&fixture, "html", "And 40 more: JSON has them.", true);
+	expect_written(&fixture, "html", "And 50 more: JSON has them.", true);
+}
+
 Test(report_names, of_threads_are_cut_at_whole_characters)
 {
 	char name[202] = "a";
