@@ -8,7 +8,7 @@
 #include "abi/cpython.h"
 #include "collector/text.h"
 
-#define TABLE_BYTES (CODES_SLOTS * sizeof(struct code) + REFS_MAX * sizeof(uint32_t))
+#define TABLE_BYTES (CODES_SLOTS * sizeof(struct code) + (REFS_MAX + CODES_MAX) * sizeof(uint32_t))
 enum { REFS_MAX = CODES_MAX + 2 /* from 1, and one for "other" */ };
 enum { FLAG_GENERATOR = 0x20, FLAG_COROUTINE = 0x80, FLAG_ASYNC_GENERATOR = 0x200 };
 
@@ -21,6 +21,7 @@ int codes_open(void)
 	memset(&the.codes, 0, sizeof the.codes);
 	the.codes.slots = slots;
 	the.codes.by_ref = (uint32_t *)(the.codes.slots + CODES_SLOTS);
+	the.codes.taken = the.codes.by_ref + REFS_MAX;
 	the.codes.next_ref = 1;
 	return 0;
 }
@@ -29,13 +30,14 @@ int codes_open(void)
 void codes_close(void)
 {
 	struct code *slots = the.codes.slots;
+	const uint32_t *taken = the.codes.taken, count = the.codes.count;
 
 	if (!slots)
 		return;
 	memset(&the.codes, 0, sizeof the.codes);
-	for (uint32_t i = 0; i < CODES_SLOTS; i++)
-		if (slots[i].flags & CODE_OWNED)
-			the.python.Py_DecRef((PyObject *)(uintptr_t)slots[i].key);
+	for (uint32_t i = 0; i < count; i++)
+		if (slots[taken[i]].flags & CODE_OWNED)
+			the.python.Py_DecRef((PyObject *)(uintptr_t)slots[taken[i]].key);
 	munmap(slots, TABLE_BYTES);
 }
 
@@ -57,6 +59,7 @@ static struct code *take(uint64_t key)
 	while (the.codes.slots[i].key)
 		i = (i + 1) & (CODES_SLOTS - 1);
 	the.codes.slots[i].key = key;
+	the.codes.taken[the.codes.count] = i;
 	the.page->code_count = ++the.codes.count;
 	return &the.codes.slots[i];
 }

@@ -26,6 +26,7 @@ struct code {
 struct codes {
 	struct code *slots;
 	uint32_t *by_ref; /* index in slots; rooms for refs that stand for no slot stay 0 */
+	uint32_t *taken;  /* the same, of all COUNT: a walk over the whole table takes 1.5 ms, with the GIL */
 	uint32_t count;
 	uint32_t next_ref;
 	struct code other; /* stands for all that found no place */
