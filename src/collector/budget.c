@@ -278,15 +278,9 @@ static bool hooks_change(void)
 /* From FROM on the window stands for the time since the one before. */
 static void write_plan(uint64_t from)
 {
-	const size_t size = sizeof(struct event) + 8;
-	struct event *event = lane_reserve(lane_meta(), size, from);
 	uint64_t duration_ns = ticks_to_ns(the.stretch_end - from);
 
-	if (!event)
-		return;
-	*event = (struct event){from, 0, (uint16_t)size, EVENT_WINDOW_PLAN, 0};
-	memcpy(event + 1, &duration_ns, sizeof duration_ns);
-	lane_commit(lane_meta(), size);
+	lane_put_with(lane_meta(), from, 0, EVENT_WINDOW_PLAN, &duration_ns, sizeof duration_ns);
 }
 
 void window_open(uint64_t now, enum window_reason reason, uint64_t planned)

@@ -136,15 +136,9 @@ static bool is_dispensable(const struct code *code)
 
 void write_throttle(uint64_t now, uint32_t ref, enum throttle what, uint64_t load)
 {
-	const size_t size = sizeof(struct event) + 8;
-	struct event *event = lane_reserve(lane_meta(), size, now);
-	uint32_t payload[2] = {what, (uint32_t)load};
+	const uint32_t payload[2] = {what, (uint32_t)load};
 
-	if (!event)
-		return;
-	*event = (struct event){now, ref, (uint16_t)size, EVENT_THROTTLE, 0};
-	memcpy(event + 1, payload, sizeof payload);
-	lane_commit(lane_meta(), size);
+	lane_put_with(lane_meta(), now, ref, EVENT_THROTTLE, payload, sizeof payload);
 }
 
 static void count_from_now(struct code *code)

@@ -5,7 +5,6 @@
 #include "collector/collector.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "abi/cpython.h"
 
@@ -75,19 +74,13 @@ static uint64_t value_of(PyObject *info, enum garbage_key key)
 
 static void tell(PyObject *info, uint64_t now)
 {
-	const size_t size = sizeof(struct event) + 3 * sizeof(uint64_t);
 	struct lane *lane = lane_attach();
-	struct event *event = lane ? lane_reserve(lane, size, now) : NULL;
 	uint64_t payload[] = {ticks_to_ns(now - the.garbage.began), value_of(info, GARBAGE_COLLECTED), value_of(info, GARBAGE_UNCOLLECTABLE)};
 
 	if (!lane)
 		the.page->lane_overflow++;
-	if (!event)
-		return;
-	*event = (struct event){now, (uint32_t)value_of(info, GARBAGE_GENERATION), (uint16_t)size, EVENT_GC, 0};
-	memcpy(event + 1, payload, sizeof payload);
-	lane_commit(lane, size);
-	lane_charge(lane, 2 * CALL_NS);
+	else if (lane_put_with(lane, now, (uint32_t)value_of(info, GARBAGE_GENERATION), EVENT_GC, payload, sizeof payload))
+		lane_charge(lane, 2 * CALL_NS);
 }
 
 /* args: "start" or "stop", and a dict. Told by their lengths; a program may call us with anything. */

@@ -37,14 +37,7 @@ static void unlock(void)
 
 static void tell(uint8_t kind, const void *payload, size_t bytes, uint64_t now)
 {
-	size_t size = sizeof(struct event) + bytes;
-	struct event *event = lane_reserve(the.heap.lane, size, now);
-
-	if (!event)
-		return;
-	*event = (struct event){now, thread_tid_own(), (uint16_t)size, kind, 0};
-	memcpy(event + 1, payload, bytes);
-	lane_commit(the.heap.lane, size);
+	lane_put_with(the.heap.lane, now, thread_tid_own(), kind, payload, bytes);
 }
 
 static void tell_end(uint64_t address, uint64_t now)

@@ -201,17 +201,24 @@ void lane_commit(struct lane *lane, size_t size)
 	__atomic_store_n(&lane->subbuf->used, (uint32_t)((char *)lane->cursor - (char *)lane->subbuf), __ATOMIC_RELEASE);
 }
 
-void lane_put_u32(struct lane *lane, uint64_t now, uint32_t ref, uint8_t kind, uint32_t value)
+bool lane_put_with(struct lane *lane, uint64_t now, uint32_t ref, uint8_t kind, const void *payload, size_t size)
 {
-	const size_t size = sizeof(struct event) + 8;
-	struct event *event = lane_reserve(lane, size, now);
-	uint32_t payload[2] = {value, 0};
+	const size_t whole = sizeof(struct event) + size;
+	struct event *event = lane_reserve(lane, whole, now);
 
 	if (!event)
-		return;
-	*event = (struct event){now, ref, (uint16_t)size, kind, 0};
-	memcpy(event + 1, payload, sizeof payload);
-	lane_commit(lane, size);
+		return false;
+	*event = (struct event){now, ref, (uint16_t)whole, kind, 0};
+	memcpy(event + 1, payload, size);
+	lane_commit(lane, whole);
+	return true;
+}
+
+void lane_put_u32(struct lane *lane, uint64_t now, uint32_t ref, uint8_t kind, uint32_t value)
+{
+	const uint32_t payload[2] = {value, 0};
+
+	lane_put_with(lane, now, ref, kind, payload, sizeof payload);
 }
 
 struct lane *lane_meta(void)

@@ -83,6 +83,8 @@ void lane_commit(struct lane *lane, size_t size);
 struct lane *lane_meta(void);
 /* What something beside the events cost LANE's thread: to its account, and to all of ours. */
 void lane_charge(struct lane *lane, uint64_t ns);
+/* An event and its payload of SIZE bytes, a multiple of 8. False: it is lost (counted). */
+bool lane_put_with(struct lane *lane, uint64_t now, uint32_t ref, uint8_t kind, const void *payload, size_t size);
 /* An event whose payload is one u32. */
 void lane_put_u32(struct lane *lane, uint64_t now, uint32_t ref, uint8_t kind, uint32_t value);
 

@@ -81,14 +81,8 @@ static void tell_sample(struct lane *lane, char *tstate, uint64_t now, uint64_t 
 void memory_tell_sampling(struct lane *lane, uint64_t now, bool on, bool native, uint64_t off)
 {
 	struct { uint64_t off_ns, cpu_ns; uint32_t on, native; } payload = {ticks_to_ns(off), process_cpu_ns(), on, native};
-	const size_t size = sizeof(struct event) + sizeof payload;
-	struct event *event = lane_reserve(lane, size, now);
 
-	if (!event)
-		return;
-	*event = (struct event){now, 0, (uint16_t)size, EVENT_MEMORY_SAMPLING, 0};
-	memcpy(event + 1, &payload, sizeof payload);
-	lane_commit(lane, size);
+	lane_put_with(lane, now, 0, EVENT_MEMORY_SAMPLING, &payload, sizeof payload);
 }
 
 static void draw(void)
@@ -230,21 +224,15 @@ __attribute__((noinline)) void memory_sampled(const void *block, size_t size, ui
 
 __attribute__((noinline)) void memory_ended(const void *block)
 {
-	const size_t size = sizeof(struct event) + sizeof(uint64_t);
 	uint64_t now = ticks_now(), address = (uint64_t)(uintptr_t)block;
 	int saved = errno;
-	struct event *event;
 	struct lane *lane;
 
 	if (the.memory.on && !the.child && !the.memory.inside && holder() && sampled_remove(&the.memory.blocks, address) && may_tell(now)) {
 		the.memory.inside = true;
 		lane = lane_attach();
-		event = lane ? lane_reserve(lane, size, now) : NULL;
-		if (event) {
-			*event = (struct event){now, 0, (uint16_t)size, EVENT_MEMORY_FREE, 0};
-			memcpy(event + 1, &address, sizeof address);
-			lane_commit(lane, size);
-		}
+		if (lane)
+			lane_put_with(lane, now, 0, EVENT_MEMORY_FREE, &address, sizeof address);
 		the.memory.inside = false;
 	}
 	errno = saved;

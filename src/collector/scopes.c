@@ -84,14 +84,9 @@ static void scope_leave(uint64_t id)
 	int saved = errno;
 	uint64_t now;
 	struct lane *lane = lane_now(&now);
-	const size_t size = sizeof(struct event) + sizeof id;
-	struct event *event = lane ? lane_reserve(lane, size, now) : NULL;
 
-	if (event) {
-		*event = (struct event){now, 0, (uint16_t)size, EVENT_SCOPE_EXIT, 0};
-		memcpy(event + 1, &id, sizeof id);
-		lane_commit(lane, size);
-	}
+	if (lane)
+		lane_put_with(lane, now, 0, EVENT_SCOPE_EXIT, &id, sizeof id);
 	errno = saved;
 }
 
