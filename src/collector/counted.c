@@ -10,8 +10,6 @@
 
 enum { TARGET_PERMILLE = 900, TINY_NS = 3000, SMALL_NS = 10000, LONG_NS = 100000, LEAF_PERCENT = 75, SHARE_LEAST_PERMILLE = 20, OPEN_MAX = 48 };
 
-struct sums { uint32_t events; };
-
 /* Calls that are open at a point of the lane, the innermost last. */
 struct open_calls { uint32_t depth; struct { uint32_t ref; uint64_t ticks; } calls[OPEN_MAX]; };
 
@@ -73,12 +71,13 @@ static void tally_event(const struct event *event, const struct event *before, s
 	}
 }
 
-static struct sums tally_lane(const struct lane *lane)
+/* How many events there were. */
+static uint32_t tally_lane(const struct lane *lane)
 {
 	const char *at = (const char *)lane->subbuf + SUBBUF_HEAD;
 	const struct event *before = NULL;
-	struct sums sums = {0};
 	struct open_calls open;
+	uint32_t events = 0;
 
 	open.depth = 0;
 	memset(the.tallies, 0, sizeof the.tallies);
@@ -90,11 +89,11 @@ static struct sums tally_lane(const struct lane *lane)
 		at += event->size;
 		if (event->kind > EVENT_C_LEAVE)
 			continue;
-		sums.events++;
+		events++;
 		tally_event(event, before, &open);
 		before = event;
 	}
-	return sums;
+	return events;
 }
 
 /* Most events first. In place and without memory of its own, which qsort() is not. */
@@ -157,9 +156,10 @@ static void leave_out(struct code *code)
 	code->flags |= CODE_LEFT_OUT;
 }
 
-static bool is_hot(const struct tally *tally, const struct sums *sums)
+/* Among EVENTS. */
+static bool is_hot(const struct tally *tally, uint32_t events)
 {
-	return tally->events * 1000 >= sums->events * SHARE_LEAST_PERMILLE;
+	return tally->events * 1000 >= events * SHARE_LEAST_PERMILLE;
 }
 
 /* The events that CODE's calls would no longer cause; 0 = nothing can be done. A counted call still causes one. */
@@ -172,12 +172,12 @@ static uint32_t can_save(const struct tally *tally, const struct code *code, enu
 	return is_tiny(tally, code) && the.counted_count < COUNTED_MAX ? tally->enters : 0;
 }
 
-/* What stays of LOAD, of which LEFT is still there, when enough hot functions are treated so; ACT: they are. */
-static uint64_t choose(const struct sums *sums, enum throttle what, uint64_t load, uint64_t left, bool act, uint64_t now)
+/* What stays of LOAD, which EVENTS stand for and of which LEFT is still there, when enough hot functions are treated so; ACT: they are. */
+static uint64_t choose(uint32_t events, enum throttle what, uint64_t load, uint64_t left, bool act, uint64_t now)
 {
-	for (uint32_t i = 0; i < TALLIES && is_hot(&the.tallies[i], sums) && left > TARGET_PERMILLE; i++) {
+	for (uint32_t i = 0; i < TALLIES && is_hot(&the.tallies[i], events) && left > TARGET_PERMILLE; i++) {
 		struct code *code = code_of_ref(the.tallies[i].ref);
-		uint64_t saved = code ? load * can_save(&the.tallies[i], code, what) / sums->events : 0;
+		uint64_t saved = code ? load * can_save(&the.tallies[i], code, what) / events : 0;
 
 		left = saved < left ? left - saved : 0;
 		if (!saved || !act)
@@ -222,30 +222,30 @@ static bool leave_out_counted(uint64_t now, uint64_t load)
 
 bool counted_choose(const struct lane *lane, uint64_t now, uint64_t load, bool *chosen)
 {
-	struct sums sums;
 	uint64_t left, after;
+	uint32_t events;
 
 	if (the.given > 0 && leave_out_counted(now, load)) {
 		*chosen = true;
 		return true;
 	}
-	sums = tally_lane(lane);
-	if (sums.events < TALLY_LEAST / 2)
+	events = tally_lane(lane);
+	if (events < TALLY_LEAST / 2)
 		return false;
 	sort();
-	left = choose(&sums, THROTTLE_C_CALLS_OFF, load, load, false, now);
-	if (choose(&sums, THROTTLE_COUNTED, load, left, false, now) <= TARGET_PERMILLE) {
-		left = choose(&sums, THROTTLE_C_CALLS_OFF, load, load, true, now);
-		choose(&sums, THROTTLE_COUNTED, load, left, true, now);
+	left = choose(events, THROTTLE_C_CALLS_OFF, load, load, false, now);
+	if (choose(events, THROTTLE_COUNTED, load, left, false, now) <= TARGET_PERMILLE) {
+		left = choose(events, THROTTLE_C_CALLS_OFF, load, load, true, now);
+		choose(events, THROTTLE_COUNTED, load, left, true, now);
 		*chosen = true;
 		return true;
 	}
 	if (!the.hooks->leaves_out)
 		return false;
-	after = choose(&sums, THROTTLE_LEFT_OUT, load, left, false, now);
+	after = choose(events, THROTTLE_LEFT_OUT, load, left, false, now);
 	if (after * 2 > load)
 		return false;
 	*chosen = true;
-	left = choose(&sums, THROTTLE_C_CALLS_OFF, load, load, true, now);
-	return choose(&sums, THROTTLE_LEFT_OUT, load, left, true, now) <= TARGET_PERMILLE;
+	left = choose(events, THROTTLE_C_CALLS_OFF, load, load, true, now);
+	return choose(events, THROTTLE_LEFT_OUT, load, left, true, now) <= TARGET_PERMILLE;
 }

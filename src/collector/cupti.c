@@ -18,7 +18,6 @@ enum { ATTRIBUTE_THREAD_ID_TYPE = 21 /* of the second family, in place of cuptiS
 
 struct mapped {
 	char cupti[512], runtime[512];
-	int majors[8], count; /* of the runtimes mapped */
 };
 
 static bool starts(const char *text, const char *begin)
