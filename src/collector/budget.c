@@ -34,19 +34,17 @@ static uint64_t calibrate(void)
 	uint64_t best = UINT64_MAX;
 
 	for (int round = 0; subbuf && lane && round < ROUNDS; round++) {
-		struct timespec begin, end;
-		uint64_t ns;
+		uint64_t begin, ns;
 
 		lane->subbuf = subbuf;
 		lane->cursor = (struct event *)((char *)subbuf + SUBBUF_HEAD);
 		lane->last = (struct event *)((char *)subbuf + SUBBUF_BYTES) - 1;
-		clock_gettime(CLOCK_MONOTONIC, &begin);
+		begin = monotonic_ns();
 		for (int i = 0; i < CALIBRATION_EVENTS / 2; i++) {
 			lane_push(lane, ticks_now(), 7, EVENT_PY_ENTER);
 			lane_pop(lane, ticks_now(), 7, EVENT_PY_LEAVE, 0);
 		}
-		clock_gettime(CLOCK_MONOTONIC, &end);
-		ns = (uint64_t)(end.tv_sec - begin.tv_sec) * 1000000000ull + (uint64_t)end.tv_nsec - (uint64_t)begin.tv_nsec;
+		ns = monotonic_ns() - begin;
 		if (ns < best)
 			best = ns;
 	}

@@ -208,20 +208,31 @@ struct collector {
 };
 extern struct collector the;
 
-static inline uint64_t ticks_now(void)
+static inline uint64_t monotonic_ns(void)
 {
 	struct timespec now;
 
-	if (__builtin_expect(the.tsc, 1))
-		return machine_ticks();
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+static inline uint64_t ticks_now(void)
+{
+	return __builtin_expect(the.tsc, 1) ? machine_ticks() : monotonic_ns();
 }
 
 /* After the attacher's death nobody reads what is written. For what is told beside calls, whatever the budget says of these. */
 static inline bool may_tell(uint64_t now)
 {
 	return __atomic_load_n(&the.armed, __ATOMIC_ACQUIRE) && !the.child && the.page && now <= __atomic_load_n(&the.page->deadline_ticks, __ATOMIC_RELAXED) && !__atomic_load_n(&the.page->stop, __ATOMIC_RELAXED);
+}
+
+/* Gives up a reference of ours, if there is one. Under the GIL. */
+static inline void object_drop(PyObject **object)
+{
+	if (*object)
+		the.python.Py_DecRef(*object);
+	*object = NULL;
 }
 
 static inline uint64_t ticks_to_ns(uint64_t ticks)

@@ -105,13 +105,6 @@ static PyObject *on_collection(PyObject *self, PyObject *const *args, size_t cou
 	return the.python.none;
 }
 
-static void drop(PyObject **object)
-{
-	if (*object)
-		the.python.Py_DecRef(*object);
-	*object = NULL;
-}
-
 static bool make_keys(void)
 {
 	static const char *const names[GARBAGE_KEYS] = {"generation", "collected", "uncollectable"};
@@ -137,7 +130,7 @@ static bool put_in(PyObject *list)
 	PyObject *entry = the.python.PyCFunction_NewEx(&method, NULL, NULL);
 	bool added = entry && !the.python.PyList_Append(list, entry);
 
-	drop(&entry);
+	object_drop(&entry);
 	return added;
 }
 
@@ -162,5 +155,5 @@ void garbage_end(void)
 	if (!take_out())
 		the.page->gc_state = GC_LEFT;
 	for (int i = 0; i < GARBAGE_KEYS; i++)
-		drop(&the.garbage.keys[i]);
+		object_drop(&the.garbage.keys[i]);
 }

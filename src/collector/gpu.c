@@ -28,14 +28,6 @@ struct gpu_status *gpu_status(void)
 	return &the.page->gpu_status;
 }
 
-uint64_t gpu_monotonic_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
-}
-
 void gpu_pause_ms(unsigned ms)
 {
 	struct timespec pause = { ms / 1000, (long)(ms % 1000) * 1000000 };
@@ -186,7 +178,7 @@ static const char *run(enum wish *wish)
 	const char *why = NULL;
 
 	for (uint32_t tick = 0; !why && (*wish = wait_ms(TICK_MS)) == GO_ON; tick++) {
-		uint64_t begin = gpu_monotonic_ns();
+		uint64_t begin = monotonic_ns();
 
 		the.gpu.cupti.ActivityFlushAll(0);
 		gpu_client_clock();
@@ -196,7 +188,7 @@ static const char *run(enum wish *wish)
 		gpu_publish();
 		count_beats();
 		why = bound_reached();
-		gpu_status()->work_ns += gpu_monotonic_ns() - begin;
+		gpu_status()->work_ns += monotonic_ns() - begin;
 		gpu_end();
 		beat();
 	}
@@ -272,7 +264,7 @@ static bool wait_for_quit(void)
 
 static void work(void)
 {
-	uint64_t begin = gpu_monotonic_ns();
+	uint64_t begin = monotonic_ns();
 	enum wish wish = GO_ON;
 	const char *why;
 	bool begun;
@@ -288,7 +280,7 @@ static void work(void)
 	if (!begun)
 		return;
 	if (gpu_begin()) {
-		gpu_status()->attach_ns = gpu_monotonic_ns() - begin;
+		gpu_status()->attach_ns = monotonic_ns() - begin;
 		__atomic_store_n(&gpu_status()->state, GPU_ON, __ATOMIC_RELEASE);
 		gpu_end();
 	}
@@ -359,12 +351,12 @@ void gpu_start(void)
 /* A thread that hangs in CUPTI is left to itself: it finds everything closed when it comes back. */
 void gpu_stop(void)
 {
-	uint64_t end = gpu_monotonic_ns() + STOP_MS * MS;
+	uint64_t end = monotonic_ns() + STOP_MS * MS;
 
 	if (the.gpu.made) {
 		__atomic_store_n(&the.gpu.quit, 1, __ATOMIC_RELEASE);
 		syscall(SYS_futex, &the.gpu.quit, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-		while (__atomic_load_n(&the.gpu.running, __ATOMIC_ACQUIRE) && gpu_monotonic_ns() < end)
+		while (__atomic_load_n(&the.gpu.running, __ATOMIC_ACQUIRE) && monotonic_ns() < end)
 			gpu_pause_ms(1);
 		if (!__atomic_load_n(&the.gpu.running, __ATOMIC_ACQUIRE))
 			pthread_join(the.gpu.thread, NULL);

@@ -107,7 +107,6 @@ struct gpu_status *gpu_status(void);
 void gpu_set_state(enum gpu_state state);
 void gpu_set_end(enum gpu_state state, int result, const char *text);
 void gpu_publish(void); /* counts that callbacks keep; under the lock */
-uint64_t gpu_monotonic_ns(void);
 void gpu_pause_ms(unsigned ms);
 
 /* gpu_client.c. Finds CUPTI and what is needed of it; false: told why not. */

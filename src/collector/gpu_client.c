@@ -316,9 +316,9 @@ static void disable_calls(void)
 
 static void wait_inside(void)
 {
-	uint64_t end = gpu_monotonic_ns() + INSIDE_MS * MS;
+	uint64_t end = monotonic_ns() + INSIDE_MS * MS;
 
-	while (__atomic_load_n(&the.gpu.inside, __ATOMIC_SEQ_CST) && gpu_monotonic_ns() < end)
+	while (__atomic_load_n(&the.gpu.inside, __ATOMIC_SEQ_CST) && monotonic_ns() < end)
 		gpu_pause_ms(1);
 }
 
@@ -387,7 +387,7 @@ static enum gpu_detach leave_to_other(void)
 
 void gpu_client_leave(bool taken)
 {
-	uint64_t begin = gpu_monotonic_ns();
+	uint64_t begin = monotonic_ns();
 	enum gpu_detach detach;
 
 	gpu_set_state(GPU_LEAVING);
@@ -399,7 +399,7 @@ void gpu_client_leave(bool taken)
 		return;
 	gpu_publish();
 	gpu_status()->detach = detach;
-	gpu_status()->detach_ns = gpu_monotonic_ns() - begin;
+	gpu_status()->detach_ns = monotonic_ns() - begin;
 	gpu_end();
 }
 

@@ -11,13 +11,6 @@
 
 #include "abi/cpython.h"
 
-static void drop(PyObject **object)
-{
-	if (*object)
-		the.python.Py_DecRef(*object);
-	*object = NULL;
-}
-
 /* Calls FUNCTION with up to three arguments and forgets what it says. */
 static bool call(PyObject *function, PyObject *a, PyObject *b, PyObject *c)
 {
@@ -65,10 +58,10 @@ static bool take_tools(PyObject *use_tool_id, int wanted)
 			m->tools[m->tool_count++] = id;
 		} else {
 			the.python.PyErr_Clear();
-			drop(&id);
+			object_drop(&id);
 		}
 	}
-	drop(&name);
+	object_drop(&name);
 	m->tool = m->tool_count - 1; /* the first window takes the next */
 	return m->tool_count > 0;
 }
@@ -107,11 +100,11 @@ static void tell_of_forks(void)
 	names = name ? the.python.PyTuple_Pack(1, name) : NULL;
 	done = tell && argument && names ? the.python.PyObject_Vectorcall(tell, &argument, 0, names) : NULL;
 	the.fork_told = done != NULL;
-	drop(&done);
-	drop(&names);
-	drop(&name);
-	drop(&argument);
-	drop(&tell);
+	object_drop(&done);
+	object_drop(&names);
+	object_drop(&name);
+	object_drop(&argument);
+	object_drop(&tell);
 	the.python.PyErr_Clear();
 }
 
@@ -142,8 +135,8 @@ static int install(char *text, size_t size)
 	use_tool_id = the.python.PyObject_GetAttrString(module, "use_tool_id");
 	made = m->set_events && m->register_callback && m->free_tool_id && m->disable && events && use_tool_id && make_callbacks(events);
 	taken = made && take_tools(use_tool_id, the.settings.may_start_thread ? 1 : MONITORING_TOOLS);
-	drop(&events);
-	drop(&use_tool_id);
+	object_drop(&events);
+	object_drop(&use_tool_id);
 	if (!made)
 		return fail_install(REASON_PYTHON_ERROR, "sys.monitoring is not what it should be", text, size);
 	if (!taken)
@@ -187,18 +180,18 @@ void monitoring_remove(void)
 			if (m->events[i])
 				call(m->register_callback, m->tools[t], m->events[i], the.python.none);
 		call(m->free_tool_id, m->tools[t], NULL, NULL);
-		drop(&m->tools[t]);
+		object_drop(&m->tools[t]);
 	}
 	for (int i = 0; i < MONITORED_ROWS; i++) {
-		drop(&m->events[i]);
-		drop(&m->callbacks[i]);
+		object_drop(&m->events[i]);
+		object_drop(&m->callbacks[i]);
 	}
-	drop(&m->set_events);
-	drop(&m->register_callback);
-	drop(&m->free_tool_id);
-	drop(&m->no_events);
-	drop(&m->all_events);
-	drop(&m->disable);
+	object_drop(&m->set_events);
+	object_drop(&m->register_callback);
+	object_drop(&m->free_tool_id);
+	object_drop(&m->no_events);
+	object_drop(&m->all_events);
+	object_drop(&m->disable);
 	m->tool_count = 0;
 }
 

@@ -6,14 +6,6 @@
 
 #include "abi/handover.h"
 
-static inline uint64_t monotonic_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
-}
-
 static inline void handover_say(struct handover *handover, enum handover_said said)
 {
 	__atomic_store_n(&handover->said, said, __ATOMIC_RELEASE);

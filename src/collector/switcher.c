@@ -83,15 +83,14 @@ static bool is_turn(uint64_t now)
 /* Takes the GIL, and does what is due. False: there is nothing more to do, ever. */
 static bool switcher_act(void)
 {
-	uint64_t asked = ticks_now(), now, held;
-	struct timespec begin, end;
+	uint64_t asked = ticks_now(), now, begin, held;
 	int gil;
 
 	if (python_ends(&the.python))
 		return false;
 	gil = gil_ensure();
 	the.memory.muted++;
-	clock_gettime(CLOCK_MONOTONIC, &begin);
+	begin = monotonic_ns();
 	now = ticks_now();
 	if (the.armed && !the.child && !the.dead) {
 		if (budget_is_over(now))
@@ -106,8 +105,7 @@ static bool switcher_act(void)
 		if (the.hooks_on)
 			the.page->switch_word = SWITCH_RUNNING;
 	}
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	held = (uint64_t)(end.tv_sec - begin.tv_sec) * 1000000000ull + (uint64_t)end.tv_nsec - (uint64_t)begin.tv_nsec;
+	held = monotonic_ns() - begin;
 	if (held > the.page->holder_ns_max)
 		the.page->holder_ns_max = held;
 	if (the.hooks_on && the.settings.max_overhead_ppm)
