@@ -165,6 +165,21 @@ const char *profiler_error(void)
 	return failure;
 }
 
+/* Another thread of the parent's may have been at work on it, which there is none of here: its lock would stay held, and what it wrote at that moment is nobody's. */
+static void in_child(void)
+{
+	if (pthread_mutex_trylock(&the.lock) == 0) {
+		pthread_mutex_unlock(&the.lock);
+		return;
+	}
+	the = (typeof(the)){ .lock = PTHREAD_MUTEX_INITIALIZER, .interval_us = the.interval_us };
+}
+
+__attribute__((constructor)) static void profiler_begin(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
+}
+
 /* A process that ends while it is measured leaves no child behind that writes for nobody. */
 __attribute__((destructor)) static void profiler_end(void)
 {

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -168,6 +169,35 @@ Test(profiler, forked_children_are_not_measured)
 		_exit(profiler_stop() == -1 && strstr(profiler_error(), "not being profiled") ? 0 : 1);
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_assert_eq(status, 0);
+	cr_assert_eq(profiler_stop(), 0, "%s", profiler_error());
+}
+
+static void *start(void *result)
+{
+	*(int *)result = profiler_start();
+	return NULL;
+}
+
+Test(profiler, a_child_forked_while_a_thread_starts_has_a_profiler_of_its_own)
+{
+	struct profiler_state state;
+	pthread_t thread;
+	int status, started;
+	pid_t child;
+
+	program("touch \"${0%/*}/words\"; sleep 1\n" MEASURE);
+	cr_assert_eq(pthread_create(&thread, NULL, start, &started), 0);
+	while (!contents("words"))
+		usleep(1000);
+	child = fork();
+	if (child == 0) {
+		alarm(10);
+		_exit(profiler_get_state(&state) == 0 && !state.running && profiler_start() == 0 && profiler_stop() == 0 ? 0 : 1);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert_eq(status, 0, "%s %d", WIFSIGNALED(status) ? "signal" : "status", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+	pthread_join(thread, NULL);
+	cr_assert_eq(started, 0);
 	cr_assert_eq(profiler_stop(), 0, "%s", profiler_error());
 }
 
