@@ -31,6 +31,11 @@ uint64_t clock_realtime_ns(void)
 	return read_clock(CLOCK_REALTIME);
 }
 
+uint64_t clock_thread_ns(void)
+{
+	return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
 bool clock_process_ns(pid_t pid, uint64_t *ns)
 {
 	struct timespec now;
@@ -38,7 +43,7 @@ bool clock_process_ns(pid_t pid, uint64_t *ns)
 
 	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &now) < 0)
 		return false;
-	*ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	*ns = (uint64_t)now.tv_sec * NS_PER_SECOND + (uint64_t)now.tv_nsec;
 	return true;
 }
 

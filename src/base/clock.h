@@ -8,6 +8,7 @@
 
 uint64_t clock_monotonic_ns(void);
 uint64_t clock_realtime_ns(void);
+uint64_t clock_thread_ns(void); /* CPU time of the calling thread */
 /* CPU time of all threads of PID so far, exact where stat counts in clock ticks (linux/posix-timers.h: the clock's number holds the pid). False where the kernel has no such clock. */
 bool clock_process_ns(pid_t pid, uint64_t *ns);
 /* The CPU's time stamp counter, 0 where there is none that can be used. */

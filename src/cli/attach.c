@@ -94,12 +94,8 @@ static int measure_target(struct measure *measure, struct target **opened, uint6
 		return -1;
 	}
 	ready_tell((int)options_count(&measure->invocation->options, OPT_READY_FD));
-	result = measure_record(measure, session, stop, &not_clean, &left);
+	not_clean = measure_record(measure, session, stop, &left) < 0;
 	session_free(session);
-	if (result < 0) {
-		*err = left;
-		return -1;
-	}
 	if (measure->receipt.end == END_ABANDONED || *stop >= 2) {
 		if (not_clean) {
 			*err = left;

@@ -104,13 +104,12 @@ int doctor_command(struct invocation *invocation, struct error *err)
 int detach_command(struct invocation *invocation, struct error *err)
 {
 	const struct options *options = &invocation->options;
-	struct session_options session = { .unverified = options_flag(options, OPT_UNVERIFIED) };
+	struct session_options session = { .inject.unverified = options_flag(options, OPT_UNVERIFIED) };
 	struct target *target = NULL;
 	bool found = false;
 	pid_t pid;
 	int result = -1;
 
-	session.inject.unverified = session.unverified;
 	if (process_named(invocation, true, &pid, err) < 0)
 		return -1;
 	if (target_open(pid, &session.inject, &target, err) == 0 && session_detach(target, &session, &found, err) == 0) {

@@ -88,8 +88,7 @@ int measure_init(struct measure *measure, const struct invocation *invocation, p
 	session->debuginfod = options_flag(options, OPT_DEBUGINFOD);
 	session->gil_timeout_ms = (uint32_t)(options_duration_ns(options, OPT_GIL_TIMEOUT) / 1000000);
 	session->sync_error_margin_us = (uint32_t)options_count(options, OPT_SYNC_ERROR_MARGIN_US);
-	session->unverified = options_flag(options, OPT_UNVERIFIED);
-	session->inject.unverified = session->unverified;
+	session->inject.unverified = options_flag(options, OPT_UNVERIFIED);
 	session->whole_arguments = options_choice(options, OPT_ARGV) == 1;
 	session->seed = true;
 	session->mode = mode;
@@ -219,23 +218,20 @@ static void receipt_log(const struct measure *measure)
 		log_print(measure->level, LOG_WARN, "%s", receipt->warnings[i]);
 }
 
-int measure_record(struct measure *measure, struct session *session, const volatile int *stop, bool *not_clean, struct error *err)
+int measure_record(struct measure *measure, struct session *session, const volatile int *stop, struct error *err)
 {
-	struct error left = { 0 };
 	int result;
 
 	status_phase(measure->status, "recording");
 	if (measure->recorder)
-		result = session_record(session, recorder_stop(measure->recorder), recorder_progress, measure->recorder, err);
+		session_record(session, recorder_stop(measure->recorder), recorder_progress, measure->recorder);
 	else
-		result = session_record(session, stop, measure_progress, measure, err);
+		session_record(session, stop, measure_progress, measure);
 	measure_launcher(measure, LAUNCHER_NS); /* a short measurement may have ended first */
 	status_phase(measure->status, "detaching");
-	*not_clean = session_leave(session, &measure->receipt, &left) < 0;
+	result = session_leave(session, &measure->receipt, err);
 	status_phase(measure->status, NULL);
 	receipt_log(measure);
-	if (*not_clean && err)
-		*err = left;
 	return result;
 }
 

@@ -38,8 +38,8 @@ void measure_tell(struct measure *measure);
 void measure_done(struct measure *measure);
 /* Opens the temporary trace where the kept one will be, or in TMPDIR. */
 int measure_spool(struct measure *measure, struct error *err);
-/* Records until its end and leaves. *STOP as session_record(). ERR_NOT_CLEAN is told in *not_clean, and is no failure here. */
-int measure_record(struct measure *measure, struct session *session, const volatile int *stop, bool *not_clean, struct error *err);
+/* Records until its end and leaves. *STOP as session_record(). -1 (ERR_NOT_CLEAN): something stayed in the process. */
+int measure_record(struct measure *measure, struct session *session, const volatile int *stop, struct error *err);
 /* Keeps the trace and makes the reports, the summary on SUMMARY_FD. Returns 0 or -1. */
 int measure_present(struct measure *measure, int summary_fd, struct error *err);
 /* A line that says what is waited for. CONTEXT is a struct measure. */

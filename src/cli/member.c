@@ -38,7 +38,7 @@ static int member_session(struct measure *measure, struct member_page *page, str
 		return -1;
 	page->phase = MEMBER_RECORDING;
 	page->watched = measure->recorder != NULL;
-	session_record(session, measure->recorder ? recorder_stop(measure->recorder) : stop, progress_share, (void *)&sharing, err);
+	session_record(session, measure->recorder ? recorder_stop(measure->recorder) : stop, progress_share, (void *)&sharing);
 	page->phase = MEMBER_ENDING;
 	not_clean = session_leave(session, &page->receipt, &left) < 0;
 	session_free(session);

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -157,14 +156,6 @@ static void window_write(struct recorder *recorder)
 	free(outputs);
 }
 
-static uint64_t own_cpu_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
-}
-
 void *recorder_work(void *context)
 {
 	struct recorder *recorder = context;
@@ -172,7 +163,7 @@ void *recorder_work(void *context)
 	setpriority(PRIO_PROCESS, (id_t)gettid(), GIVE_WAY); /* of this thread alone */
 	pthread_mutex_lock(&recorder->mutex);
 	while (!recorder->ending || recorder->job) {
-		uint64_t begin_ns = own_cpu_ns();
+		uint64_t begin_ns = clock_thread_ns();
 		bool judge = recorder->job == JOB_JUDGE;
 
 		if (!recorder->job) {
@@ -186,7 +177,7 @@ void *recorder_work(void *context)
 			window_write(recorder);
 		spool_window_free(recorder->window);
 		recorder->window = NULL;
-		recorder->cost_ns = own_cpu_ns() - begin_ns;
+		recorder->cost_ns = clock_thread_ns() - begin_ns;
 		recorder->judged = judge;
 		pthread_mutex_lock(&recorder->mutex);
 		recorder->job = JOB_NONE;

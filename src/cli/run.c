@@ -80,7 +80,6 @@ static int child_measure(struct measure *measure, struct launch *launch, struct 
 {
 	struct session *session;
 	bool not_clean;
-	int result;
 
 	if (measure_spool(measure, err) < 0 || session_start(target, &measure->session, measure->spool, &session, err) < 0)
 		return -1;
@@ -89,11 +88,9 @@ static int child_measure(struct measure *measure, struct launch *launch, struct 
 		return -1;
 	}
 	*opened = true;
-	result = measure_record(measure, session, NULL, &not_clean, err);
+	not_clean = measure_record(measure, session, NULL, err) < 0;
 	session_free(session);
-	if (child_wait(launch, status, err) < 0 || result < 0)
-		return -1;
-	if (not_clean)
+	if (child_wait(launch, status, err) < 0 || not_clean)
 		return -1;
 	measure_tell(measure); /* until now the terminal was the program's */
 	return measure_present(measure, STDERR_FILENO, err);

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/list.h"
 #include "base/map.h"
 #include "session/blocked_calls.h"
@@ -117,14 +117,6 @@ static struct told *told_of(struct digest *digest, pid_t tid)
 
 /* ---- names ---- */
 
-static uint64_t own_cpu_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static uint32_t run_make(struct digest *digest, uint32_t which)
 {
 	struct symbol symbols[SYMBOL_INLINES_MAX];
@@ -150,10 +142,10 @@ static uint32_t run_find(struct digest *digest, uint32_t which)
 
 	if (place != MAP_ABSENT)
 		return place;
-	begin_ns = own_cpu_ns();
+	begin_ns = clock_thread_ns();
 	place = run_make(digest, which);
 	map_put(&digest->run_of, key, place);
-	digest->totals.naming_ns += own_cpu_ns() - begin_ns;
+	digest->totals.naming_ns += clock_thread_ns() - begin_ns;
 	return place;
 }
 

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "session/capture.h"
 #include "session/state.h"
 
@@ -86,18 +87,10 @@ static void drain_step(struct session *session, struct loop *loop, uint64_t now_
 }
 
 /* CPU time, not time of the day: on a full machine we wait like everybody else. */
-static uint64_t own_cpu_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* Threads by the thousand take long to read; then they are read more rarely, so that we never take more than a twentieth of a CPU for it. */
 static void observe_step(struct session *session, struct loop *loop, uint64_t now_ns)
 {
-	uint64_t cost_ns, begin_ns = own_cpu_ns();
+	uint64_t cost_ns, begin_ns = clock_thread_ns();
 
 	if (session->drain)
 		session->observe.own_inner_tid = (pid_t)__atomic_load_n(&session->pool.page->switch_tid, __ATOMIC_RELAXED);
@@ -109,7 +102,7 @@ static void observe_step(struct session *session, struct loop *loop, uint64_t no
 	kernel_calls_threads(session);
 	counting_threads(session);
 	session_samples_cost(session);
-	cost_ns = own_cpu_ns() - begin_ns;
+	cost_ns = clock_thread_ns() - begin_ns;
 	cost_ns *= 20 * (session->options->share ? session->options->share : 1);
 	loop->observe_every_ns = cost_ns > OBSERVE_NS ? cost_ns : OBSERVE_NS;
 	loop->observe_ns = now_ns + loop->observe_every_ns;
@@ -142,7 +135,7 @@ static void rearm_step(struct session *session, uint64_t now_ns)
 
 static void progress_tell(struct session *session, uint64_t now_ns, void (*progress)(void *, const struct session_progress *), void *context)
 {
-	struct session_progress now = { .phase = PHASE_RECORDING, .elapsed_ns = now_ns - session->start_ns, .duration_ns = session->options->duration_ns };
+	struct session_progress now = { .elapsed_ns = now_ns - session->start_ns, .duration_ns = session->options->duration_ns };
 
 	if (session->drain) {
 		struct drain_totals totals = drain_totals(session->drain);
@@ -263,7 +256,7 @@ static void record_loop(struct session *session, struct loop *loop, const volati
 	}
 }
 
-int session_record(struct session *session, const volatile int *stop, void (*progress)(void *context, const struct session_progress *), void *context, struct error *err)
+void session_record(struct session *session, const volatile int *stop, void (*progress)(void *context, const struct session_progress *), void *context)
 {
 	struct loop loop;
 	int priority = getpriority(PRIO_PROCESS, 0);
@@ -273,5 +266,4 @@ int session_record(struct session *session, const volatile int *stop, void (*pro
 	loop_begin(session, &loop);
 	record_loop(session, &loop, stop, progress, context);
 	setpriority(PRIO_PROCESS, 0, priority);
-	return 0;
 }

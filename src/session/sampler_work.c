@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "session/sampler_state.h"
 #include "session/switching.h"
 
@@ -14,14 +15,6 @@
 #define CENSUS_NS (50 * MS)
 #define LOAD_NS (250 * MS) /* how often it is asked whether telling keeps up */
 enum { SAMPLER_PRIORITY = -10, LOAD_HIGH = 50 };
-
-static uint64_t own_cpu_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static void end_worker(struct sampler *sampler, struct worker *worker)
 {
@@ -61,7 +54,7 @@ static void tell_totals(struct sampler *sampler)
 	sampler->totals.holds = looker_hold_totals(sampler->looker);
 	sampler->totals.torn = looker_torn(sampler->looker);
 	sampler->totals.every_ns = pace_every_ns(&sampler->pace);
-	sampler->totals.cost_ns = own_cpu_ns();
+	sampler->totals.cost_ns = clock_thread_ns();
 	sampler->totals.sights_lost = sampler->lost_seen;
 	if (sampler->perf)
 		tell_perf(sampler);
@@ -321,7 +314,7 @@ static void look_once(struct sampler *sampler, uint64_t now_ns, uint64_t begin_n
 	take_turns(sampler, now_ns);
 	check_load(sampler, now_ns);
 	tell_totals(sampler);
-	pace_looked(&sampler->pace, own_cpu_ns() - begin_ns, looker_hold_totals(sampler->looker).count - holds, sampler->watch.totals.stolen_ns - stolen_ns);
+	pace_looked(&sampler->pace, clock_thread_ns() - begin_ns, looker_hold_totals(sampler->looker).count - holds, sampler->watch.totals.stolen_ns - stolen_ns);
 }
 
 void *sampler_look_again(void *context)
@@ -333,7 +326,7 @@ void *sampler_look_again(void *context)
 	begin_holding(sampler);
 	begin_perf(sampler);
 	do {
-		uint64_t begin_ns = own_cpu_ns();
+		uint64_t begin_ns = clock_thread_ns();
 
 		now_ns = clock_monotonic_ns();
 		if (now_ns >= census_ns) {
@@ -360,7 +353,7 @@ static void hand_over(struct sampler *sampler)
 	pthread_mutex_lock(&sampler->lock);
 	event_builder_move(&sampler->ready, &sampler->building);
 	sampler->totals.digest = totals;
-	sampler->totals.telling_ns = own_cpu_ns();
+	sampler->totals.telling_ns = clock_thread_ns();
 	pthread_mutex_unlock(&sampler->lock);
 }
 

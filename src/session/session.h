@@ -46,7 +46,7 @@ struct session_options {
 	bool gc;                    /* collections of garbage; needs hooks */
 	uint64_t memory_interval;   /* bytes between samples of allocations, on average; 0 = none. Needs hooks */
 	bool memory_native;         /* what native libraries allocate too; needs memory_interval */
-	bool lines, skip_default, unverified, seed;
+	bool lines, skip_default, seed;
 	uint32_t skip_presets;
 	const char *const *skip_patterns; /* NULL-terminated, or NULL */
 	uint32_t gil_timeout_ms;    /* how long arming may wait for the GIL; 0 = 5 000 */
@@ -62,10 +62,7 @@ struct session_options {
 	struct inject_options inject;
 };
 
-enum session_phase { PHASE_LOOKING = 0, PHASE_ENTERING, PHASE_RECORDING, PHASE_LEAVING, PHASE_DONE };
-
 struct session_progress {
-	enum session_phase phase;
 	uint64_t elapsed_ns, duration_ns, events, lost, samples;
 	double overhead_pct, coverage;
 	enum collector_state collector;
@@ -97,7 +94,7 @@ int session_check(const struct target_facts *facts, const struct session_options
 int session_start(struct target *target, const struct session_options *options, struct spool *spool, struct session **out, struct error *err);
 /* Records until the duration is over, *STOP becomes 1 (stop and write) or 2 (leave at once), or the target ends. PROGRESS (may be NULL) is
  * called at most every 100 ms. */
-int session_record(struct session *session, const volatile int *stop, void (*progress)(void *context, const struct session_progress *), void *context, struct error *err);
+void session_record(struct session *session, const volatile int *stop, void (*progress)(void *context, const struct session_progress *), void *context);
 /* Leaves the target and writes the rest of the trace. Fills *RECEIPT in any case. ERR_NOT_CLEAN when something stayed. */
 int session_leave(struct session *session, struct session_receipt *receipt, struct error *err);
 /* Leaves first where that was not done yet. Accepts NULL. */

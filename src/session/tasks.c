@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/map.h"
 
 #define OFTEN_NS 100000000ull
@@ -151,21 +151,13 @@ static void tell_task(void *context, const struct pytask *task)
 		event_add(tasks->builder, tasks->ticks, EVENT_TASK_WAIT, id, 0, stacks_python(tasks->stacks, stack), tasks->weight_ns, task->waits_for);
 }
 
-static uint64_t own_cpu_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 void tasks_look(struct tasks *tasks, uint64_t now_ns, uint64_t ticks)
 {
 	uint64_t begin_ns, cost_ns;
 
 	if (now_ns < tasks->due_ns)
 		return;
-	begin_ns = own_cpu_ns();
+	begin_ns = clock_thread_ns();
 	/* The first look stands for nothing, but says from when on time is known. */
 	tasks->weight_ns = tasks->looked_ns ? now_ns - tasks->looked_ns : 0;
 	if (tasks->weight_ns > WEIGHT_MAX_NS)
@@ -174,6 +166,6 @@ void tasks_look(struct tasks *tasks, uint64_t now_ns, uint64_t ticks)
 	if (pyreader_knows_tasks(tasks->reader))
 		pyreader_tasks(tasks->reader, tell_task, tasks);
 	tasks->looked_ns = now_ns;
-	cost_ns = (own_cpu_ns() - begin_ns) * COST_PART;
+	cost_ns = (clock_thread_ns() - begin_ns) * COST_PART;
 	tasks->due_ns = now_ns + (cost_ns > OFTEN_NS ? cost_ns : OFTEN_NS);
 }
