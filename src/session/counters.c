@@ -91,9 +91,15 @@ uint64_t session_startstack(const struct session *session)
 	return at ? strtoull(at, NULL, 10) : 0;
 }
 
-static void counter(struct session *session, uint64_t ticks, const char *name, uint64_t value)
+void session_counter(struct session *session, uint64_t ticks, const char *name, uint64_t value)
 {
 	event_add(&session->events, ticks, EVENT_COUNTER, 0, 0, name, (int64_t)(value > INT64_MAX ? INT64_MAX : value));
+}
+
+void session_counter_rows(struct session *session, uint64_t ticks, const struct counter_row *rows, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		session_counter(session, ticks, rows[i].name, rows[i].value);
 }
 
 void session_cpu_reading(struct session *session)
@@ -101,7 +107,7 @@ void session_cpu_reading(struct session *session)
 	uint64_t cpu_ns;
 
 	if (clock_process_ns(session->facts->pid, &cpu_ns))
-		counter(session, session_ticks(session), "process_cpu_ns", cpu_ns);
+		session_counter(session, session_ticks(session), "process_cpu_ns", cpu_ns);
 }
 
 /* What was counted since it was told last. The rows are the target's: a number that went back tells nothing. */
@@ -124,7 +130,7 @@ static void page_counters(struct session *session, uint64_t ticks)
 {
 	const struct page *page = session->pool.page;
 	struct drain_totals totals = drain_totals(session->drain);
-	const struct { const char *name; uint64_t value; } rows[] = {
+	const struct counter_row rows[] = {
 		{ "events", totals.events }, { "lost_events", totals.lost }, { "skipped_calls", totals.skipped }, { "counted_calls", totals.counted }, { "damaged_subbufs", totals.damaged },
 		{ "cost_ns", session_ticks_ns(session, totals.cost_ticks) }, { "overhead_ppm", session_overhead_ppm(session, totals.cost_ticks) },
 		{ "unmatched", page->unmatched }, { "code_overflow", page->code_overflow }, { "lane_overflow", page->lane_overflow },
@@ -134,8 +140,7 @@ static void page_counters(struct session *session, uint64_t ticks)
 		{ "pool_bytes", (uint64_t)session->pool.count * SUBBUF_BYTES },
 	};
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		counter(session, ticks, rows[i].name, rows[i].value);
+	session_counter_rows(session, ticks, rows, sizeof rows / sizeof *rows);
 }
 
 void session_samples_cost(struct session *session)
@@ -159,11 +164,11 @@ void session_counters(struct session *session, uint64_t ticks)
 		count_rows(session, ticks);
 		page_counters(session, ticks);
 	} else {
-		counter(session, ticks, "overhead_ppm", session_overhead_ppm(session, 0));
+		session_counter(session, ticks, "overhead_ppm", session_overhead_ppm(session, 0));
 	}
-	counter(session, ticks, "hold_max_ns", session->hold_max_ns);
-	counter(session, ticks, "hold_total_ns", session->hold_total_ns);
-	counter(session, ticks, "dropped_events", spool_dropped_events(session->spool));
+	session_counter(session, ticks, "hold_max_ns", session->hold_max_ns);
+	session_counter(session, ticks, "hold_total_ns", session->hold_total_ns);
+	session_counter(session, ticks, "dropped_events", spool_dropped_events(session->spool));
 	if (session->sampler)
 		sampled_counters(session, ticks);
 	kernel_calls_counters(session, ticks);

@@ -59,10 +59,10 @@ void counting_read(struct session *session, uint64_t ticks)
 	thread_counts_read(counting->counts, lives, &session->observe, tell, &reading);
 	thread_counts_hold_budget(counting->counts, session->cpu_now_ns > session->cpu_start_ns ? session->cpu_now_ns - session->cpu_start_ns : 0);
 	counting->totals = thread_counts_totals(counting->counts);
-	event_add(&session->events, ticks, EVENT_COUNTER, 0, 0, "counters_cost_ns", (int64_t)(counting->totals.spent_ns & INT64_MAX));
+	session_counter(session, ticks, "counters_cost_ns", counting->totals.spent_ns);
 	for (int which = 0; which < THREAD_COUNTERS; which++)
 		if (counting->totals.told[which])
-			event_add(&session->events, ticks, EVENT_COUNTER, 0, 0, thread_counter_row((enum thread_counter)which)->name, (int64_t)(counting->totals.sums[which] & INT64_MAX));
+			session_counter(session, ticks, thread_counter_row((enum thread_counter)which)->name, counting->totals.sums[which]);
 }
 
 void counting_threads(struct session *session)

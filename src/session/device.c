@@ -197,7 +197,7 @@ static void counters_add(struct session *session, uint64_t ticks, const struct g
 {
 	const struct gpu_clock *clock = gpu_relay_clock(session->device.relay);
 	uint64_t margin_ns = session->options->sync_error_margin_us * 1000ull;
-	const struct { const char *name; uint64_t value; } rows[] = {
+	const struct counter_row rows[] = {
 		{ "gpu.records", status->records }, { "gpu.kernels", status->kernels }, { "gpu.copies", status->copies }, { "gpu.calls", status->calls }, { "gpu.dropped", status->dropped },
 		{ "gpu.discarded", status->discarded }, { "gpu.invalid", status->invalid }, { "gpu.unfinished", status->unfinished }, { "gpu.unknown_kinds", status->unknown },
 		{ "gpu.malformed", status->malformed }, { "gpu.calls_skipped", status->skipped }, { "gpu.buffer_bytes", status->buffer_bytes },
@@ -206,8 +206,7 @@ static void counters_add(struct session *session, uint64_t ticks, const struct g
 		{ "gpu.clock_steps", clock->steps }, { "gpu.clock_bound_ns", gpu_clock_good(clock) ? clock->bound_ns : margin_ns },
 	};
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		event_add(&session->events, ticks, EVENT_COUNTER, 0, 0, rows[i].name, (int64_t)rows[i].value);
+	session_counter_rows(session, ticks, rows, sizeof rows / sizeof *rows);
 }
 
 static void captures_add(struct session *session, uint64_t ticks, const struct gpu_status *status)

@@ -75,13 +75,12 @@ void heap_rows(struct session *session, uint64_t ticks)
 	capture_sampling(&session->events, ticks, "memory.native", page ? states[state] : "without hooks it is not sampled", page ? session_after_ns(session, page->heap_ended_ticks) : 0);
 	if (!page)
 		return;
-	const struct { const char *name; uint64_t value; } rows[] = {
+	const struct counter_row rows[] = {
 		{ "heap_slots", page->heap_slots_used }, { "heap_libraries", heap->libraries }, { "heap_libraries_read_only", heap->read_only },
 		{ "heap_slots_foreign", heap->others + page->heap_foreign }, { "heap_slots_refused", page->heap_refused }, { "heap_slots_left", page->heap_left }, { "heap_slots_cut", heap->cut },
 		{ "heap_calls", page->heap_calls }, { "heap_samples", page->heap_samples }, { "heap_late", page->heap_late }, { "heap_lost", heap->lost }, { "heap_full", page->heap_full },
 		{ "heap_ends_missed", page->heap_ends_missed }, { "heap_cost_ns", page->heap_cost_ns }, { "heap_interval_last", page->heap_interval_now },
 	};
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		event_add(&session->events, ticks, EVENT_COUNTER, 0, 0, rows[i].name, (int64_t)(rows[i].value & INT64_MAX));
+	session_counter_rows(session, ticks, rows, sizeof rows / sizeof *rows);
 }

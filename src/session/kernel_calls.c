@@ -111,11 +111,6 @@ uint64_t kernel_calls_cost_ns(const struct session *session)
 	return session->calls ? systrace_totals(session->calls->trace).spent_ns : 0;
 }
 
-static void counter(struct session *session, uint64_t ticks, const char *name, uint64_t value)
-{
-	event_add(&session->events, ticks, EVENT_COUNTER, 0, 0, name, (int64_t)(value > INT64_MAX ? INT64_MAX : value));
-}
-
 void kernel_calls_counters(struct session *session, uint64_t ticks)
 {
 	struct systrace_totals totals;
@@ -123,12 +118,12 @@ void kernel_calls_counters(struct session *session, uint64_t ticks)
 	if (!session->calls)
 		return;
 	totals = systrace_totals(session->calls->trace);
-	counter(session, ticks, "syscalls", totals.calls);
-	counter(session, ticks, "syscalls_lost", totals.lost);
-	counter(session, ticks, "syscalls_covered_ns", totals.covered_ns);
-	counter(session, ticks, "syscalls_watched_ns", totals.open_ns);
-	counter(session, ticks, "syscalls_cost_ns", totals.cost_ns);
-	counter(session, ticks, "syscalls_spent_ns", totals.spent_ns);
+	session_counter(session, ticks, "syscalls", totals.calls);
+	session_counter(session, ticks, "syscalls_lost", totals.lost);
+	session_counter(session, ticks, "syscalls_covered_ns", totals.covered_ns);
+	session_counter(session, ticks, "syscalls_watched_ns", totals.open_ns);
+	session_counter(session, ticks, "syscalls_cost_ns", totals.cost_ns);
+	session_counter(session, ticks, "syscalls_spent_ns", totals.spent_ns);
 }
 
 void kernel_calls_rows(struct session *session, uint64_t ticks)

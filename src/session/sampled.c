@@ -8,54 +8,41 @@
 
 enum { LOST_PART = 100 /* one in so many is no news */ };
 
-static void counter(struct session *session, uint64_t ticks, const char *name, uint64_t value)
-{
-	event_add(&session->events, ticks, EVENT_COUNTER, 0, 0, name, (int64_t)(value > INT64_MAX ? INT64_MAX : value));
-}
-
-struct row { const char *name; uint64_t value; };
-
-static void add_rows(struct session *session, uint64_t ticks, const struct row *rows, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		counter(session, ticks, rows[i].name, rows[i].value);
-}
-
 void sampled_counters(struct session *session, uint64_t ticks)
 {
 	struct sampler_totals totals = sampler_totals(session->sampler);
 	const struct digest_totals *digest = &totals.digest;
-	const struct row always[] = {
+	const struct counter_row always[] = {
 		{ "samples", digest->samples }, { "torn_samples", totals.torn + digest->torn }, { "sampler_sights_lost", totals.sights_lost },
 		{ "sampler_cost_ns", totals.cost_ns }, { "sampler_telling_ns", totals.telling_ns },
 	};
-	const struct row natives[] = {
+	const struct counter_row natives[] = {
 		{ "sampler_stolen_ns", sampler_stolen_ns(session->sampler) }, { "sampler_moved", totals.watch.moved },
 		{ "sampler_join_whole", digest->joins[JOIN_WHOLE] }, { "sampler_join_partial", digest->joins[JOIN_PARTIAL] }, { "sampler_join_failed", digest->joins[JOIN_FAILED] },
 		{ "sampler_join_later", digest->joins[JOIN_LATER] }, { "sampler_join_recalled", digest->joins[JOIN_RECALLED] }, { "sampler_join_native", digest->joins[JOIN_NATIVE] }, { "sampler_walk_complete", digest->ends[WALK_COMPLETE] },
 		{ "sampler_walk_cut_depth", digest->ends[WALK_CUT_DEPTH] }, { "sampler_walk_cut_stack", digest->ends[WALK_CUT_STACK] }, { "sampler_walk_cut_jit", digest->ends[WALK_CUT_JIT] },
 		{ "sampler_walk_cut_register", digest->ends[WALK_CUT_REGISTER] }, { "sampler_walk_cut_tables", digest->ends[WALK_CUT_TABLES] }, { "sampler_walk_searched", digest->searched }, { "sampler_naming_ns", digest->naming_ns },
 	};
-	const struct row perf[] = {
+	const struct counter_row perf[] = {
 		{ "sampler_perf_samples", totals.perf.samples }, { "sampler_perf_lost", totals.perf.lost }, { "sampler_perf_throttled", totals.perf.throttled },
 		{ "sampler_perf_without_stack", totals.perf.without_stack }, { "sampler_perf_threads", totals.perf.threads }, { "sampler_perf_refused", totals.perf.refused },
 		{ "sampler_perf_cost_ns", totals.perf_cost_ns }, { "sampler_perf_stack_bytes", totals.perf.stack_bytes },
 		{ "sampler_switch_cost_ns", totals.switch_ns }, { "sampler_switches_ns", totals.switches_ns },
 		{ "sampler_perf_on_ns", totals.perf_on_ns }, { "sampler_perf_open_ns", totals.perf_open_ns },
 	};
-	const struct row holds[] = {
+	const struct counter_row holds[] = {
 		{ "sampler_holds", totals.holds.count }, { "sampler_hold_total_ns", totals.holds.total_ns }, { "sampler_hold_max_ns", totals.holds.longest_ns },
 		{ "sampler_hold_repaired", totals.holds.repaired }, { "sampler_hold_restarts", totals.holds.restarts }, { "sampler_not_now", totals.watch.not_now },
 		{ "sampler_refused", totals.watch.refused }, { "sampler_prone", totals.watch.prone }, { "sampler_spared", totals.watch.spared },
 	};
 
-	add_rows(session, ticks, always, sizeof always / sizeof *always);
+	session_counter_rows(session, ticks, always, sizeof always / sizeof *always);
 	if (totals.ways.native)
-		add_rows(session, ticks, natives, sizeof natives / sizeof *natives);
+		session_counter_rows(session, ticks, natives, sizeof natives / sizeof *natives);
 	if (totals.ways.perf)
-		add_rows(session, ticks, perf, sizeof perf / sizeof *perf);
+		session_counter_rows(session, ticks, perf, sizeof perf / sizeof *perf);
 	if (totals.ways.holds)
-		add_rows(session, ticks, holds, sizeof holds / sizeof *holds);
+		session_counter_rows(session, ticks, holds, sizeof holds / sizeof *holds);
 }
 
 static void held_rows(struct session *session, uint64_t ticks, const struct sampler_totals *totals)

@@ -420,13 +420,12 @@ static void memory_rows(struct session *session, uint64_t ticks)
 	capture_add(&session->events, ticks, "memory.raw", "not sampled: the domain raw is used without the GIL, and its functions cannot be exchanged in one piece");
 	if (!page)
 		return;
-	const struct { const char *name; uint64_t value; } rows[] = {
+	const struct counter_row rows[] = {
 		{ "memory_calls", page->memory_calls }, { "memory_samples", page->memory_samples }, { "memory_missed", page->memory_missed }, { "memory_full", page->memory_full },
 		{ "memory_cost_ns", page->memory_cost_ns }, { "memory_interval_last", page->memory_interval_now }, { "memory_pauses", page->memory_pauses },
 	};
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		event_add(&session->events, ticks, EVENT_COUNTER, 0, 0, rows[i].name, (int64_t)(rows[i].value & INT64_MAX));
+	session_counter_rows(session, ticks, rows, sizeof rows / sizeof *rows);
 }
 
 static void closing_rows(struct session *session, const struct session_receipt *receipt)
@@ -437,13 +436,12 @@ static void closing_rows(struct session *session, const struct session_receipt *
 
 	session_counters(session, ticks);
 	if (session->before.fds && receipt->fds_after) {
-		const struct { const char *name; uint64_t value; } rows[] = {
+		const struct counter_row rows[] = {
 			{ "fds_before", session->before.fds }, { "fds_after", receipt->fds_after }, { "threads_before", session->before.threads }, { "threads_after", receipt->threads_after },
 			{ "mappings_before", session->before.mappings }, { "mappings_after", receipt->mappings_after },
 		};
 
-		for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-			event_add(events, ticks, EVENT_COUNTER, 0, 0, rows[i].name, (int64_t)rows[i].value);
+		session_counter_rows(session, ticks, rows, sizeof rows / sizeof *rows);
 	}
 	capture_add(events, ticks, "backend", "%s", backend_name(receipt->backend_used));
 	capture_add(events, ticks, "gc", "%s", gc_told(session));

@@ -95,7 +95,11 @@ void session_wall(struct session *session);
 void session_hold(struct session *session, const struct receipt *receipt);
 /* Puts the SESSION lane's events into the trace. */
 void session_flush(struct session *session);
-/* COUNTER events of this moment. */
+struct counter_row { const char *name; uint64_t value; };
+/* A COUNTER event; a value that is too large for one (the target may have written anything) is told as the largest. */
+void session_counter(struct session *session, uint64_t ticks, const char *name, uint64_t value);
+void session_counter_rows(struct session *session, uint64_t ticks, const struct counter_row *rows, size_t count);
+/* All that is counted, at this moment. */
 void session_counters(struct session *session, uint64_t ticks);
 /* The process's CPU time until now, for what the overhead is compared with. */
 void session_read_cpu(struct session *session);
