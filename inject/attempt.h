@@ -41,9 +41,8 @@ bool attempt_stopped(const struct attempt *attempt, struct error *err);
 
 /* prepare.c: takes the locks, chooses slot and scratch, writes the stub. */
 int attempt_prepare(struct attempt *attempt, struct error *err);
+/* Gives back the lock that attempt_prepare() took; may be called again and again. */
 void attempt_unlock(struct attempt *attempt);
-/* Gives back what attempt_prepare() took; may be called again and again. */
-void attempt_release(struct attempt *attempt);
 /* … and the lock of the process. */
 void attempt_end(struct attempt *attempt);
 

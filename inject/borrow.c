@@ -192,7 +192,7 @@ int attempt_borrow(struct attempt *attempt, struct error *err)
 		if (thread_still_fit(attempt->target, &thread))
 			verdict = run_window(attempt, &thread, err);
 		if (verdict == 0)
-			attempt_release(attempt);
+			attempt_unlock(attempt);
 		if (verdict == 0 && attempt_stopped(attempt, err))
 			return -1;
 	}

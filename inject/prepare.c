@@ -120,14 +120,9 @@ void attempt_unlock(struct attempt *attempt)
 	attempt->lock_fd = -1;
 }
 
-void attempt_release(struct attempt *attempt)
-{
-	attempt_unlock(attempt);
-}
-
 void attempt_end(struct attempt *attempt)
 {
-	attempt_release(attempt);
+	attempt_unlock(attempt);
 	if (attempt->process_fd >= 0)
 		close(attempt->process_fd);
 	attempt->process_fd = -1;

@@ -264,7 +264,7 @@ void tally_turn(struct tally *tally)
 	for (size_t i = 0; i < tally->threads.count; i++) {
 		struct tally_thread *thread = &tally->threads.items[i];
 
-		thread->run_ns = thread->gil_ns = thread->gil_wait_ns = thread->gpu_wait_ns = 0;
+		thread->gil_ns = thread->gil_wait_ns = thread->gpu_wait_ns = 0;
 		if (thread->seen_turn + KEPT_TURNS >= tally->turn)
 			tally->threads.items[kept++] = *thread;
 	}
@@ -293,7 +293,7 @@ static void both(struct tally *tally, uint32_t function, size_t offset, uint64_t
  */
 static size_t frames_of(struct tally *tally, uint32_t node)
 {
-	bool told = true, python = false;
+	bool told, python = false;
 	size_t count = 0, kept = FRAMES_MAX;
 
 	for (; node != MAP_ABSENT && count < FRAMES_MAX; node = tally->nodes.items[node].parent)
@@ -393,7 +393,6 @@ static void sample_add(struct tally *tally, const struct event_cursor *cursor)
 	thread->state = walked.gpu == GPU_WAIT ? THREAD_GPU_WAIT : state;
 	thread->function = walked.innermost;
 	thread->seen_turn = tally->turn;
-	thread->run_ns += running ? ns : 0;
 	thread->gil_ns += state == THREAD_PYTHON ? ns : 0;
 	thread->gil_wait_ns += state == THREAD_GIL_WAIT ? ns : 0;
 	thread->gpu_wait_ns += walked.gpu == GPU_WAIT ? ns : 0;

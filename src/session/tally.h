@@ -31,8 +31,7 @@ struct tally_thread {
 	pid_t tid;
 	enum thread_state state;                     /* of the last sample */
 	uint32_t function;                           /* innermost then: index of a function, TALLY_NONE = not known */
-	uint64_t run_ns, gil_ns, gil_wait_ns;        /* of this turn */
-	uint64_t gpu_wait_ns;
+	uint64_t gil_ns, gil_wait_ns, gpu_wait_ns;   /* of this turn */
 	uint64_t seen_turn;
 };
 
