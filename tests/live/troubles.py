@@ -118,7 +118,7 @@ def forks(world, python):
     if python.view:
         raise Skip("its handler is built for this system's libc")
     library = world.path("forker.so")
-    built = subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, os.path.join(PROGRAMS, "forker.c"), "-ldl"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    built = subprocess.run(["cc", "-D_GNU_SOURCE", "-O2", "-shared", "-fPIC", "-o", library, os.path.join(PROGRAMS, "forker.c"), "-ldl"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     require(built.returncode == 0, built.stdout)
     with Target(python, FORKER, library) as target:
         for _ in range(4 if world.quick else 20):
