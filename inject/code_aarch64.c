@@ -52,6 +52,13 @@ int decode_tls_argument(const unsigned char *code, size_t size, uint64_t addr, u
 	return found;
 }
 
+/* No such loader was seen. */
+int decode_tls_argument_of_caller(const struct memory *memory, const unsigned char *code, size_t size, uint64_t addr, uint64_t slot)
+{
+	(void)memory, (void)code, (void)size, (void)addr, (void)slot;
+	return TLS_ARGUMENT_UNKNOWN;
+}
+
 /* adrp register, page: the page, 0 = another instruction or another register. */
 static uint64_t page_of(uint32_t word, uint64_t addr, uint32_t reg)
 {

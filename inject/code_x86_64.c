@@ -51,6 +51,76 @@ int decode_tls_argument(const unsigned char *code, size_t size, uint64_t addr, u
 	return found;
 }
 
+/* Is this one that jumps to where SLOT says: [endbr64] [bnd] jmp *slot(%rip)? */
+static bool leads_through(const struct memory *memory, uint64_t addr, uint64_t slot)
+{
+	unsigned char code[16];
+	size_t at = 0;
+
+	if (memory_read(memory, addr, code, sizeof code) < 0)
+		return false;
+	if (memcmp(code, "\xf3\x0f\x1e\xfa", 4) == 0)
+		at += 4;
+	if (code[at] == 0xf2)
+		at++;
+	return code[at] == 0xff && code[at + 1] == 0x25 && addr + at + 6 + (uint64_t)(int64_t)signed32(code + at + 2) == slot;
+}
+
+/* mov reg, %rdi that ends at END. */
+static bool sets_rdi(const unsigned char *code, size_t end)
+{
+	return end >= 3 && (code[end - 3] == 0x48 || code[end - 3] == 0x4c) && code[end - 2] == 0x89 && (code[end - 1] & 0xc7) == 0xc7;
+}
+
+/* xor %esi, %esi or mov imm32, %esi that ends at END: its length, 0 = another instruction. */
+static size_t sets_esi(const unsigned char *code, size_t end, int *value)
+{
+	if (end >= 2 && code[end - 2] == 0x31 && code[end - 1] == 0xf6) {
+		*value = 0;
+		return 2;
+	}
+	if (end < 5 || code[end - 5] != 0xbe)
+		return 0;
+	*value = signed32(code + end - 4);
+	return 5;
+}
+
+/* The two arguments are set by the last two instructions before the call at CODE[AT], in either order. */
+static int arguments_before(const unsigned char *code, size_t at)
+{
+	int value = TLS_ARGUMENT_UNKNOWN;
+	size_t length;
+	bool both;
+
+	if (sets_rdi(code, at)) {
+		both = sets_esi(code, at - 3, &value) != 0;
+	} else {
+		length = sets_esi(code, at, &value);
+		both = length && sets_rdi(code, at - length);
+	}
+	return both && (value == 0 || value == 1) ? value : TLS_ARGUMENT_UNKNOWN;
+}
+
+int decode_tls_argument_of_caller(const struct memory *memory, const unsigned char *code, size_t size, uint64_t addr, uint64_t slot)
+{
+	int found = TLS_ARGUMENT_UNKNOWN;
+	bool any = false;
+
+	for (size_t i = 0; i + 6 <= size; i++) {
+		bool direct = code[i] == 0xff && code[i + 1] == 0x15 && addr + i + 6 + (uint64_t)(int64_t)signed32(code + i + 2) == slot; /* call *slot(%rip) */
+		int value;
+
+		if (!direct && (code[i] != 0xe8 || !leads_through(memory, addr + i + 5 + (uint64_t)(int64_t)signed32(code + i + 1), slot)))
+			continue;
+		value = arguments_before(code, i);
+		if (any && value != found)
+			return TLS_ARGUMENT_UNKNOWN;
+		found = value;
+		any = true;
+	}
+	return found;
+}
+
 uint64_t decode_address(const unsigned char *code, size_t size, size_t at, uint64_t addr)
 {
 	const unsigned char *c = code + at;

@@ -20,6 +20,11 @@
  * Its meaning changed within glibc 2.40 and is backported by distributions; a wrong value kills targets that load libraries.
  */
 int decode_tls_argument(const unsigned char *code, size_t size, uint64_t addr, uint64_t init);
+/*
+ * The same of CODE of pthread_create(), at ADDR, which calls it through SLOT of its library's global offset table: for loaders whose _dl_allocate_tls() has it
+ * compiled in and calls it nowhere (Ubuntu's glibc 2.35 to 2.43, built with -O3).
+ */
+int decode_tls_argument_of_caller(const struct memory *memory, const unsigned char *code, size_t size, uint64_t addr, uint64_t slot);
 
 /* The address of an object whose address the instruction at CODE[AT] takes (x86-64: lea rip-relative, mov imm32; aarch64: adrp and add), 0 = no such instruction. */
 uint64_t decode_address(const unsigned char *code, size_t size, size_t at, uint64_t addr);

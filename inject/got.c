@@ -137,34 +137,58 @@ static bool add_slot(const struct image *image, const struct candidate *candidat
 	return true;
 }
 
-bool got_read(const struct image *image, const char *const *names, size_t name_count, struct got *out, bool *read_only)
+/* All slots of IMAGE, and which symbols of theirs have these names. False: no memory. */
+static bool find_slots(const struct image *image, const char *const *names, size_t name_count, struct candidates *candidates, struct wanted wanted[WANTED_MAX], size_t *found)
 {
-	struct candidates candidates = { 0 };
-	struct wanted wanted[WANTED_MAX];
 	struct window *window = calloc(1, sizeof *window);
 	uint32_t limit = 0;
-	size_t found;
 	bool done = false;
 
+	*found = 0;
 	if (!window || !image->symtab || !image->strtab) {
 		done = window != NULL;
 		goto out;
 	}
-	if (!read_table(image, image->jmprel, image->jmprel_size, 0, &candidates) || !read_table(image, image->rela, image->rela_size, image->rela_relative, &candidates))
+	if (!read_table(image, image->jmprel, image->jmprel_size, 0, candidates) || !read_table(image, image->rela, image->rela_size, image->rela_relative, candidates))
 		goto out;
-	for (size_t i = 0; i < candidates.count; i++)
-		if (candidates.items[i].symbol >= limit && candidates.items[i].symbol < SYMBOLS_MAX)
-			limit = candidates.items[i].symbol + 1;
-	found = find_wanted(image, limit, names, name_count, window, wanted);
+	for (size_t i = 0; i < candidates->count; i++)
+		if (candidates->items[i].symbol >= limit && candidates->items[i].symbol < SYMBOLS_MAX)
+			limit = candidates->items[i].symbol + 1;
+	*found = find_wanted(image, limit, names, name_count, window, wanted);
 	done = true;
+out:
+	free(window);
+	return done;
+}
+
+bool got_read(const struct image *image, const char *const *names, size_t name_count, struct got *out, bool *read_only)
+{
+	struct candidates candidates = { 0 };
+	struct wanted wanted[WANTED_MAX];
+	size_t found;
+	bool done = find_slots(image, names, name_count, &candidates, wanted, &found);
+
 	for (size_t i = 0; i < candidates.count && done; i++)
 		for (size_t w = 0; w < found && done; w++)
 			if (candidates.items[i].symbol == wanted[w].symbol)
 				done = add_slot(image, &candidates.items[i], wanted[w].name, out, read_only);
-out:
 	list_done(&candidates);
-	free(window);
 	return done;
+}
+
+remote_addr got_slot_at(const struct image *image, const char *name)
+{
+	struct candidates candidates = { 0 };
+	struct wanted wanted[WANTED_MAX];
+	size_t found;
+	remote_addr at = 0;
+
+	find_slots(image, &name, 1, &candidates, wanted, &found);
+	for (size_t i = 0; i < candidates.count && found && !at; i++)
+		if (candidates.items[i].symbol == wanted[0].symbol)
+			at = candidates.items[i].at;
+	list_done(&candidates);
+	return at;
 }
 
 /* ---- all libraries of a target ---- */

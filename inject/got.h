@@ -31,6 +31,9 @@ struct got {
 /* Slots of IMAGE for NAMES, those that may not be written left out. Adds to OUT; *read_only: some were left out. False when out of memory, or there are too many. */
 bool got_read(const struct image *image, const char *const *names, size_t name_count, struct got *out, bool *read_only);
 
+/* The slot through which IMAGE calls the function NAME of another library, read-only ones too; 0 = none was found. */
+remote_addr got_slot_at(const struct image *image, const char *name);
+
 /*
  * The slots of all libraries of TARGET but its interpreter, libc, loader, any library that defines the functions, and memfds (the collector).
  * On success the slots are the caller's (got_done). 0, or -1 with ERR_MEMORY.

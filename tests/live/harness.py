@@ -17,7 +17,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 PROGRAMS = os.path.join(HERE, "programs")
 EVERYTHING = ("--memory", "--memory-native", "--counters", "--syscalls", "trace", "--gc")  # that may be measured of a CPU at once
-ROOTS = ("bullseye", "trixie", "forky", "sid")
+ROOTS = ("bullseye", "trixie", "forky", "sid", "jammy", "noble")
 
 
 class Fail(Exception):

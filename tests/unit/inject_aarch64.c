@@ -6,10 +6,12 @@
 #include "inject/decode.h"
 
 #define decode_tls_argument aarch64_tls_argument
+#define decode_tls_argument_of_caller aarch64_tls_argument_of_caller
 #define decode_address aarch64_address
 #define decode_is_end aarch64_is_end
 #define decode_initialized aarch64_initialized
 int decode_tls_argument(const unsigned char *code, size_t size, uint64_t addr, uint64_t init);
+int decode_tls_argument_of_caller(const struct memory *memory, const unsigned char *code, size_t size, uint64_t addr, uint64_t slot);
 uint64_t decode_address(const unsigned char *code, size_t size, size_t at, uint64_t addr);
 bool decode_is_end(const unsigned char *code, size_t size, size_t at);
 int decode_initialized(const struct memory *memory, uint64_t addr);

@@ -1,6 +1,7 @@
 /* Machine code: what is read out of the target's functions, and what the stub is made of. */
 #include <criterion/criterion.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "inject/decode.h"
 #include "inject/slot.h"
@@ -42,6 +43,67 @@ Test(decode, does_not_guess_when_the_argument_is_something_else)
 	memcpy(code, allocate_236, sizeof code);
 	code[15] = 7; /* mov esi, 7 */
 	cr_assert_eq(tls_argument(code, sizeof code - 1), TLS_ARGUMENT_UNKNOWN);
+}
+
+/* What pthread_create of Ubuntu's glibc 2.35 and 2.39 (1) and 2.41 (0) has before its call, in a made-up function behind which the stub lies that it calls. */
+static const unsigned char before_call_235[] = "\xe8\x58\x36\xf9\xff\xbe\x01\x00\x00\x00\x48\x89\xef", before_call_239[] = "\xe8\xfa\xb6\xf8\xff\xbe\x01\x00\x00\x00\x48\x89\xdf",
+	before_call_241[] = "\xe8\x99\x52\xf8\xff\x31\xf6\x48\x89\xdf", other_order[] = "\xe8\x99\x52\xf8\xff\x4c\x89\xe7\x31\xf6";
+/* bnd jmp, which 2.35 has, and jmp. */
+static const unsigned char stub_235[] = "\xf3\x0f\x1e\xfa\xf2\xff\x25", stub_239[] = "\xf3\x0f\x1e\xfa\xff\x25", stub_plain[] = "\xff\x25";
+static unsigned char caller[160], slots[16];
+
+static int argument_of_caller(const unsigned char *before, size_t size, const unsigned char *stub, size_t stub_size)
+{
+	const struct memory memory = { getpid(), 0, NULL };
+	int32_t to_stub = (int32_t)(128 - size - 5), to_slot = (int32_t)(slots - (caller + 128 + stub_size + 4));
+
+	memset(caller, 0x90, sizeof caller);
+	memcpy(caller, before, size);
+	caller[size] = 0xe8;
+	memcpy(caller + size + 1, &to_stub, 4);
+	memcpy(caller + 128, stub, stub_size);
+	memcpy(caller + 128 + stub_size, &to_slot, 4);
+	return decode_tls_argument_of_caller(&memory, caller, 64, (uint64_t)(uintptr_t)caller, (uint64_t)(uintptr_t)slots);
+}
+
+#define OF_CALLER(before, stub) argument_of_caller(before, sizeof before - 1, stub, sizeof stub - 1)
+
+Test(decode, tells_it_of_what_pthread_create_passes)
+{
+	cr_assert_eq(OF_CALLER(before_call_235, stub_235), 1);
+	cr_assert_eq(OF_CALLER(before_call_239, stub_239), 1);
+	cr_assert_eq(OF_CALLER(before_call_241, stub_239), 0);
+	cr_assert_eq(OF_CALLER(other_order, stub_plain), 0);
+}
+
+Test(decode, tells_it_of_a_call_without_a_stub)
+{
+	const struct memory memory = { getpid(), 0, NULL };
+	int32_t to_slot = (int32_t)(slots - (caller + sizeof before_call_239 - 1 + 6));
+
+	memset(caller, 0x90, sizeof caller);
+	memcpy(caller, before_call_239, sizeof before_call_239 - 1);
+	memcpy(caller + sizeof before_call_239 - 1, "\xff\x15", 2);
+	memcpy(caller + sizeof before_call_239 + 1, &to_slot, 4);
+	cr_assert_eq(decode_tls_argument_of_caller(&memory, caller, 64, (uint64_t)(uintptr_t)caller, (uint64_t)(uintptr_t)slots), 1);
+}
+
+Test(decode, does_not_guess_what_pthread_create_passes)
+{
+	const struct memory memory = { getpid(), 0, NULL };
+	unsigned char seven[sizeof before_call_235];
+
+	memcpy(seven, before_call_235, sizeof seven);
+	seven[6] = 7;
+	cr_assert_eq(OF_CALLER(seven, stub_235), TLS_ARGUMENT_UNKNOWN);
+	cr_assert_eq(argument_of_caller((const unsigned char *)"\x31\xf6\xe8\x99\x52\xf8\xff\x4c\x89\xe7", 10, stub_239, sizeof stub_239 - 1), TLS_ARGUMENT_UNKNOWN); /* of the call before */
+	cr_assert_eq(argument_of_caller((const unsigned char *)"\x31\xf6", 2, stub_239, sizeof stub_239 - 1), TLS_ARGUMENT_UNKNOWN);
+	cr_assert_eq(argument_of_caller((const unsigned char *)"", 0, stub_239, sizeof stub_239 - 1), TLS_ARGUMENT_UNKNOWN);
+	OF_CALLER(before_call_235, stub_235);
+	cr_assert_eq(decode_tls_argument_of_caller(&memory, caller, 64, (uint64_t)(uintptr_t)caller, (uint64_t)(uintptr_t)slots + 8), TLS_ARGUMENT_UNKNOWN); /* another function's */
+	memcpy(caller + 40, "\x31\xf6\x48\x89\xdf\xe8\x4e\x00\x00\x00", 10); /* a second call, which passes 0 */
+	caller[46] = 128 - 50;
+	cr_assert_eq(decode_tls_argument_of_caller(&memory, caller, 64, (uint64_t)(uintptr_t)caller, (uint64_t)(uintptr_t)slots), TLS_ARGUMENT_UNKNOWN);
 }
 
 Test(decode, does_not_guess_between_two_calls_that_differ)

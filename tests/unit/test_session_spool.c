@@ -398,7 +398,7 @@ static struct names names_kept(struct spool *spool, uint64_t since_ns)
 Test(spool_window, forgets_threads_that_ended_and_words_said_again)
 {
 	struct spool *spool;
-	struct names early, late;
+	struct names early = { 0 }, late = { 0 };
 	uint64_t last = 6000;
 
 	cr_assert_eq(spool_open("/tmp", 1 << 30, 1, &spool, NULL), 0);
