@@ -10,10 +10,20 @@
 
 enum { WINDOWS_SHOWN = 10000 };
 
+/* A name out of the trace as a key: cJSON writes the bytes of keys as they are, and a document that is no UTF-8 is none. */
+static const char *visible_key(struct json *json, struct text *key, const char *name)
+{
+	text_clear(key);
+	text_add_visible(key, name, strlen(name));
+	json->failed |= key->failed;
+	return key->data ? key->data : "";
+}
+
 static void put_capture(struct json *json, cJSON *root, const struct report *report)
 {
 	const struct timeline *timeline = report->timeline;
 	cJSON *capture = put_object(json, root, "capture"), *settings, *counters;
+	struct text key;
 
 	if (report->pid)
 		put_u64(json, capture, "pid", report->pid);
@@ -31,11 +41,13 @@ static void put_capture(struct json *json, cJSON *root, const struct report *rep
 	put_number(json, capture, "cpu_cores_ratio", report->cpu_cores, 3);
 	put_string(json, capture, "reproduce", report->reproduce);
 	settings = put_object(json, capture, "settings");
-	for (size_t i = 0; i < timeline->capture_count; i++)
-		put_string(json, settings, timeline->captures[i].key, timeline->captures[i].value);
 	counters = put_object(json, capture, "counters");
+	text_init(&key);
+	for (size_t i = 0; i < timeline->capture_count; i++)
+		put_string(json, settings, visible_key(json, &key, timeline->captures[i].key), timeline->captures[i].value);
 	for (size_t i = 0; i < timeline->counter_count; i++)
-		put_i64(json, counters, timeline->counters[i].name, timeline->counters[i].last);
+		put_i64(json, counters, visible_key(json, &key, timeline->counters[i].name), timeline->counters[i].last);
+	text_done(&key);
 }
 
 static void put_verdict(struct json *json, cJSON *root, const struct report *report)
