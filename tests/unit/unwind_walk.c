@@ -444,7 +444,7 @@ Test(walk, says_which_knowledge_was_missing)
 
 Test(walk, ends_in_generated_code_and_in_nothing)
 {
-	unsigned char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char *page = mmap((void *)0x200000000, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); /* in no hole of a library, which is that library's */
 	struct world *world;
 
 	cr_assert_neq(page, MAP_FAILED);
@@ -464,7 +464,7 @@ Test(walk, ends_in_generated_code_and_in_nothing)
 Test(walk, steps_out_of_a_linkage_stub_and_a_signal_return_that_no_table_describes)
 {
 	static const char stub[] = "\xf3\x0f\x1e\xfa\xf2\xff\x25\x10\x20\x30\x40\x0f\x1f\x44\x00\x00", signal_return[] = "\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05";
-	unsigned char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char *page = mmap((void *)0x200000000, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); /* in no hole of a library, which is that library's */
 	struct world *world;
 	struct thread_copy *copy;
 	uint64_t *words;
