@@ -108,12 +108,12 @@ uint32_t gather_known_thread(const struct gather *gather, int64_t pid, int64_t t
 }
 
 /* The thread's own where that is free: each process of a foreign trace may have a thread 1, and an id may have more than 32 bits. */
-static uint32_t free_number(const struct gather *gather, int64_t tid)
+static uint32_t free_number(struct gather *gather, int64_t tid)
 {
 	uint32_t number = (uint32_t)tid;
 
-	for (uint32_t other = UINT32_MAX - (uint32_t)gather->threads.count; map_get(&gather->threads_by_number, number) != MAP_ABSENT; other--)
-		number = other;
+	while (map_get(&gather->threads_by_number, number) != MAP_ABSENT)
+		number = UINT32_MAX - ++gather->numbers_taken;
 	return number;
 }
 

@@ -33,6 +33,7 @@ struct gather {
 	struct gather_about about;
 	struct strings *strings;
 	struct map functions_by_key, threads_by_key, threads_by_number, processes_by_pid, streams_by_key;
+	uint32_t numbers_taken; /* of threads whose own was not free, from the highest down */
 	LIST(struct function) functions;
 	LIST(struct process) processes;
 	LIST(struct thread) threads;

@@ -409,7 +409,7 @@ Test(import, processes_may_call_their_threads_the_same)
 {
 	static const char document[] = "[{\"ph\":\"X\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":10,\"dur\":10},{\"ph\":\"X\",\"name\":\"b\",\"pid\":2,\"tid\":1,\"ts\":15,\"dur\":10},"
 		"{\"ph\":\"X\",\"name\":\"c\",\"pid\":1,\"tid\":4294967297,\"ts\":10,\"dur\":10}]";
-	static const char *const parts[] = { "tid=1 kind=thread", "tid=4294967293 kind=thread", "tid=4294967292 kind=thread", "thread 4294967297 of 1", "thread 1 of 2" };
+	static const char *const parts[] = { "tid=1 kind=thread", "tid=4294967294 kind=thread", "tid=4294967293 kind=thread", "thread 4294967297 of 1", "thread 1 of 2" };
 	struct error err;
 	char *dump = imported(document, &err);
 
