@@ -8,7 +8,7 @@
 
 enum { HEAP_KIB_MAX = 16384 }; /* to return to other ways of matching */
 
-struct pattern { pcre2_code *code; pcre2_match_data *data; pcre2_match_context *context; const struct pattern *next; };
+struct pattern { pcre2_code *code; const struct pattern *next; };
 
 /* Before each part of the pattern, at each place where it is tried. */
 static int count_step(pcre2_callout_block *block, void *steps)
@@ -30,11 +30,6 @@ static int compile(struct pattern *pattern, const char *text)
 	pattern->code = pcre2_compile((PCRE2_SPTR)text, PCRE2_ZERO_TERMINATED, options, &failure, &offset, NULL);
 	if (!pattern->code)
 		return failure;
-	pattern->data = pcre2_match_data_create_from_pattern(pattern->code, NULL);
-	pattern->context = pcre2_match_context_create(NULL);
-	if (!pattern->data || !pattern->context)
-		return PCRE2_ERROR_NOMEMORY;
-	pcre2_set_heap_limit(pattern->context, HEAP_KIB_MAX);
 	return 0;
 }
 
@@ -66,18 +61,24 @@ void pattern_free(struct pattern *pattern)
 {
 	if (!pattern)
 		return;
-	pcre2_match_context_free(pattern->context);
-	pcre2_match_data_free(pattern->data);
 	pcre2_code_free(pattern->code);
 	free(pattern);
 }
 
 bool pattern_matches(const struct pattern *pattern, const char *text, size_t length, uint64_t *steps)
 {
-	int result;
+	/* Of this call alone: traces that are analyzed side by side match the same patterns. */
+	pcre2_match_data *data = pcre2_match_data_create(1, NULL);
+	pcre2_match_context *context = pcre2_match_context_create(NULL);
+	int result = PCRE2_ERROR_NOMEMORY;
 
-	pcre2_set_callout(pattern->context, count_step, steps);
-	result = pcre2_match(pattern->code, (PCRE2_SPTR)text, length, 0, 0, pattern->data, pattern->context);
+	if (data && context) {
+		pcre2_set_heap_limit(context, HEAP_KIB_MAX);
+		pcre2_set_callout(context, count_step, steps);
+		result = pcre2_match(pattern->code, (PCRE2_SPTR)text, length, 0, 0, data, context);
+	}
+	pcre2_match_context_free(context);
+	pcre2_match_data_free(data);
 	if (result < 0 && result != PCRE2_ERROR_NOMATCH)
 		*steps = 0;
 	return result >= 0;
