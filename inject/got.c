@@ -176,19 +176,19 @@ bool got_read(const struct image *image, const char *const *names, size_t name_c
 	return done;
 }
 
-remote_addr got_slot_at(const struct image *image, const char *name)
+bool got_slot_find(const struct image *image, const char *name, remote_addr *at)
 {
 	struct candidates candidates = { 0 };
 	struct wanted wanted[WANTED_MAX];
 	size_t found;
-	remote_addr at = 0;
+	bool done = find_slots(image, &name, 1, &candidates, wanted, &found);
 
-	find_slots(image, &name, 1, &candidates, wanted, &found);
-	for (size_t i = 0; i < candidates.count && found && !at; i++)
+	*at = 0;
+	for (size_t i = 0; i < candidates.count && found && !*at; i++)
 		if (candidates.items[i].symbol == wanted[0].symbol)
-			at = candidates.items[i].at;
+			*at = candidates.items[i].at;
 	list_done(&candidates);
-	return at;
+	return done;
 }
 
 /* ---- all libraries of a target ---- */

@@ -31,8 +31,8 @@ struct got {
 /* Slots of IMAGE for NAMES, those that may not be written left out. Adds to OUT; *read_only: some were left out. False when out of memory, or there are too many. */
 bool got_read(const struct image *image, const char *const *names, size_t name_count, struct got *out, bool *read_only);
 
-/* The slot through which IMAGE calls the function NAME of another library, read-only ones too; 0 = none was found. */
-remote_addr got_slot_at(const struct image *image, const char *name);
+/* The slot through which IMAGE calls the function NAME of another library, read-only ones too; 0 = none was found. False when out of memory. */
+bool got_slot_find(const struct image *image, const char *name, remote_addr *at);
 
 /*
  * The slots of all libraries of TARGET but its interpreter, libc, loader, any library that defines the functions, and memfds (the collector).

@@ -257,16 +257,19 @@ static bool read_block_size(struct target *target)
 #define LAST_LIBC_WITH_ONE 34
 
 /* As its libc calls the function, where the loader itself does not. */
-static int argument_of_pthread_create(const struct target *target)
+static int read_caller(struct target *target)
 {
 	unsigned char code[8192];
-	uint64_t size = 0, create = image_symbol(&target->libc, "pthread_create", &size), slot = create ? got_slot_at(&target->libc, "_dl_allocate_tls_init") : 0;
+	uint64_t size = 0, create = image_symbol(&target->libc, "pthread_create", &size);
+	remote_addr slot = 0;
 
 	if (size > sizeof code)
 		size = sizeof code;
-	if (!slot || memory_read(&target->memory, create, code, size) < 0)
-		return TLS_ARGUMENT_UNKNOWN;
-	return decode_tls_argument_of_caller(&target->memory, code, size, create, slot);
+	if (create && !got_slot_find(&target->libc, "_dl_allocate_tls_init", &slot))
+		return target_refuse(target, ERR_MEMORY, "thread storage", NULL, "out of memory");
+	if (slot && memory_read(&target->memory, create, code, size) == 0)
+		target->facts.tls_init_argument = decode_tls_argument_of_caller(&target->memory, code, size, create, slot);
+	return 0;
 }
 
 static int check_tls(struct target *target)
@@ -283,8 +286,8 @@ static int check_tls(struct target *target)
 	target->facts.tls_init_argument = TLS_ARGUMENT_UNKNOWN;
 	if (allocate && target->functions.tls_init && memory_read(&target->memory, allocate, code, size) == 0)
 		target->facts.tls_init_argument = decode_tls_argument(code, size, allocate, target->functions.tls_init);
-	if (target->functions.tls_init && target->facts.tls_init_argument == TLS_ARGUMENT_UNKNOWN)
-		target->facts.tls_init_argument = argument_of_pthread_create(target);
+	if (target->functions.tls_init && target->facts.tls_init_argument == TLS_ARGUMENT_UNKNOWN && read_caller(target) < 0)
+		return -1;
 	if (sscanf(target->facts.libc, "glibc 2.%d", &minor) == 1 && minor > LAST_LIBC_WITH_ONE && target->facts.tls_init_argument == TLS_ARGUMENT_NONE)
 		target->facts.tls_init_argument = TLS_ARGUMENT_UNKNOWN;
 	if (target->facts.tls_init_argument == TLS_ARGUMENT_UNKNOWN)

@@ -8,6 +8,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "session/blocked_calls.h"
+#include "session/reader.h"
 #include "session/stacks.h"
 #include "session/tasks.h"
 
@@ -29,7 +30,6 @@ struct told {
 
 struct digest {
 	struct digest_settings settings;
-	struct remote_memory memory;
 	struct pyreader *reader;
 	struct stacks *stacks;
 	struct tasks *tasks;
@@ -46,11 +46,6 @@ struct digest {
 	struct joined_stack joined;
 };
 
-static int memory_read(void *context, uint64_t addr, void *buffer, size_t size)
-{
-	return target_read(context, addr, buffer, size);
-}
-
 static bool run_add(struct digest *digest, uint32_t word)
 {
 	uint32_t *slot = list_add(&digest->runs, RUNS_MAX);
@@ -62,19 +57,18 @@ static bool run_add(struct digest *digest, uint32_t word)
 
 int digest_open(const struct digest_settings *settings, struct digest **out, struct error *err)
 {
-	const struct target_facts *facts = target_facts(settings->target);
+	const struct remote_memory memory = reader_memory(settings->target);
 	struct digest *digest = calloc(1, sizeof *digest);
 
 	if (!digest)
 		return fail(err, ERR_MEMORY, "sampling");
 	digest->settings = *settings;
-	digest->memory = (struct remote_memory){ memory_read, (void *)(uintptr_t)settings->target };
-	if (pyreader_open(&digest->memory, settings->runtime, facts->python_hex, facts->tid_offset, &digest->reader, err) < 0
+	if (reader_open(settings->target, &memory, settings->runtime, &digest->reader, err) < 0
 	    || stacks_open(digest->reader, settings->builder, &digest->stacks, err) < 0
 	    || tasks_open(digest->reader, digest->stacks, settings->builder, &digest->tasks, err) < 0 || pymoment_open(digest->reader, &digest->moment, err) < 0)
 		goto out;
 	if (settings->syscalls)
-		digest->calls = blocked_calls_open(settings->procfs, facts->pid);
+		digest->calls = blocked_calls_open(settings->procfs, target_facts(settings->target)->pid);
 	if (!run_add(digest, 0) || (settings->syscalls && !digest->calls)) {
 		fail(err, ERR_MEMORY, "sampling");
 		goto out;

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/map.h"
 #include "session/loops.h"
+#include "session/reader.h"
 
 #define MODULES_NS 1000000000ull /* the map of a large process takes milliseconds to read */
 #define UNKNOWN_NS 100000000ull  /* but a stack that could not be walked to its end may have met a new library */
@@ -26,11 +27,6 @@ struct joiner {
 	uint32_t met_count;
 };
 
-static int memory_read(void *context, uint64_t addr, void *buffer, size_t size)
-{
-	return target_read(context, addr, buffer, size);
-}
-
 int joiner_open(const struct target *target, const struct procfs *procfs, bool debuginfod, struct joiner **out, struct error *err)
 {
 	const struct symbols_options names = { .debuginfod = debuginfod };
@@ -40,7 +36,7 @@ int joiner_open(const struct target *target, const struct procfs *procfs, bool d
 	if (!joiner)
 		return fail(err, ERR_MEMORY, "walking native stacks");
 	joiner->target = target;
-	joiner->memory = (struct remote_memory){ memory_read, (void *)(uintptr_t)target };
+	joiner->memory = reader_memory(target);
 	joiner->python_minor = target_facts(target)->python_minor;
 	joiner->modules_ns = clock_monotonic_ns() + MODULES_NS;
 	if (modules_open(procfs, pid, &joiner->modules, err) < 0 || walker_open(joiner->modules, &joiner->memory, &joiner->walker, err) < 0

@@ -1,11 +1,13 @@
 /* Turns of a live look. */
 #include "session/live.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/list.h"
+#include "session/reader.h"
 #include "trace/writer.h"
 
 #define PATIENCE_NS 10000000000ull
@@ -34,16 +36,14 @@ static int sampler_begin(struct live *live, struct error *err)
 {
 	const struct target_facts *facts = target_facts(live->target);
 	uint64_t size = 0;
-	remote_addr runtime = target_symbol(live->target, "_PyRuntime", &size);
+	remote_addr runtime = reader_runtime(live->target, &size, err);
 	const struct sampler_settings settings = {
 		.target = live->target, .procfs = live->procfs, .runtime = block_runtime_at(runtime, size, facts->python_hex),
 		.clock = clock_map_monotonic(), .rate_hz = live->options.rate_hz, .native = live->options.native ? NATIVE_BOTH : NATIVE_NONE,
 	};
 
-	if (!runtime && target_unread(live->target, err) < 0)
-		return -1;
 	if (!runtime)
-		return fail(err, ERR_NOT_PYTHON, "the interpreter of process %d does not tell where its state lies", (int)facts->pid);
+		return -1;
 	live->looks = live->samples = live->cost_ns = live->stolen_ns = 0;
 	live->answered_ns = clock_monotonic_ns();
 	return sampler_open(&settings, &live->sampler, err);
@@ -221,8 +221,11 @@ int live_turn(struct live *live, const struct live_turn **out, struct error *err
 	struct live_turn *turn = &live->turn;
 	struct proc_times times;
 
-	if (!target_alive(live->target) || procfs_times(live->procfs, facts->pid, 0, &times) < 0 || times.state == 'Z' || times.state == 'X')
+	if (!target_alive(live->target))
 		return fail(err, ERR_EXITED, "process %d has ended", (int)facts->pid);
+	if (procfs_times(live->procfs, facts->pid, 0, &times) < 0)
+		return errno == ENOENT || errno == ESRCH ? fail(err, ERR_EXITED, "process %d has ended", (int)facts->pid)
+		                                         : fail(err, error_of(errno, ERR_PERMISSION), "the clocks of process %d cannot be read (%s)", (int)facts->pid, strerror(errno));
 	samples_take(live);
 	sampler_count(live, now_ns);
 	if (now_ns - live->answered_ns > live->options.patience_ns)

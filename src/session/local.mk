@@ -23,7 +23,7 @@ libsession_a_SOURCES = \
 	src/session/naming.c src/session/naming.h \
 	src/session/numa.c src/session/numa.h src/session/numa_sample.c \
 	src/session/nvml.c src/session/nvml.h \
-	src/session/observe.c src/session/observe.h \
+	src/session/observe.c src/session/observe.h src/session/reader.c src/session/reader.h \
 	src/session/pace.c src/session/pace.h \
 	src/session/perf_turns.c src/session/perf_turns.h \
 	src/session/pool.c src/session/pool.h \

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "session/reader.h"
 
 enum { PAGE = 4096, BLOCKED_BYTES = 16384, WORD = 8 };
 _Static_assert((int)THREAD_COPY_STACK_MAX == (int)HOLD_STACK_MAX, "a copy is taken over whole");
@@ -12,7 +13,6 @@ _Static_assert((int)THREAD_COPY_STACK_MAX == (int)HOLD_STACK_MAX, "a copy is tak
 struct looker {
 	const struct target *target;
 	const struct procfs *procfs;
-	struct remote_memory memory;
 	struct pyreader *reader;
 	struct pyglance *glance;
 	struct holder *holder;
@@ -21,11 +21,6 @@ struct looker {
 	unsigned char now[THREAD_COPY_STACK_MAX]; /* of looker_still() */
 };
 
-static int memory_read(void *context, uint64_t addr, void *buffer, size_t size)
-{
-	return target_read(context, addr, buffer, size);
-}
-
 static size_t memory_read_many(void *context, const struct iovec *here, const struct iovec *there, size_t count)
 {
 	return target_read_many(context, here, there, count);
@@ -33,15 +28,15 @@ static size_t memory_read_many(void *context, const struct iovec *here, const st
 
 int looker_open(const struct target *target, const struct procfs *procfs, remote_addr runtime, struct looker **out, struct error *err)
 {
-	const struct target_facts *facts = target_facts(target);
+	struct remote_memory memory = reader_memory(target);
 	struct looker *looker = calloc(1, sizeof *looker);
 
 	if (!looker)
 		return fail(err, ERR_MEMORY, "looking at threads");
 	looker->target = target;
 	looker->procfs = procfs;
-	looker->memory = (struct remote_memory){ memory_read, (void *)(uintptr_t)target, memory_read_many };
-	if (pyreader_open(&looker->memory, runtime, facts->python_hex, facts->tid_offset, &looker->reader, err) < 0 || pyglance_open(looker->reader, &looker->glance, err) < 0) {
+	memory.read_many = memory_read_many;
+	if (reader_open(target, &memory, runtime, &looker->reader, err) < 0 || pyglance_open(looker->reader, &looker->glance, err) < 0) {
 		looker_close(looker);
 		return -1;
 	}

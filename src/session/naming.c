@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/map.h"
-#include "unwind/pystack.h"
+#include "session/reader.h"
 
 #define OFTEN_NS 50000000ull
 #define RARELY_NS 1000000000ull
@@ -28,19 +28,13 @@ struct naming {
 	uint64_t early_ns, due_ns; /* when they may be read again, and when they are */
 };
 
-static int memory_read(void *context, uint64_t addr, void *buffer, size_t size)
-{
-	return target_read(context, addr, buffer, size);
-}
-
 struct naming *naming_open(const struct target *target, remote_addr runtime)
 {
-	const struct target_facts *facts = target_facts(target);
-	const struct remote_memory memory = { memory_read, (void *)(uintptr_t)target };
+	const struct remote_memory memory = reader_memory(target);
 	struct naming *naming = calloc(1, sizeof *naming);
 	struct error err = { 0 };
 
-	if (naming && pyreader_open(&memory, runtime, facts->python_hex, facts->tid_offset, &naming->reader, &err) < 0) {
+	if (naming && reader_open(target, &memory, runtime, &naming->reader, &err) < 0) {
 		free(naming);
 		naming = NULL;
 	}

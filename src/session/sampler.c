@@ -103,7 +103,7 @@ int sampler_open(const struct sampler_settings *settings, struct sampler **out, 
 		return fail(err, ERR_MEMORY, "sampling");
 	init(sampler, settings);
 	if (sampler->wake_fd < 0) {
-		fail(err, ERR_MEMORY, "sampling: %s", strerror(errno));
+		fail(err, error_of(errno, ERR_MEMORY), "sampling: %s", strerror(errno));
 		goto out;
 	}
 	choose_ways(sampler);

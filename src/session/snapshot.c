@@ -12,6 +12,7 @@
 #include "base/map.h"
 #include "session/block.h"
 #include "session/naming.h"
+#include "session/reader.h"
 #include "session/snapshot_native.h"
 
 enum { THREADS_SPARE = 64, INLINES_SPARE = 4, STACKS_KEPT_MAX = 1 << 16, TASKS_KEPT_MAX = 4096 };
@@ -54,11 +55,6 @@ const char *snapshot_task_state_name(enum snapshot_task_state state)
 }
 
 /* ---- Python stacks ---- */
-
-static int memory_read(void *context, uint64_t addr, void *buffer, size_t size)
-{
-	return target_read(context, addr, buffer, size);
-}
 
 static void stack_keep(void *context, const struct pystack *stack)
 {
@@ -365,19 +361,15 @@ static int threads_tell(struct snapshot *snapshot, const struct snapshot_teller 
 static int python_read(struct snapshot *snapshot, struct error *err)
 {
 	const struct target_facts *facts = target_facts(snapshot->target);
-	const struct remote_memory memory = { memory_read, snapshot->target };
+	const struct remote_memory memory = reader_memory(snapshot->target);
 	uint64_t size = 0;
-	remote_addr runtime = target_symbol(snapshot->target, "_PyRuntime", &size);
+	remote_addr runtime = reader_runtime(snapshot->target, &size, err);
 
-	if (!runtime && target_unread(snapshot->target, err) < 0)
-		return -1;
 	if (!runtime)
-		return fail(err, ERR_NOT_PYTHON, "the interpreter of process %d does not tell where its state lies", (int)facts->pid);
-	snapshot->runtime = block_runtime_at(runtime, size, facts->python_hex);
-	if (pyreader_open(&memory, runtime, facts->python_hex, facts->tid_offset, &snapshot->reader, err) < 0) {
-		target_unread(snapshot->target, err);
 		return -1;
-	}
+	snapshot->runtime = block_runtime_at(runtime, size, facts->python_hex);
+	if (reader_open(snapshot->target, &memory, runtime, &snapshot->reader, err) < 0)
+		return -1;
 	if (pyreader_stacks(snapshot->reader, stack_keep, snapshot) >= 0)
 		return 0;
 	if (target_unread(snapshot->target, err) < 0)

@@ -84,7 +84,7 @@ const char *snapshot_state_name(enum snapshot_state state); /* "running", "gil_w
 const char *snapshot_task_state_name(enum snapshot_task_state state); /* "ready", "running", "waiting" */
 
 /* Tells of each thread and each task. ERR_EXITED, ERR_NOT_PYTHON, ERR_PYTHON_VERSION, ERR_TIMEOUT (the interpreter's
- * memory does not hold still), ERR_MEMORY. */
+ * memory does not hold still), ERR_PERMISSION, ERR_INJECT (it cannot be read), ERR_DESCRIPTORS, ERR_MEMORY. */
 int snapshot_take(struct target *target, const struct snapshot_options *options, const struct snapshot_teller *tell, struct snapshot_totals *totals, struct error *err);
 
 #endif

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 
-from common import Fail, QUICK, python_target, require, run_test
+from common import Fail, QUICK, Skip, python_target, require, run_test
 
 BUILD = os.environ.get("BUILD", os.getcwd())
 BINARY = os.path.join(BUILD, "inferscope")
@@ -32,6 +32,7 @@ MARKS = {"chains", "failed"}
 EVERYTHING = ["--memory", "--counters", "--syscalls", "trace", "--native", "hold"]
 DOCUMENTED = {0, 2, 3, 4, 5, 6, 7, 8, 9, 10}
 IN_SHORT = ["allocation", "disk full", "open", "remote memory"]
+OF_PROCESSES = {"map", "remote", "trace", "request", "process", "kernel"}  # calls that an analysis makes none of
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "import")
 EPERM, ENOMEM, EAGAIN, EIO, EMFILE, ENOSPC, EROFS, EDQUOT = 1, 12, 11, 5, 24, 28, 30, 122
 # kind of call, what it says, what else fails: nothing, all from the same place ("chain"), all of the kind from then on ("kind")
@@ -111,6 +112,8 @@ def cause(said):
 
 def each(trouble, found, hands, attempt):
     """attempt(hand, place) for the places at which calls are to fail, by whichever hand is free: (status, what was said). Goes on after a failure: all are told together. Says what they ended with."""
+    if not found:
+        raise Skip("it makes no such call")
     free, wrong, missed = queue.SimpleQueue(), [], []
     for hand in hands:
         free.put(hand)
@@ -224,7 +227,7 @@ def analyze(trouble):
             shutil.copy(os.path.join(folder, "T.iscope"), other)
         status, said = inferscope(folder, words, failing(folder, trouble))
         found = places(folder, trouble)
-        require(status == 0 and (found or kind in ("map", "remote", "trace", "process", "kernel")), "nothing fails: %d %s" % (status, said))
+        require(status == 0 and found, "nothing fails: %d %s" % (status, said))
         with open(os.path.join(folder, "report.json")) as f:
             right = f.read()
         os.unlink(os.path.join(folder, "report.json"))
@@ -443,7 +446,8 @@ def slow_disk():
 
 def run():
     for trouble in TROUBLES:
-        run_test("host: analyze, %s" % trouble, analyze, trouble)
+        if TROUBLES[trouble][0] not in OF_PROCESSES:
+            run_test("host: analyze, %s" % trouble, analyze, trouble)
         if trouble in IN_SHORT or not QUICK:
             run_test("host: attach, %s" % trouble, attach, trouble)
             run_test("host: dump, %s" % trouble, looked_at, trouble, "dump", "-n", "-l")

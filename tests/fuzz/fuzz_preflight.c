@@ -2,12 +2,10 @@
  * Any bytes as what a process shows before it is entered: its files in /proc, and its memory, in which headers, symbols, code and control blocks are looked for. Pieces follow each other,
  * each with a byte that says which of the rows below it is, or none of them (memory, by its address), and its size in two.
  */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -15,6 +13,7 @@
 #include "inject/slot.h"
 #include "inject/target.h"
 #include "inject/threads.h"
+#include "tests/fuzz/tree.h"
 
 enum { PIECE_HEAD = 3, ADDRESS = 8 };
 #define PID 2000000005 /* beyond those that Linux gives */
@@ -65,45 +64,21 @@ static void look(struct target *target)
 
 #ifndef RECORDING /* the program that made the seeds plays nothing */
 
-static char root[64], proc_root[80];
-static int root_fd, memory;
+static char proc_root[80];
+static int memory;
 
-static void tree_remove(void)
-{
-	char command[96];
-
-	snprintf(command, sizeof command, "rm -rf %s", root);
-	if (system(command))
-		abort();
-}
-
-static void tree_make(void)
+/* What is no file of an input. */
+static void links_make(void)
 {
 	char own[32], memory_name[32];
 
-	if (root[0])
-		return;
-	snprintf(root, sizeof root, "/dev/shm/fuzz_preflight.XXXXXX");
-	if (!mkdtemp(root) || (root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0 || (memory = memfd_create("fuzz", MFD_CLOEXEC)) < 0)
+	if ((memory = memfd_create("fuzz", MFD_CLOEXEC)) < 0)
 		abort();
-	for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
-		if (mkdirat(root_fd, folders[i], 0700) < 0)
-			abort();
 	snprintf(own, sizeof own, "proc/%d", (int)getpid());
 	snprintf(memory_name, sizeof memory_name, "/proc/self/fd/%d", memory);
-	if (symlinkat("own", root_fd, own) < 0 || symlinkat(memory_name, root_fd, OF_PROCESS "/mem") < 0 || symlinkat("socket:[7]", root_fd, OF_PROCESS "/fd/0") < 0 || symlinkat("pipe:[7]", root_fd, OF_PROCESS "/fd/1") < 0 || symlinkat("user:[7]", root_fd, OF_PROCESS "/ns/user") < 0)
+	if (symlinkat("own", tree_fd, own) < 0 || symlinkat(memory_name, tree_fd, OF_PROCESS "/mem") < 0 || symlinkat("socket:[7]", tree_fd, OF_PROCESS "/fd/0") < 0 || symlinkat("pipe:[7]", tree_fd, OF_PROCESS "/fd/1") < 0 || symlinkat("user:[7]", tree_fd, OF_PROCESS "/ns/user") < 0)
 		abort();
-	snprintf(proc_root, sizeof proc_root, "%s/proc", root);
-	atexit(tree_remove);
-}
-
-static void file_write(const char *name, const uint8_t *data, size_t size)
-{
-	int fd = openat(root_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-
-	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
-		abort();
-	close(fd);
+	snprintf(proc_root, sizeof proc_root, "%s/proc", tree_root);
 }
 
 static void memory_put(const uint8_t *data, size_t size)
@@ -118,7 +93,7 @@ static void memory_put(const uint8_t *data, size_t size)
 static void pieces_put(const uint8_t *data, size_t size)
 {
 	for (size_t i = 0; i < FILES; i++)
-		unlinkat(root_fd, files[i], 0);
+		unlinkat(tree_fd, files[i], 0);
 	if (ftruncate(memory, 0) < 0)
 		abort();
 	while (size > PIECE_HEAD) {
@@ -129,7 +104,7 @@ static void pieces_put(const uint8_t *data, size_t size)
 		size -= PIECE_HEAD;
 		length = length < size ? length : size;
 		if (what < FILES)
-			file_write(files[what], data, length);
+			tree_write(files[what], data, length);
 		else if (length > ADDRESS)
 			memory_put(data, length);
 		data += length;
@@ -144,7 +119,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct target *target;
 	struct error err;
 
-	tree_make();
+	if (tree_make(folders, sizeof folders / sizeof *folders))
+		links_make();
 	pieces_put(data, size);
 	options.memory_fd = memory;
 	if (target_open(PID, &options, &target, &err) < 0 && !err.text[0])

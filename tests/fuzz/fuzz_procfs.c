@@ -2,13 +2,11 @@
  * Any bytes as files of /proc and /sys: of a process, of its thread 7, of its control group, of the machine. A byte 1 parts files; the first byte of each says which of the
  * rows below it is. Then all is read that is read of a process beside its memory.
  */
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mappings.h"
@@ -27,6 +25,7 @@
 #include "session/observe.h"
 #include "session/pools.h"
 #include "session/redact.h"
+#include "tests/fuzz/tree.h"
 
 enum { PID = 5, TID = 7, SEPARATOR = 1 };
 
@@ -61,53 +60,18 @@ void capture_add(struct event_builder *builder, uint64_t ticks, const char *key,
 	event_add(builder, ticks, EVENT_CAPTURE, 0, 0, key, value);
 }
 
-static char root[64], proc_root[80], sys_root[80];
-static int root_fd;
-
-static void tree_remove(void)
-{
-	for (size_t i = 0; i < FILES; i++)
-		unlinkat(root_fd, files[i], 0);
-	for (size_t i = sizeof folders / sizeof *folders; i-- > 0;)
-		unlinkat(root_fd, folders[i], AT_REMOVEDIR);
-	rmdir(root);
-	close(root_fd);
-}
-
-static void tree_make(void)
-{
-	if (root[0])
-		return;
-	snprintf(root, sizeof root, "/tmp/fuzz_procfs.XXXXXX");
-	if (!mkdtemp(root) || (root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
-		abort();
-	for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
-		if (mkdirat(root_fd, folders[i], 0700) < 0)
-			abort();
-	snprintf(proc_root, sizeof proc_root, "%s/proc", root);
-	snprintf(sys_root, sizeof sys_root, "%s/sys", root);
-	atexit(tree_remove);
-}
-
-static void file_write(const char *name, const uint8_t *data, size_t size)
-{
-	int fd = openat(root_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-
-	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
-		abort();
-	close(fd);
-}
+static char proc_root[80], sys_root[80];
 
 static void files_write(const uint8_t *data, size_t size)
 {
 	for (size_t i = 0; i < FILES; i++)
-		unlinkat(root_fd, files[i], 0);
+		unlinkat(tree_fd, files[i], 0);
 	while (size) {
 		const uint8_t *end = memchr(data, SEPARATOR, size);
 		size_t length = end ? (size_t)(end - data) : size, step = end ? length + 1 : length;
 
 		if (length)
-			file_write(files[data[0] % FILES], data + 1, length - 1);
+			tree_write(files[data[0] % FILES], data + 1, length - 1);
 		data += step;
 		size -= step;
 	}
@@ -265,7 +229,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct procfs procfs;
 
-	tree_make();
+	if (tree_make(folders, sizeof folders / sizeof *folders)) {
+		snprintf(proc_root, sizeof proc_root, "%s/proc", tree_root);
+		snprintf(sys_root, sizeof sys_root, "%s/sys", tree_root);
+	}
 	procfs.root = proc_root;
 	files_write(data, size);
 	read_surroundings(&procfs);

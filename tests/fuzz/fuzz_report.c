@@ -14,6 +14,7 @@
 #include "report/diff.h"
 #include "report/job.h"
 #include "report/report.h"
+#include "tests/fuzz/rules.h"
 #include "trace/dump.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -188,17 +189,6 @@ static void write_forms(const struct side *sides, size_t size)
 	}
 }
 
-/* The built-in rules, read once. */
-static const struct ruleset *rules_of_ours(void)
-{
-	static struct ruleset *rules;
-	struct error err;
-
-	if (!rules && ruleset_new(&rules, &err) < 0)
-		abort();
-	return rules;
-}
-
 static bool side_open(const char *text, struct side *out)
 {
 	struct error err;
@@ -206,7 +196,7 @@ static bool side_open(const char *text, struct side *out)
 
 	if (trace_assemble_memory(text, &out->bytes, &length, &err) < 0)
 		return false;
-	if (trace_open_memory(out->bytes, length, &out->trace, &err) < 0 || timeline_build(out->trace, &out->timeline, &err) < 0 || analysis_build_with(out->timeline, rules_of_ours(), NULL, 0, &out->analysis, &err) < 0)
+	if (trace_open_memory(out->bytes, length, &out->trace, &err) < 0 || timeline_build(out->trace, &out->timeline, &err) < 0 || analysis_build_with(out->timeline, fuzz_rules(), NULL, 0, &out->analysis, &err) < 0)
 		abort();
 	return true;
 }

@@ -1,39 +1,12 @@
 /* Any bytes as a program's source file beside a finding: the first byte is the line where its function begins, the text up to the first newline its name. */
-#include <fcntl.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "report/source.h"
+#include "tests/fuzz/tree.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static char root[64], path[80];
-
-static void folder_remove(void)
-{
-	unlink(path);
-	rmdir(root);
-}
-
-static void file_write(const uint8_t *data, size_t size)
-{
-	int fd;
-
-	if (!root[0]) {
-		snprintf(root, sizeof root, "/dev/shm/fuzz_source.XXXXXX");
-		if (!mkdtemp(root))
-			abort();
-		snprintf(path, sizeof path, "%s/a.py", root);
-		atexit(folder_remove);
-	}
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
-		abort();
-	close(fd);
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -47,9 +20,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	location.line = data[0];
 	location.function = name;
-	file_write(end + 1, (size_t)(data + size - end - 1));
+	tree_make(NULL, 0);
+	tree_write("a.py", end + 1, (size_t)(data + size - end - 1));
 	arena_init(&arena);
-	source = source_read(&arena, root, &location, UINT64_MAX);
+	source = source_read(&arena, tree_root, &location, UINT64_MAX);
 	if (source && (source->count < 1 || source->count > SOURCE_LINES || source->first != data[0]))
 		abort();
 	for (size_t i = 0; source && i < source->count; i++)

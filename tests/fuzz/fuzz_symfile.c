@@ -1,13 +1,11 @@
 /* Any bytes as a library: its tables read, addresses named. The first six bytes are an address of interest; the next two say where its debug file begins, in units of 64 bytes (0: there is none). */
-#include <fcntl.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/fuzz/tree.h"
 #include "unwind/symfile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -15,37 +13,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum { HEAD = 8, STEP = 24, LOOKS = 32, UNIT = 64 };
 #define DEBUG_FILE "lib/fuzz.debug"
 
-static char root[64];
-static int root_fd = -1;
-
-static void folder_remove(void)
-{
-	unlinkat(root_fd, DEBUG_FILE, 0);
-	unlinkat(root_fd, "lib", AT_REMOVEDIR);
-	rmdir(root);
-}
-
-static void folder_make(void)
-{
-	if (root_fd >= 0)
-		return;
-	snprintf(root, sizeof root, "/dev/shm/fuzz_symfile.XXXXXX");
-	if (!mkdtemp(root) || (root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0 || mkdirat(root_fd, "lib", 0700) < 0)
-		abort();
-	atexit(folder_remove);
-}
-
 static void debug_write(const uint8_t *data, size_t size)
 {
-	int fd;
-
-	unlinkat(root_fd, DEBUG_FILE, 0);
-	if (!size)
-		return;
-	fd = openat(root_fd, DEBUG_FILE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
-		abort();
-	close(fd);
+	unlinkat(tree_fd, DEBUG_FILE, 0);
+	if (size)
+		tree_write(DEBUG_FILE, data, size);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -64,9 +36,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	debug = (size_t)(addr >> 48) * UNIT;
 	addr &= (UINT64_C(1) << 48) - 1;
 	debug = debug && debug < size ? debug : size;
-	folder_make();
+	tree_make((const char *const[]){ "lib" }, 1);
 	debug_write(data + debug, size - debug);
-	places.process_root = root_fd;
+	places.process_root = tree_fd;
 	fd = memfd_create("fuzz", MFD_CLOEXEC);
 	if (fd < 0 || write(fd, data + HEAD, size - HEAD) != (ssize_t)(size - HEAD))
 		abort();

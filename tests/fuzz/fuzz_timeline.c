@@ -6,6 +6,7 @@
 
 #include "analyze/analysis.h"
 #include "base/text.h"
+#include "tests/fuzz/rules.h"
 #include "trace/event_info.h"
 #include "trace/writer.h"
 
@@ -213,17 +214,6 @@ static void check_analysis(const struct analysis *analysis)
 		abort();
 }
 
-/* The built-in rules, read once. */
-static const struct ruleset *rules_of_ours(void)
-{
-	static struct ruleset *rules;
-	struct error err;
-
-	if (!rules && ruleset_new(&rules, &err) < 0)
-		abort();
-	return rules;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input input = { data, data + size };
@@ -245,7 +235,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	check_timeline(timeline);
 	checks = (struct checks){ .timeline = timeline };
-	if (timeline_intervals(timeline, trace, check_interval, &checks, &err) < 0 || analysis_build_with(timeline, rules_of_ours(), NULL, 0, &analysis, &err) < 0)
+	if (timeline_intervals(timeline, trace, check_interval, &checks, &err) < 0 || analysis_build_with(timeline, fuzz_rules(), NULL, 0, &analysis, &err) < 0)
 		abort();
 	check_analysis(analysis);
 	analysis_free(analysis);

@@ -1,17 +1,17 @@
 /* Any bytes as an ELF file that a process has mapped and that only its memory still holds: its headers, notes, call-frame tables, through
  * modules, our evaluator and libunwind; and the same as a vDSO, beside code of nobody's. The first bytes say where a thread is in it; its stack is the file's end. */
-#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/fuzz/tree.h"
 #include "unwind/walk.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+#define OF_PROCESS "77"
 enum { PID = 77, BASE = 0x100000, LONGEST = 0x20000, VDSO = 0x130000, VDSO_SIZE = 0x2000, GENERATED = 0x140000, HEAD = 4, WALKS = 8 };
 
 struct image {
@@ -19,43 +19,15 @@ struct image {
 	size_t size;
 };
 
-static char root[64];
-
-static void remove_folder(void)
-{
-	char command[128];
-
-	snprintf(command, sizeof command, "rm -rf %s", root);
-	if (system(command))
-		abort();
-}
-
-static int open_in(const char *name)
-{
-	char path[128];
-
-	snprintf(path, sizeof path, "%s/%d/%s", root, (int)PID, name);
-	return open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-}
-
 /* The folder that plays /proc; its "mem" stays open for writing. */
 static int play_proc(void)
 {
 	static const char maps[] = "100000-120000 r-xp 00000000 08:01 99 /gone (deleted)\n130000-132000 r-xp 00000000 00:00 0 [vdso]\n140000-141000 r-xp 00000000 00:00 0 \n"
 		"7ffc00000000-7ffc00100000 rw-p 00000000 00:00 0 [stack]\nffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]\n";
-	char path[128];
-	int fd;
 
-	strcpy(root, "/tmp/inferscope-fuzz.XXXXXX");
-	if (!mkdtemp(root))
-		abort();
-	atexit(remove_folder);
-	snprintf(path, sizeof path, "%s/%d", root, (int)PID);
-	fd = mkdir(path, 0700) < 0 ? -1 : open_in("maps");
-	if (fd < 0 || write(fd, maps, sizeof maps - 1) != sizeof maps - 1)
-		abort();
-	close(fd);
-	return open_in("mem");
+	tree_make((const char *const[]){ OF_PROCESS }, 1);
+	tree_write(OF_PROCESS "/maps", maps, sizeof maps - 1);
+	return openat(tree_fd, OF_PROCESS "/mem", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 }
 
 static int read_image(void *context, uint64_t addr, void *buffer, size_t size)
@@ -96,7 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static int memory = -1;
 	struct image image = { data + HEAD, size - HEAD };
 	struct remote_memory remote = { read_image, &image };
-	struct procfs procfs = { root };
+	struct procfs procfs = { tree_root };
 	struct modules *modules;
 	struct walker *walker;
 	uint32_t where;

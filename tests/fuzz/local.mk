@@ -2,7 +2,7 @@
 check_PROGRAMS += tests/fuzz/replay_trace tests/fuzz/replay_assemble
 TESTS += tests/fuzz/corpus.test
 dist_noinst_SCRIPTS += tests/fuzz/run tests/fuzz/corpus.test
-EXTRA_DIST += tests/fuzz/corpus tests/fuzz/ring.h
+EXTRA_DIST += tests/fuzz/corpus tests/fuzz/ring.h tests/fuzz/rules.h tests/fuzz/tree.h
 
 FUZZ_LDADD = libtrace.a libbase.a $(ZSTD_LIBS) $(ZLIB_LIBS)
 tests_fuzz_replay_trace_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_trace.c

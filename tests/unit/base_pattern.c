@@ -1,6 +1,7 @@
 /* Patterns: what fits, what is refused and why, and that what takes for ever ends. */
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "base/pattern.h"
@@ -120,4 +121,40 @@ Test(pattern, those_of_one_owner_are_chained)
 	pattern_free(first);
 	pattern_free(second);
 	pattern_free(NULL);
+}
+
+/* ---- traces that are analyzed side by side ---- */
+
+enum { MATCHERS = 4, MATCHES = 2000, STEPS_GIVEN = 100000 };
+static const char side_text[] = "aaaaaaaaaacb";
+
+static void *match_often(void *pattern)
+{
+	uint64_t first = 0, wrong = 0;
+
+	for (int i = 0; i < MATCHES; i++) {
+		uint64_t steps = STEPS_GIVEN;
+
+		wrong += pattern_matches(pattern, side_text, sizeof side_text - 1, &steps);
+		first = i ? first : steps;
+		wrong += steps != first || steps == STEPS_GIVEN;
+	}
+	return (void *)(uintptr_t)wrong;
+}
+
+/* Each counts its own steps. */
+Test(pattern, serves_several_threads_at_once)
+{
+	struct pattern *pattern = made("(a|aa)+b");
+	pthread_t threads[MATCHERS];
+
+	for (size_t i = 0; i < MATCHERS; i++)
+		cr_assert_eq(pthread_create(&threads[i], NULL, match_often, pattern), 0);
+	for (size_t i = 0; i < MATCHERS; i++) {
+		void *wrong;
+
+		pthread_join(threads[i], &wrong);
+		cr_expect_null(wrong, "thread %zu: %zu of %d", i, (size_t)(uintptr_t)wrong, MATCHES);
+	}
+	pattern_free(pattern);
 }
