@@ -158,8 +158,8 @@ static void read_chain(struct pyreader *reader, uint64_t coroutine, bool deeper,
 
 /* ---- tasks ---- */
 
-/* The name of the task at ADDR, which is NAME as long as the task is: what was another object's meanwhile is none. */
-static int read_name(const struct pyreader *reader, uint64_t addr, uint64_t name, char *out, size_t size)
+/* The name of the task whose FIELDS lie there, which is NAME as long as the task is: what was another object's meanwhile is none. */
+static int read_name(const struct pyreader *reader, uint64_t fields, uint64_t name, char *out, size_t size)
 {
 	char type[PYTYPE_NAME_MAX];
 	uint64_t number, again;
@@ -173,13 +173,25 @@ static int read_name(const struct pyreader *reader, uint64_t addr, uint64_t name
 			return -1;
 		snprintf(out, size, "Task-%llu", (unsigned long long)number);
 	}
-	return reader_word(reader, addr + (uint64_t)reader->walk.layout->task_name, &again) == 0 && again == name ? 0 : -1;
+	return reader_word(reader, fields + (uint64_t)reader->walk.layout->task_name, &again) == 0 && again == name ? 0 : -1;
 }
 
-/* Reads a C task's fields. False: ADDR is none. */
-static bool read_task(const struct pyreader *reader, uint64_t addr, unsigned char bytes[TASK_BYTES])
+/* From where on the fields of the task at ADDR lie as cpython.def says. Early 3.10s had one field less before all of them (3.10.4; no longer 3.10.12): the type's size tells. */
+static uint64_t task_fields(const struct pyreader *reader, uint64_t addr)
 {
-	return address_plausible(addr) && reader_read(reader, addr, bytes, TASK_BYTES) == 0 && is_coroutine(reader, word_at(bytes, reader->walk.layout->task_coro));
+	const struct cpython_layout *layout = reader->walk.layout;
+	uint64_t type, size;
+
+	if (reader->walk.minor != 10 || !address_plausible(addr) || reader_word(reader, addr + (uint64_t)layout->object_type, &type) < 0 || !address_plausible(type)
+	    || reader_word(reader, type + (uint64_t)layout->type_basicsize, &size) < 0)
+		return addr;
+	return size == (uint64_t)layout->task_name + 16 ? addr - sizeof(uint64_t) : addr;
+}
+
+/* Reads a C task's fields. False: there is none. */
+static bool read_task(const struct pyreader *reader, uint64_t fields, unsigned char bytes[TASK_BYTES])
+{
+	return address_plausible(fields) && reader_read(reader, fields, bytes, TASK_BYTES) == 0 && is_coroutine(reader, word_at(bytes, reader->walk.layout->task_coro));
 }
 
 /* The future at ADDR in words: another task by its name. */
@@ -187,11 +199,13 @@ static void describe_future(const struct pyreader *reader, uint64_t addr, char *
 {
 	unsigned char bytes[TASK_BYTES];
 	char type[PYTYPE_NAME_MAX], name[PYTASK_NAME_MAX];
+	uint64_t fields;
 
 	*out = '\0';
 	if (reader_type_name(reader, addr, type) < 0)
 		return;
-	if (strstr(type, "Task") && read_task(reader, addr, bytes) && read_name(reader, addr, word_at(bytes, reader->walk.layout->task_name), name, sizeof name) == 0)
+	fields = task_fields(reader, addr);
+	if (strstr(type, "Task") && read_task(reader, fields, bytes) && read_name(reader, fields, word_at(bytes, reader->walk.layout->task_name), name, sizeof name) == 0)
 		snprintf(out, size, "task \"%s\"", name);
 	else
 		snprintf(out, size, "%s", type);
@@ -204,12 +218,13 @@ static bool tell_task(void *context, uint64_t addr)
 	const struct cpython_layout *layout = telling->reader->walk.layout;
 	struct pytask *task = &telling->task;
 	unsigned char bytes[TASK_BYTES];
-	uint64_t waiter;
+	uint64_t fields, waiter;
 
 	if (telling->told == TASKS_MAX)
 		return false;
-	if (!read_task(telling->reader, addr, bytes) || half_at(bytes, layout->task_state) != 0
-	    || read_name(telling->reader, addr, word_at(bytes, layout->task_name), task->name, sizeof task->name) < 0)
+	fields = task_fields(telling->reader, addr);
+	if (!read_task(telling->reader, fields, bytes) || half_at(bytes, layout->task_state) != 0
+	    || read_name(telling->reader, fields, word_at(bytes, layout->task_name), task->name, sizeof task->name) < 0)
 		return true;
 	task->address = addr;
 	task->coroutine = word_at(bytes, layout->task_coro);
@@ -299,9 +314,9 @@ static bool try_task(struct finding *finding, uint64_t addr)
 {
 	const struct cpython_layout *layout = finding->reader->walk.layout;
 	unsigned char bytes[TASK_BYTES];
-	uint64_t frame;
+	uint64_t fields = task_fields(finding->reader, addr), frame;
 
-	if (!address_plausible(addr) || reader_read(finding->reader, addr, bytes, TASK_BYTES) < 0)
+	if (!address_plausible(fields) || reader_read(finding->reader, fields, bytes, TASK_BYTES) < 0)
 		return false;
 	finding->out->address = addr;
 	finding->out->coroutine = word_at(bytes, layout->task_coro);
@@ -310,7 +325,7 @@ static bool try_task(struct finding *finding, uint64_t addr)
 		if (finding->frames->frames[i].address != frame)
 			continue;
 		finding->out->code = finding->frames->frames[i].code;
-		return read_name(finding->reader, addr, word_at(bytes, layout->task_name), finding->out->name, sizeof finding->out->name) == 0;
+		return read_name(finding->reader, fields, word_at(bytes, layout->task_name), finding->out->name, sizeof finding->out->name) == 0;
 	}
 	return false;
 }

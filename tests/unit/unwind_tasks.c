@@ -141,6 +141,27 @@ VERSION_TEST(are_known_by_the_frames_of_a_look)
 	scene_free(scene);
 }
 
+/* As 3.10.4 has them. */
+Test(tasks, of_early_3_10s_have_one_field_less)
+{
+	struct scene *scene = scene_new(10);
+	const struct cpython_layout *layout = scene->fake->layout;
+	uint64_t type = place(scene->fake, OBJECT_BYTES);
+	struct pytask_now task;
+
+	import_asyncio(scene);
+	put(scene->fake, scene->task, layout->object_type, type);
+	put(scene->fake, type, layout->type_basicsize, (uint64_t)layout->task_name + 24);
+	cr_expect(pyglance_task(scene->reader, scene->bytes, scene->size, &task), "as 3.10.12 has them");
+	put(scene->fake, type, layout->type_basicsize, (uint64_t)layout->task_name + 16);
+	cr_expect_not(pyglance_task(scene->reader, scene->bytes, scene->size, &task));
+	put(scene->fake, scene->task, layout->task_coro - 8, scene->coroutine);
+	put(scene->fake, scene->task, layout->task_name - 8, add_name(scene->fake, "early"));
+	cr_assert(pyglance_task(scene->reader, scene->bytes, scene->size, &task));
+	cr_expect_str_eq(task.name, "early");
+	scene_free(scene);
+}
+
 VERSION_TEST(that_run_now_but_not_in_these_frames_are_not_taken)
 {
 	struct scene *scene = scene_new(*minor);
