@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/thread.h"
 #include "session/cold.h"
 
@@ -13,6 +15,7 @@ struct switching {
 	int to[2], fro[2];
 	pid_t tids[2];
 	pthread_t partner;
+	clockid_t clock; /* the partner's CPU time */
 };
 
 static void *answer(void *context)
@@ -77,7 +80,7 @@ static struct switching *switching_open(void)
 		return NULL;
 	}
 	if (pipe2(switching->to, O_CLOEXEC) == 0 && pipe2(switching->fro, O_CLOEXEC) == 0 && thread_start(&switching->partner, answer, switching) == 0) {
-		if (exchange(switching))
+		if (exchange(switching) && pthread_getcpuclockid(switching->partner, &switching->clock) == 0)
 			return switching;
 		switching_close(switching);
 		return NULL;
@@ -93,9 +96,18 @@ static bool exchange_again(const void *context)
 	return exchange(context);
 }
 
+/* What both threads ran: a switch counts for who comes, and that others had the CPU in between does not count. */
+static uint64_t ran_ns(const void *context)
+{
+	const struct switching *switching = context;
+	struct timespec partner;
+
+	return clock_gettime(switching->clock, &partner) < 0 ? 0 : clock_thread_ns() + (uint64_t)partner.tv_sec * 1000000000 + (uint64_t)partner.tv_nsec;
+}
+
 static uint64_t switching_ns(const struct switching *switching)
 {
-	return cold_ns(exchange_again, switching) / 2;
+	return cold_ns(exchange_again, ran_ns, switching) / 2;
 }
 
 struct measurement { const struct switching_load *load; uint64_t extra_ns; };

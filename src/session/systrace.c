@@ -251,11 +251,11 @@ static void read_thread(struct systrace *systrace, struct watched *watched, syst
 /* On ourselves, with and without. */
 static uint64_t measure_call(struct systrace *systrace)
 {
-	uint64_t without_ns = cold_ns(some_call, NULL), with_ns;
+	uint64_t without_ns = cold_ns(some_call, cold_clock_ns, NULL), with_ns;
 
 	if (!systrace_add(systrace, gettid()))
 		return 0;
-	with_ns = cold_ns(some_call, NULL);
+	with_ns = cold_ns(some_call, cold_clock_ns, NULL);
 	systrace_prune(systrace, is_none, NULL);
 	return without_ns && with_ns > without_ns ? with_ns - without_ns : 0;
 }

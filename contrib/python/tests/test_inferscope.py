@@ -311,9 +311,11 @@ class Inside(unittest.TestCase):
         def burn_in_native(end):
             while time.thread_time() < end: zlib.compress(data, 9)
         def work(seconds):
+            # Both in turns, so that a machine that gets busy changes the shares of neither.
             begun = time.thread_time()
-            burn_in_python(begun + seconds / 2)
-            burn_in_native(begun + seconds)
+            for turn in range(int(seconds * 50)):
+                burn_in_python(begun + turn * 0.02 + 0.01)
+                burn_in_native(begun + turn * 0.02 + 0.02)
         """
 
     # As where Yama's ptrace_scope is 3, or a container's seccomp filter is strict; the program that is started inherits it.
@@ -341,8 +343,10 @@ class Inside(unittest.TestCase):
 
     @staticmethod
     def shares(profile):
-        """How many samples work() has, and which share of them has each function that is on the stack."""
+        """How many samples work() has, and which share of them has each function that is on the stack. Those with native frames alone where there are any: where threads
+        change places often, perf_event rests now and then, and what is sampled meanwhile has none."""
         stacks = [stack for stack in profile["stacks"] if any(frame["symbol"] == "work" for frame in stack["frames"])]
+        stacks = [stack for stack in stacks if any(frame["file"] != "<string>" for frame in stack["frames"])] or stacks
         count = collections.Counter()
         for stack in stacks:
             count.update({name: stack["count"] for name in {frame["symbol"] for frame in stack["frames"]} if "+0x" not in name})
@@ -362,8 +366,9 @@ class Inside(unittest.TestCase):
             child.kill()
             child.communicate()
         for one, other in ((inside, outside), (refused, outside), (outside, inside), (outside, refused)):
-            self.assertEqual({name for name, share in one.items() if share > 0.1} - set(other), set(), (one, other))
-            self.assertTrue(0.3 < one["burn_in_python"] < 0.7 and 0.3 < one["burn_in_native"] < 0.7, one)
+            self.assertEqual({name for name, share in one.items() if share > 0.2} - set(other), set(), (one, other))
+            for name in ("burn_in_python", "burn_in_native"):
+                self.assertTrue(0.3 < one[name] < 0.7, "%s has %.2f of %s" % (name, one[name], one))
             self.assertTrue([name for name, share in one.items() if share > 0.1 and ("deflate" in name or "compress" in name)], one)
 
     def test_nothing_may_be_traced(self):
