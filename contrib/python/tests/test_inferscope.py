@@ -343,10 +343,8 @@ class Inside(unittest.TestCase):
 
     @staticmethod
     def shares(profile):
-        """How many samples work() has, and which share of them has each function that is on the stack. Those with native frames alone where there are any: where threads
-        change places often, perf_event rests now and then, and what is sampled meanwhile has none."""
+        """How many samples work() has, and which share of them has each function that is on the stack."""
         stacks = [stack for stack in profile["stacks"] if any(frame["symbol"] == "work" for frame in stack["frames"])]
-        stacks = [stack for stack in stacks if any(frame["file"] != "<string>" for frame in stack["frames"])] or stacks
         count = collections.Counter()
         for stack in stacks:
             count.update({name: stack["count"] for name in {frame["symbol"] for frame in stack["frames"]} if "+0x" not in name})
@@ -369,7 +367,8 @@ class Inside(unittest.TestCase):
             self.assertEqual({name for name, share in one.items() if share > 0.2} - set(other), set(), (one, other))
             for name in ("burn_in_python", "burn_in_native"):
                 self.assertTrue(0.3 < one[name] < 0.7, "%s has %.2f of %s" % (name, one[name], one))
-            self.assertTrue([name for name, share in one.items() if share > 0.1 and ("deflate" in name or "compress" in name)], one)
+            # Where threads change places often perf_event rests now and then, and what is sampled meanwhile has no native frames.
+            self.assertTrue([name for name, share in one.items() if share > 0.02 and ("deflate" in name or "compress" in name)], "neither deflate nor compress in %s" % one)
 
     def test_nothing_may_be_traced(self):
         """Neither ptrace nor perf_event: calls, scopes and Python's stacks are there all the same, and what is missing is said."""
