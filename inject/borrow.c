@@ -189,8 +189,10 @@ int attempt_borrow(struct attempt *attempt, struct error *err)
 			return -1;
 		if (attempt->started_ns == 0)
 			attempt->started_ns = clock_monotonic_ns();
-		if (thread_still_fit(attempt->target, &thread))
+		if (thread_still_fit(attempt->target, &attempt->choice, &thread))
 			verdict = run_window(attempt, &thread, err);
+		else
+			verdict = threads_choose_again(attempt->target, &attempt->choice, attempt->deadline_ns, err);
 		if (verdict == 0)
 			attempt_unlock(attempt);
 		if (verdict == 0 && attempt_stopped(attempt, err))

@@ -17,6 +17,7 @@
 #define WATCH_NS 2000000000ull /* for a better thread than one with a time limit that a stop would lose */
 #define LOOK_AGAIN_NS 5000000l
 #define MAX_WATCHED 256
+#define MAX_UNREAD 100 /* looks at threads: half a second, where there is one */
 
 void thread_classify(const char *line, struct candidate *out)
 {
@@ -88,6 +89,13 @@ static void judge_descriptor(const struct target *target, struct candidate *thre
 		thread->kind = THREAD_PRONE_INFINITE; /* a terminal in raw mode may have given a part */
 }
 
+/* That of a thread that has ended is not there. */
+static bool cannot_be_read(struct candidate *out, int error)
+{
+	out->unread = error == ENOENT || error == ESRCH ? 0 : error;
+	return false;
+}
+
 bool thread_look(const struct target *target, pid_t tid, struct candidate *out)
 {
 	struct proc_status status;
@@ -96,7 +104,7 @@ bool thread_look(const struct target *target, pid_t tid, struct candidate *out)
 	memset(out, 0, sizeof *out);
 	out->tid = tid;
 	if (procfs_status(&target->procfs, target->pid, tid, &status) < 0)
-		return false;
+		return cannot_be_read(out, errno);
 	/* D may last for ever (a dead NFS server); the rest is gone or held by others. */
 	if (status.state != 'R' && status.state != 'S')
 		return false;
@@ -108,15 +116,17 @@ bool thread_look(const struct target *target, pid_t tid, struct candidate *out)
 	if (procfs_read(&target->procfs, target->pid, name, text, sizeof text) <= 0) {
 		out->kind = status.state == 'R' ? THREAD_RUNNING : THREAD_UNKNOWN;
 		out->nr = -1; /* a kernel without this file, or one that does not show it to us */
-		return errno != ESRCH;
+		if (out->kind == THREAD_UNKNOWN && errno != EACCES && errno != EPERM)
+			cannot_be_read(out, errno);
+		return errno != ESRCH && !out->unread;
 	}
 	thread_classify(text, out);
 	judge_descriptor(target, out);
 	if (!MACHINE_BORROWS_RUNNING && (out->nr < 0 || out->nr == SYS_write || out->nr == SYS_sendto))
 		out->kind = THREAD_UNKNOWN;
 	snprintf(name, sizeof name, "task/%d/status", (int)tid);
-	if (procfs_read(&target->procfs, target->pid, name, text, sizeof text) <= 0)
-		return false;
+	if (procfs_read(&target->procfs, target->pid, name, text, sizeof text) < 0)
+		return cannot_be_read(out, errno);
 	out->switches = switches_of(text);
 	out->first_seen_ns = clock_monotonic_ns();
 	return out->kind != THREAD_UNFIT;
@@ -185,7 +195,19 @@ static bool better(const struct candidate *a, const struct candidate *b)
 	return a->kind == THREAD_PRONE_FINITE && a->first_seen_ns < b->first_seen_ns;
 }
 
-static bool best_of(const struct target *target, const struct choice *choice, struct watch *watch, const pid_t *tids, size_t count,
+/* Of one that could not be read it is told. */
+static bool looked_at(const struct target *target, struct choice *choice, pid_t tid, struct candidate *out)
+{
+	bool fit = thread_look(target, tid, out);
+
+	if (out->unread) {
+		choice->unread = out->unread;
+		choice->unread_count++;
+	}
+	return fit;
+}
+
+static bool best_of(const struct target *target, struct choice *choice, struct watch *watch, const pid_t *tids, size_t count,
                     struct candidate *best)
 {
 	size_t first = choice->any && count ? (size_t)(clock_monotonic_ns() / 64 % count) : 0;
@@ -195,7 +217,7 @@ static bool best_of(const struct target *target, const struct choice *choice, st
 		pid_t tid = tids[(first + i) % count];
 		struct candidate now;
 
-		if (was_tried(choice, tid) || !thread_look(target, tid, &now))
+		if (was_tried(choice, tid) || !looked_at(target, choice, tid, &now))
 			continue;
 		if (now.kind == THREAD_PRONE_FINITE)
 			watch_update(watch, &now);
@@ -208,11 +230,11 @@ static bool best_of(const struct target *target, const struct choice *choice, st
 	return any;
 }
 
-bool thread_still_fit(const struct target *target, struct candidate *thread)
+bool thread_still_fit(const struct target *target, struct choice *choice, struct candidate *thread)
 {
 	struct candidate now;
 
-	if (!thread_look(target, thread->tid, &now))
+	if (!looked_at(target, choice, thread->tid, &now))
 		return false;
 	if (now.kind >= THREAD_PRONE_FINITE && now.kind > thread->kind)
 		return false;
@@ -235,6 +257,20 @@ static void no_thread(const struct target *target, const struct choice *choice, 
 	else
 		fail(err, ERR_NO_THREAD, "cannot attach to %d: none of its threads %s", (int)target->pid,
 		     MACHINE_BORROWS_RUNNING ? "could be borrowed in time" : "waits in a system call; on " MACHINE_NAME " no other can be borrowed");
+}
+
+static int unread(const struct target *target, const struct choice *choice, struct error *err)
+{
+	return fail(err, error_of(choice->unread, ERR_INJECT), "what the threads of process %d do cannot be read (%s)", (int)target->pid, strerror(choice->unread));
+}
+
+int threads_choose_again(const struct target *target, const struct choice *choice, uint64_t deadline_ns, struct error *err)
+{
+	if (choice->unread_count >= MAX_UNREAD)
+		return unread(target, choice, err);
+	if (clock_monotonic_ns() >= deadline_ns)
+		return fail(err, ERR_NO_THREAD, "cannot attach to %d: each thread that was chosen did something else by the time it could be held", (int)target->pid);
+	return 0;
 }
 
 int threads_choose(const struct target *target, struct choice *choice, uint64_t deadline_ns, struct candidate *out, struct error *err)
@@ -274,6 +310,10 @@ int threads_choose(const struct target *target, struct choice *choice, uint64_t 
 		if (!any && choice->tried_count > choice->odd_count) {
 			choice_again(choice); /* all were slow: once more around, the caller has more patience now */
 			continue;
+		}
+		if (!any && choice->unread_count >= MAX_UNREAD) {
+			unread(target, choice, err);
+			break;
 		}
 		if (now_ns >= deadline_ns || (!any && choice->odd_count > 0)) {
 			no_thread(target, choice, any ? out : NULL, err);

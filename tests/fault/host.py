@@ -39,9 +39,9 @@ EPERM, ENOMEM, EAGAIN, EIO, EMFILE, ENOSPC, EROFS, EDQUOT = 1, 12, 11, 5, 24, 28
 TROUBLES = {
     "allocation": ("memory", ENOMEM, ""), "no memory any more": ("memory", ENOMEM, "kind"), "mapping": ("map", ENOMEM, ""), "no mapping any more": ("map", ENOMEM, "kind"),
     "thread": ("thread", EAGAIN, ""), "no thread any more": ("thread", EAGAIN, "kind"), "write": ("write", EIO, ""), "disk full": ("write", ENOSPC, "kind"), "quota": ("write", EDQUOT, "kind"),
-    "read": ("read", EIO, ""), "reads": ("read", EIO, "chain"), "open": ("open", EMFILE, ""), "no descriptors any more": ("open", EMFILE, "kind"),
+    "read": ("read", EIO, ""), "reads": ("read", EIO, "chain"), "no reads any more": ("read", EIO, "kind"), "open": ("open", EMFILE, ""), "no descriptors any more": ("open", EMFILE, "kind"),
     "sync, size or name": ("place", EIO, ""), "read-only": ("place", EROFS, "kind"), "remote memory": ("remote", EIO, ""), "no remote memory": ("remote", EIO, "chain"),
-    "ptrace": ("trace", EIO, "chain"), "child": ("process", EAGAIN, ""), "no child any more": ("process", EAGAIN, "kind"), "system call": ("kernel", EMFILE, "chain"),
+    "no remote memory any more": ("remote", EIO, "kind"), "ptrace": ("trace", EIO, "chain"), "child": ("process", EAGAIN, ""), "no child any more": ("process", EAGAIN, "kind"), "system call": ("kernel", EMFILE, "chain"),
     "request": ("request", EPERM, "chain"),
 }
 # Of ptrace, which the processes that hold a thread make without libc.
@@ -121,14 +121,15 @@ def each(trouble, found, hands, attempt):
     def once(place):
         if len(wrong) >= ENOUGH:
             return None
-        hand = free.get()
+        hand, begin = free.get(), time.monotonic()
         try:
             status, said = attempt(hand, place)
-            if place.addresses and not failed(hand if isinstance(hand, str) else hand[0]):
+            reached = not place.addresses or failed(hand if isinstance(hand, str) else hand[0])
+            if not reached:
                 missed.append(place)
             if SAID:
                 with open(SAID, "a") as f:
-                    f.write("%s | %s | %s | %s\n" % (trouble, place, status, cause(said)))
+                    f.write("%s | %s | %s | %.1f s | %s\n" % (trouble, place, status if reached else "not reached", time.monotonic() - begin, cause(said)))
             return status
         except Fail as reason:
             wrong.append("%s at %s: %s" % (trouble, place, reason))

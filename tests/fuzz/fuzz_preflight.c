@@ -58,7 +58,7 @@ static void look(struct target *target)
 		got_done(&got);
 	if (threads_choose(target, &choice, clock_monotonic_ns(), &thread, &err) == 0) {
 		choice_exclude(&choice, thread.tid, false);
-		thread_still_fit(target, &thread);
+		thread_still_fit(target, &choice, &thread);
 	}
 }
 

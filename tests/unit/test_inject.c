@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mappings.h"
 #include "inject/got.h"
 #include "inject/image.h"
@@ -440,6 +441,73 @@ Test(threads, are_told_apart_by_their_system_call)
 		cr_assert_eq(candidate.kind, rows[i].kind, "%s", rows[i].line);
 		cr_assert_eq(candidate.timeout_ms, rows[i].timeout_ms, "%s", rows[i].line);
 	}
+}
+
+static const char waiting_thread[] = "Name:\tpython\nState:\tS (sleeping)\nUid:\t0\t0\t0\t0\n";
+
+/* A process of one thread, 71, that waits for a futex, in a folder that plays /proc. */
+static struct target play_waiting(char folder[FOLDER_BYTES])
+{
+	struct target target = { .pid = 71 };
+
+	folder_make(folder);
+	target.procfs.root = folder;
+	folder_write(folder, "71/task/71/status", waiting_thread);
+	folder_write(folder, "71/task/71/syscall", "202 0x1 0x80 0x0 0x0 0x0 0x0 0x7ffd 0x7f00\n");
+	return target;
+}
+
+/* As far as whoever borrows goes: chosen again while it is not fit at a second look. */
+static enum error_code choose(const struct target *target, uint64_t deadline_ns, const char *unreadable)
+{
+	struct choice choice = { 0 };
+	struct candidate thread;
+	struct error err = { 0 };
+	char command[256];
+
+	snprintf(command, sizeof command, "cd '%s/71/task/71' && rm %s && mkdir %s", target->procfs.root, unreadable, unreadable);
+	cr_assert_eq(threads_choose(target, &choice, deadline_ns, &thread, &err), 0, "%s", err.text);
+	cr_assert_eq(system(command), 0);
+	while (!thread_still_fit(target, &choice, &thread))
+		if (threads_choose_again(target, &choice, deadline_ns, &err) < 0)
+			return err.code;
+	return 0;
+}
+
+Test(threads, that_cannot_be_read_any_more_are_told_as_that_and_not_chosen_for_ever, .timeout = 10)
+{
+	static const char *const files[] = { "status", "syscall" }; /* folders instead: EISDIR */
+	struct choice choice = { 0 };
+	struct candidate thread;
+	struct error err = { 0 };
+	char folder[FOLDER_BYTES];
+
+	for (size_t i = 0; i < 2; i++) {
+		struct target target = play_waiting(folder);
+
+		cr_assert_eq(choose(&target, UINT64_MAX, files[i]), ERR_INJECT, "chosen, then not to be read: %s", files[i]);
+		cr_assert_eq(threads_choose(&target, &choice, UINT64_MAX, &thread, &err), -1);
+		cr_assert_eq(err.code, ERR_INJECT, "%s", err.text);
+		cr_assert(strstr(err.text, strerror(EISDIR)), "%s", err.text);
+		folder_remove(folder);
+	}
+}
+
+Test(threads, that_do_something_else_whenever_they_are_looked_at_are_given_up_in_time, .timeout = 10)
+{
+	struct choice choice = { 0 };
+	struct candidate thread;
+	struct error err = { 0 };
+	char folder[FOLDER_BYTES];
+	struct target target = play_waiting(folder);
+	uint64_t deadline_ns = clock_monotonic_ns() + 50000000;
+
+	cr_assert_eq(threads_choose(&target, &choice, deadline_ns, &thread, &err), 0, "%s", err.text);
+	folder_write(folder, "71/task/71/syscall", "999 0x1 0x80 0x0 0x0 0x0 0x0 0x7ffd 0x7f00\n");
+	while (!thread_still_fit(&target, &choice, &thread) && threads_choose_again(&target, &choice, deadline_ns, &err) == 0)
+		;
+	cr_assert_eq(err.code, ERR_NO_THREAD, "%s", err.text);
+	folder_remove(folder);
 }
 
 /* ---- seccomp ---- */
