@@ -28,7 +28,8 @@ static int wait_for_raw_thread(struct attempt *attempt, struct control *control,
 	long nap = 20;
 
 	for (;; nap = nap < 500 ? nap + 10 : nap) {
-		bool mapped = read_control(attempt, control) == 0 && control->attach_id == attempt->attach_id;
+		int error = read_control(attempt, control) < 0 ? errno : 0;
+		bool mapped = !error && control->attach_id == attempt->attach_id;
 		/* The rest of its call may last for ever; it will not touch what the raw thread gives back. */
 		bool passed = mapped && (control->done || (attempt->window->part && control->clone_result));
 
@@ -38,6 +39,8 @@ static int wait_for_raw_thread(struct attempt *attempt, struct control *control,
 			return 0;
 		if (!mapped && !target_alive(attempt->target))
 			return target_gone(attempt->target, err);
+		if (clock_monotonic_ns() > until_ns && error && error != EFAULT)
+			return fail(err, error_of(error, ERR_INJECT), "cannot attach to %d: its new memory cannot be read: %s", pid, strerror(error));
 		if (clock_monotonic_ns() > until_ns)
 			return fail(err, ERR_INJECT, "cannot attach to %d: %s within %d ms", pid,
 			            mapped ? "its new thread did not get to run" : "no memory could be mapped in it, or its thread did not get to run", RAW_MS);

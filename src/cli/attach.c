@@ -112,6 +112,8 @@ static int measure_target(struct measure *measure, struct target **opened, uint6
 		*err = left; /* what stayed in the process outranks a gate */
 		return -1;
 	}
+	if (not_clean)
+		log_print(measure->level, LOG_WARN, "%s", left.text);
 	return result;
 }
 

@@ -14,6 +14,24 @@ static int cause_of(const struct error *err)
 	return err->sys_errno && strstr(err->text, strerror(err->sys_errno)) ? err->sys_errno : 0;
 }
 
+/* Where there is no memory for escapes: what needs one is a question mark. */
+static const char *without_escapes(char *text)
+{
+	for (char *at = text; *at; at++)
+		if (*at < ' ' || *at > '~' || *at == '"' || *at == '\\')
+			*at = '?';
+	return text;
+}
+
+static void json_print_plain(const struct error *err)
+{
+	char message[sizeof err->text];
+
+	snprintf(message, sizeof message, "%s", err->text);
+	fprintf(stderr, "{\"schema\":\"inferscope.error/1\",\"code\":\"%s\",\"exit\":%d,\"message\":\"%s\",\"hint\":\"\",\"errno\":%d,\"target_safe\":%s,\"docs\":\"errors#%s\"}\n", error_name(err->code),
+	        error_status(err->code), without_escapes(message), cause_of(err), err->code == ERR_NOT_CLEAN ? "false" : "true", error_name(err->code));
+}
+
 static void json_print(const struct error *err)
 {
 	const char *hint = error_hint(err);
@@ -25,7 +43,9 @@ static void json_print(const struct error *err)
 	text_add_string(&line, "\",\"hint\":\"");
 	text_add_json(&line, hint, strlen(hint));
 	text_printf(&line, "\",\"errno\":%d,\"target_safe\":%s,\"docs\":\"errors#%s\"}\n", cause_of(err), err->code == ERR_NOT_CLEAN ? "false" : "true", error_name(err->code));
-	if (!line.failed)
+	if (line.failed)
+		json_print_plain(err);
+	else
 		fputs(line.data, stderr);
 	text_done(&line);
 }
@@ -74,6 +94,6 @@ void log_print(enum log_level wanted, enum log_level level, const char *format, 
 	va_end(list);
 	text_init(&line);
 	text_add_visible(&line, raw, strlen(raw));
-	fprintf(stderr, "inferscope: %s%s\n", level == LOG_WARN ? "warning: " : "", text_string(&line));
+	fprintf(stderr, "inferscope: %s%s\n", level == LOG_WARN ? "warning: " : "", line.failed ? without_escapes(raw) : text_string(&line));
 	text_done(&line);
 }

@@ -47,7 +47,7 @@ static int handover_read(const struct handshake *handshake, const struct visit *
 	} else if (target_read(handshake->target, entry_argument(visit->entry), out, sizeof *out) < 0) {
 		if (!target_alive(handshake->target))
 			return fail(err, ERR_EXITED, "process %d ended while the collector was being loaded", (int)target_facts(handshake->target)->pid);
-		return fail(err, ERR_COLLECTOR, "the hand-over cannot be read: %s", strerror(errno));
+		return fail(err, error_of(errno, ERR_COLLECTOR), "the hand-over cannot be read: %s", strerror(errno));
 	}
 	if (out->magic != HANDOVER_MAGIC)
 		return fail(err, ERR_COLLECTOR, "the hand-over was overwritten");

@@ -204,7 +204,7 @@ static void session_sample(struct session *session)
 	if (!session->options->rate_hz)
 		return;
 	if (!session->observe.runtime.start)
-		session_warn(session, "no samples: the interpreter does not tell where its state lies");
+		session_warn(session, "no samples: %.200s", session->runtime_unread.code ? session->runtime_unread.text : "the interpreter does not tell where its state lies");
 	else if (sampler_open(&settings, &session->sampler, &err) < 0)
 		session_warn(session, "no samples: %.200s", err.text);
 }
@@ -218,6 +218,8 @@ static void session_look(struct session *session)
 	session->observe.runtime = block_runtime_at(runtime, size, facts->python_hex);
 	if (runtime)
 		session->observe.naming = naming_open(session->target, runtime);
+	else
+		target_unread(session->target, &session->runtime_unread);
 	session->startstack = session_startstack(session);
 	session_read_cpu(session);
 	session->cpu_start_ns = session->cpu_now_ns;
@@ -252,6 +254,94 @@ int session_check(const struct target_facts *facts, const struct session_options
 	if (backend_check(facts, options->backend, err) < 0)
 		return -1;
 	return alternate_check(facts, options, err);
+}
+
+static bool hooks_are_off(const struct session *session)
+{
+	return !session->pool.page || __atomic_load_n(&session->pool.page->arm, __ATOMIC_ACQUIRE) == ARM_DISARMED;
+}
+
+/* An interpreter that shuts down lets nobody take the GIL, and takes its hooks along: seen to it, rather than called not clean. */
+static void shutdown_wait(const struct session *session)
+{
+	uint64_t until_ns = clock_monotonic_ns() + SHUTDOWN_NS;
+
+	while (!hooks_are_off(session) && target_alive(session->target) && clock_monotonic_ns() < until_ns)
+		nanosleep(&(struct timespec){ 0, HOLDER_POLL_NS }, NULL);
+}
+
+/* It may have ended, or replaced itself, since the loop looked; or be about to. False: it goes on. */
+static bool is_over(struct session *session, uint64_t patience_ns)
+{
+	uint64_t until_ns = clock_monotonic_ns() + patience_ns;
+
+	if (session->end == END_TARGET_EXITED || session->end == END_TARGET_EXECED)
+		return true;
+	while (target_alive(session->target)) {
+		if (clock_monotonic_ns() >= until_ns)
+			return false;
+		nanosleep(&(struct timespec){ 0, END_POLL_NS }, NULL);
+	}
+	if (session->end != END_ABANDONED)
+		session->end = session_execed(session) ? END_TARGET_EXECED : END_TARGET_EXITED;
+	return true;
+}
+
+/* Hooks off: asked for by the flag at once, then in order. */
+static int session_disarm(struct session *session, struct error *err)
+{
+	int result = -1;
+
+	__atomic_store_n(&session->pool.page->stop, 1, __ATOMIC_RELEASE);
+	for (int i = 0; i < DISARM_TRIES && result < 0; i++) {
+		result = handshake_disarm(&session->handshake, LIBRARY_OWN, DISARM_TIMEOUT_MS, err);
+		session->leave = session->handshake.receipt;
+		session_hold(session, &session->leave);
+		if (result < 0 && is_over(session, END_NS))
+			return 0;
+		if (result < 0 && (err->code == ERR_TIMEOUT || err->code == ERR_NO_THREAD))
+			break; /* it is on its way in there, and a second one would wait behind it; or it was tried for long */
+	}
+	if (result == 0) {
+		session->armed = false;
+		shutdown_wait(session);
+	}
+	return result;
+}
+
+void session_free(struct session *session)
+{
+	struct error err = { 0 };
+
+	if (!session)
+		return;
+	if (session->armed && !session->left && target_alive(session->target))
+		session_disarm(session, &err);
+	drain_close(session->drain);
+	pool_close(&session->pool);
+	sampler_close(session->sampler);
+	device_done(session);
+	naming_close(session->observe.naming);
+	kernel_calls_end(session);
+	thread_counts_close(session->counting.counts);
+	around_done(&session->around);
+	observe_done(&session->observe);
+	event_builder_done(&session->events);
+	if (session->pidfd >= 0)
+		close(session->pidfd);
+	free(session);
+}
+
+/* What began is taken back. That the hooks are off is said, or not. */
+static void start_undo(struct session *session, struct error *err)
+{
+	struct error failure = { 0 };
+
+	if (session->armed && target_alive(session->target) && session_disarm(session, &failure) < 0)
+		fail_hint(err, "its hooks were not confirmed to be off; they take themselves off within 2 s, or `inferscope detach %d` does it", (int)session->facts->pid);
+	session->left = true;
+	session->spool = NULL;
+	session_free(session);
 }
 
 int session_start(struct target *target, const struct session_options *options, struct spool *spool, struct session **out, struct error *err)
@@ -312,62 +402,8 @@ int session_start(struct target *target, const struct session_options *options, 
 	*out = session;
 	return 0;
 out:
-	session->spool = NULL;
-	session_free(session);
+	start_undo(session, err);
 	return -1;
-}
-
-static bool hooks_are_off(const struct session *session)
-{
-	return !session->pool.page || __atomic_load_n(&session->pool.page->arm, __ATOMIC_ACQUIRE) == ARM_DISARMED;
-}
-
-/* An interpreter that shuts down lets nobody take the GIL, and takes its hooks along: seen to it, rather than called not clean. */
-static void shutdown_wait(const struct session *session)
-{
-	uint64_t until_ns = clock_monotonic_ns() + SHUTDOWN_NS;
-
-	while (!hooks_are_off(session) && target_alive(session->target) && clock_monotonic_ns() < until_ns)
-		nanosleep(&(struct timespec){ 0, HOLDER_POLL_NS }, NULL);
-}
-
-/* It may have ended, or replaced itself, since the loop looked; or be about to. False: it goes on. */
-static bool is_over(struct session *session, uint64_t patience_ns)
-{
-	uint64_t until_ns = clock_monotonic_ns() + patience_ns;
-
-	if (session->end == END_TARGET_EXITED || session->end == END_TARGET_EXECED)
-		return true;
-	while (target_alive(session->target)) {
-		if (clock_monotonic_ns() >= until_ns)
-			return false;
-		nanosleep(&(struct timespec){ 0, END_POLL_NS }, NULL);
-	}
-	if (session->end != END_ABANDONED)
-		session->end = session_execed(session) ? END_TARGET_EXECED : END_TARGET_EXITED;
-	return true;
-}
-
-/* Hooks off: asked for by the flag at once, then in order. */
-static int session_disarm(struct session *session, struct error *err)
-{
-	int result = -1;
-
-	__atomic_store_n(&session->pool.page->stop, 1, __ATOMIC_RELEASE);
-	for (int i = 0; i < DISARM_TRIES && result < 0; i++) {
-		result = handshake_disarm(&session->handshake, LIBRARY_OWN, DISARM_TIMEOUT_MS, err);
-		session->leave = session->handshake.receipt;
-		session_hold(session, &session->leave);
-		if (result < 0 && is_over(session, END_NS))
-			return 0;
-		if (result < 0 && (err->code == ERR_TIMEOUT || err->code == ERR_NO_THREAD))
-			break; /* it is on its way in there, and a second one would wait behind it; or it was tried for long */
-	}
-	if (result == 0) {
-		session->armed = false;
-		shutdown_wait(session);
-	}
-	return result;
 }
 
 /* Says what stayed. The target opens files and starts threads of its own, so that only what bears our name counts. */
@@ -537,29 +573,6 @@ int session_leave(struct session *session, struct session_receipt *receipt, stru
 	if (receipt->clean)
 		return 0;
 	return fail(err, ERR_NOT_CLEAN, "process %d was left, but %s%s%.300s", (int)session->facts->pid, receipt->not_clean, failure.code ? ": " : "", failure.text);
-}
-
-void session_free(struct session *session)
-{
-	struct error err = { 0 };
-
-	if (!session)
-		return;
-	if (session->armed && !session->left && target_alive(session->target))
-		session_disarm(session, &err);
-	drain_close(session->drain);
-	pool_close(&session->pool);
-	sampler_close(session->sampler);
-	device_done(session);
-	naming_close(session->observe.naming);
-	kernel_calls_end(session);
-	thread_counts_close(session->counting.counts);
-	around_done(&session->around);
-	observe_done(&session->observe);
-	event_builder_done(&session->events);
-	if (session->pidfd >= 0)
-		close(session->pidfd);
-	free(session);
 }
 
 int session_detach(struct target *target, const struct session_options *options, bool *found, struct error *err)

@@ -71,6 +71,7 @@ struct session {
 	uint64_t switches_told; /* of observe.switches, to the sampler */
 	uint64_t sampler_stolen_ns; /* as last counted: how long threads stood still for it */
 	uint64_t startstack; /* of the program that runs: another one after an exec */
+	struct error runtime_unread; /* why the interpreter was not found, where its memory could not be read */
 	uint64_t counted_told[COUNTED_MAX]; /* calls of page.counted that are in the trace */
 	uint64_t hooks_on_seen, hooks_seen; /* looks at page.hooks_on */
 

@@ -172,7 +172,8 @@ def library_closed(pid):
 
 
 def work_on(hands):
-    """None of the processes has noticed anything."""
+    """None of the processes has noticed anything. A thread that waits for a word of an attacher that gave up ends after 1.5 s."""
+    time.sleep(2)
     for _, target in hands:
         library_closed(target.pid)
     return "; ".join(target.end(stop=True, timeout=120) for _, target in hands)
@@ -194,6 +195,7 @@ def told(trouble, status, said):
     """What is said of a failure is one sentence, and true."""
     require(status in DOCUMENTED, "status %d: %s" % (status, said.strip()[-300:]))
     lines = [line for line in said.splitlines() if line.startswith("inferscope: ") and not line.startswith("inferscope: warning")]
+    require(not re.search(r"^inferscope:( warning:)?\s*$", said, re.M), "a line that says nothing: %s" % said.strip()[-300:])
     require(status == 0 or lines, "status %d, and not a word of it: %s" % (status, said.strip()[-300:]))
     untrue = {2, 3, 4, 5} - ({4} if TROUBLES[trouble][0] == "request" else set())
     require(status not in untrue and "ended while" not in said and "shutting down" not in said, "status %d, of a process that lives and may be entered: %s" % (status, said.strip()[-300:]))
@@ -293,7 +295,10 @@ def memory(words):
 
         def attempt(folder, place, trouble):
             status, made, said = report(folder, failing(folder, trouble, place))
-            told(trouble, status, said)
+            if "--error-format" in words and status:
+                require(is_json(said) and "memory" in json.loads(said)["message"], "status %d, and no error in JSON: %r" % (status, said))
+            else:
+                told(trouble, status, said)
             require(status or made == right, "status 0, and another report of %d bytes" % len(made))
             failures.extend([place] * (status != 0))
             return status, said
@@ -315,6 +320,7 @@ def memory_tests():
         run_test("host: memory, import", memory, ["analyze", imported[0], "-f", "html"])
         run_test("host: memory, two traces", memory, ["analyze", *imported, "-f", "json"])
         run_test("host: memory, comparing", memory, ["diff", *imported, "-f", "json"])
+        run_test("host: memory, errors in JSON", memory, ["analyze", trace, "-f", "json", "--source", "none", "--error-format", "json"])
 
 
 def looked_at(trouble, *words):
