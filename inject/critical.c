@@ -376,6 +376,11 @@ static enum outcome try_once(struct window *window)
 	if (error < 0)
 		return error == -ESRCH ? end_with(window, WINDOW_GONE, 0) : end_with(window, WINDOW_NO_SEIZE, (int)-error);
 	step(window, STEP_SEIZED);
+	/* A stranger has its number now: it goes on undisturbed when this process ends. */
+	if (!tracee_is_of(window->stat_path)) {
+		raw_alarm(&window->alarm, 0);
+		return end_with(window, WINDOW_GONE, 0);
+	}
 	window->interrupted_ns = raw_now_ns();
 	raw_ptrace(PTRACE_INTERRUPT, window->tid, 0, NULL);
 	step(window, STEP_INTERRUPTED);

@@ -213,6 +213,11 @@ static enum hold_result hold(struct holding *holding, struct hold_copy *copy)
 		copy->error = (int)-error;
 		return error == -ESRCH ? HOLD_GONE : HOLD_REFUSED;
 	}
+	if (!tracee_is_of(holding->stat_path)) { /* a stranger has its number: our end lets go of it */
+		page->leaving = true;
+		raw_alarm(&holding->alarm, 0);
+		return HOLD_GONE;
+	}
 	page->interrupted_ns = raw_now_ns();
 	page->held = true;
 	raw_ptrace(PTRACE_INTERRUPT, holding->tid, 0, NULL);

@@ -40,6 +40,7 @@ struct launch {
 	remote_addr break_addr;
 	struct gate_python python;
 	bool trap_ignored, trap_blocked; /* SIGTRAP, as the first exec found it: our break points change both */
+	bool children_ignored; /* SIGCHLD: whoever started us has no use for what becomes of children; we have, but the program is to find it so */
 	remote_addr gate_word;
 	char program[256];  /* as the user named it */
 };
@@ -52,9 +53,12 @@ static const char *const wrappers[] = {
 
 /* ---- the child, until exec ---- */
 
-static void child_signals(const sigset_t *mask)
+static void child_signals(const sigset_t *mask, bool children_ignored)
 {
 	struct sigaction action;
+
+	if (children_ignored)
+		signal(SIGCHLD, SIG_IGN);
 
 	/* Exec would do the same; done here, so that no handler of ours runs between unblocking and exec. */
 	for (int number = 1; number < NSIG; number++)
@@ -66,12 +70,12 @@ static void child_signals(const sigset_t *mask)
 	sigprocmask(SIG_SETMASK, mask, NULL);
 }
 
-static _Noreturn void child_run(char *const argv[], char *const environment[], const sigset_t *mask, pid_t launcher, int go, int said)
+static _Noreturn void child_run(char *const argv[], char *const environment[], const sigset_t *mask, bool children_ignored, pid_t launcher, int go, int said)
 {
 	char byte;
 	int cause;
 
-	child_signals(mask);
+	child_signals(mask, children_ignored);
 	/* Yama 1 lets ancestors trace; an attach is done by a process beside this one. Ends with the launcher. */
 	prctl(PR_SET_PTRACER, (unsigned long)launcher, 0, 0, 0);
 	if (read(go, &byte, 1) != 1) /* the launcher died before it traced us */
@@ -314,7 +318,7 @@ static void close_pair(int pair[2])
 }
 
 /* Forks the child with all signals blocked, so that it never runs a handler of ours. It waits for a byte on GO[0]. */
-static pid_t fork_child(char *const argv[], char *const environment[], int go[2], int said[2])
+static pid_t fork_child(char *const argv[], char *const environment[], bool children_ignored, int go[2], int said[2])
 {
 	sigset_t all, mask;
 	pid_t launcher = getpid(), pid;
@@ -325,7 +329,7 @@ static pid_t fork_child(char *const argv[], char *const environment[], int go[2]
 	if (pid == 0) {
 		close(go[1]);
 		close(said[0]);
-		child_run(argv, environment, &mask, launcher, go[0], said[1]);
+		child_run(argv, environment, &mask, children_ignored, launcher, go[0], said[1]);
 	}
 	pthread_sigmask(SIG_SETMASK, &mask, NULL);
 	return pid;
@@ -341,12 +345,15 @@ static int exec_error(int said)
 
 static int start_child(struct launch *launch, char *const argv[], char *const environment[], int go[2], int said[2], struct error *err)
 {
-	struct sigaction trap;
+	struct sigaction trap, children;
 
 	if (pipe2(go, O_CLOEXEC) < 0 || pipe2(said, O_CLOEXEC) < 0)
 		return fail(err, ERR_LAUNCH, "starting %s: %s", launch->program, strerror(errno));
 	launch->trap_ignored = sigaction(SIGTRAP, NULL, &trap) == 0 && trap.sa_handler == SIG_IGN;
-	launch->pid = fork_child(argv, environment, go, said);
+	launch->children_ignored = sigaction(SIGCHLD, NULL, &children) == 0 && children.sa_handler == SIG_IGN;
+	if (launch->children_ignored)
+		signal(SIGCHLD, SIG_DFL); /* else the kernel would collect the program, and its pid would be free while we still mean it */
+	launch->pid = fork_child(argv, environment, launch->children_ignored, go, said);
 	if (launch->pid < 0)
 		return fail(err, ERR_LAUNCH, "starting %s: %s", launch->program, strerror(errno));
 	if (ptrace(PTRACE_SEIZE, launch->pid, NULL, (void *)(PTRACE_O_EXITKILL | PTRACE_O_TRACEEXEC)) < 0) {

@@ -115,6 +115,15 @@ static bool could_run(const char *stat_path)
 	return false;
 }
 
+bool tracee_is_of(const char *stat_path)
+{
+	long fd = raw_call(SYS_openat, AT_FDCWD, (long)stat_path, O_PATH | O_CLOEXEC, 0, 0, 0);
+
+	if (fd >= 0)
+		raw_call(SYS_close, fd, 0, 0, 0, 0, 0);
+	return fd >= 0;
+}
+
 /* Until the kernel says that a thread of ours has stopped, or for a while. */
 static void nap_for_child(long nap_ns)
 {

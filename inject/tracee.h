@@ -45,6 +45,9 @@ enum tracee_stop {
 	TRACEE_NOT_YET, /* it did not stop: only our death lets go of it */
 };
 
+/* Is the thread that was seized of the process in STAT_PATH (/proc/PID/task/TID/stat)? Its number may have gone to another process's thread since it was chosen, and cannot any more once it is seized: a thread
+ * that ends now stays until we have taken notice. */
+bool tracee_is_of(const char *stat_path);
 /* Waits for a thread that was seized and interrupted; polls before it sleeps. *SIGNAL: what to detach with.
  * *MOVING_NS: when it was last seen not to have stopped yet (raw_now_ns()): it waited for a CPU till then, or ran, whether we came or not. */
 enum tracee_stop tracee_wait(pid_t tid, const struct patience *patience, int *signal, uint64_t *moving_ns);

@@ -157,6 +157,7 @@ int main(int argc, char **argv)
 	if (invocation.command->bit != RUN) { /* a program that is run would inherit it */
 		signal(SIGPIPE, SIG_IGN);
 		signal(SIGXFSZ, SIG_IGN);
+		signal(SIGCHLD, SIG_DFL); /* inherited, that it is ignored would let pids of our children be free while we still mean these; inject/launch.c sees to it for run */
 	}
 	invocation.words = argv + 1;
 	json = errors_as_json(argv + 1);

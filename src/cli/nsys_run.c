@@ -84,11 +84,11 @@ static int command_run(char **command, int *status, struct error *err)
 	posix_spawnattr_destroy(&attributes);
 	if (result)
 		return fail(err, ERR_NSYS, "nsys cannot be started: %s", strerror(result));
+	signal(SIGCHLD, SIG_DFL); /* if it is ignored the program is to find it so, but we want its status */
 	signals_child(pid);
 	while (waitpid(pid, status, 0) < 0)
 		if (errno != EINTR)
 			return fail(err, ERR_NSYS, "nsys cannot be waited for: %s", strerror(errno));
-	signals_child(0);
 	return 0;
 }
 

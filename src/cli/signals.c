@@ -1,9 +1,11 @@
 /* Handlers, and dying as somebody else did. */
 #include "cli/signals.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +17,7 @@ static volatile int stop_count, wanted_count;
 static volatile int *once_count; /* not ours: signals_stop_once() */
 static volatile sig_atomic_t suspends, continues;
 static volatile sig_atomic_t child_pid;
+static volatile int child_fd = -1; /* pidfd of it: the pid is another process's soon after it has been waited for */
 static volatile sig_atomic_t waiting_signal; /* came before there was a child */
 
 static const int forwarded[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT, SIGWINCH };
@@ -54,12 +57,25 @@ static void job_handle(int number)
 		continues = 1;
 }
 
+/* Without a pidfd (Linux 5.2 and before) as long as nobody has waited for it. */
+static void child_signal(int number)
+{
+	int saved = errno;
+	siginfo_t info;
+
+	if (child_fd >= 0)
+		syscall(SYS_pidfd_send_signal, child_fd, number, NULL, 0);
+	else if (waitid(P_PID, (id_t)child_pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0)
+		kill((pid_t)child_pid, number);
+	errno = saved;
+}
+
 static void forward_handle(int number, siginfo_t *info, void *context)
 {
 	if (info->si_code == SI_KERNEL)
 		return; /* from the terminal, to the whole foreground group */
 	if (child_pid > 0)
-		kill((pid_t)child_pid, number);
+		child_signal(number);
 	else
 		waiting_signal = number;
 }
@@ -148,9 +164,12 @@ void signals_forward(void)
 
 void signals_child(pid_t pid)
 {
+	if (pid == child_pid)
+		return;
+	child_fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	child_pid = pid;
-	if (pid > 0 && waiting_signal) {
-		kill(pid, (int)waiting_signal);
+	if (waiting_signal) {
+		child_signal((int)waiting_signal);
 		waiting_signal = 0;
 	}
 }

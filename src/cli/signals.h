@@ -20,7 +20,7 @@ bool signals_suspended(void);
 bool signals_continued(void);
 /* From now on signals that somebody sends us go on to signals_child(); what the terminal sends, it gets by itself. */
 void signals_forward(void);
-/* The process they go to; 0 = none yet: they wait for it. */
+/* The process they go to, a child of ours that nobody has waited for yet; until it is known they wait for it. */
 void signals_child(pid_t pid);
 /* Ends us as a child with this wait status ended: exit status, or the same signal (without a core of ours). */
 int signals_end_as(int wait_status);

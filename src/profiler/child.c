@@ -20,6 +20,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,6 +30,8 @@
 enum { BEGIN_MS = 30000, END_MS = 60000, PAUSE_MS = 2, PATH_BYTES = 4096, READY_FD = 3, INSIDE_FD = 4, FIRST_FD = 10 };
 
 extern char **environ;
+
+enum { OF_PIDFD = 3 }; /* P_PIDFD, newer than some build machines' headers */
 
 static const char own_address; /* any address of this library's */
 
@@ -218,22 +221,61 @@ static uint64_t now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+/*
+ * The host may collect its children itself (SIGCHLD ignored, a wait for any of them): then the pid is soon another process's, to which we may send nothing, and for which we may not wait either. A descriptor means the
+ * child alone, if that was not collected when it was opened. Without one (a kernel before 5.3, or the host at its limit) only what nobody has collected is signalled.
+ */
+static int collect(const struct child *child, siginfo_t *info, int options)
+{
+	int result;
+
+	info->si_pid = 0;
+	if (child->process < 0 && child->pid <= 0)
+		return -1;
+	while ((result = child->process >= 0 ? waitid((idtype_t)OF_PIDFD, (id_t)child->process, info, options) : waitid(P_PID, (id_t)child->pid, info, options)) < 0 && errno == EINTR)
+		;
+	return result;
+}
+
+static void process_open(struct child *child)
+{
+	siginfo_t info;
+
+	child->process = (int)syscall(SYS_pidfd_open, child->pid, 0);
+	if (waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0)
+		child->pid = 0; /* it has ended, and been collected: the number is anybody's */
+	if (child->process >= 0 && (child->pid == 0 || collect(child, &info, WEXITED | WNOHANG | WNOWAIT) < 0)) { /* Linux 5.3 cannot wait by it */
+		close(child->process);
+		child->process = -1;
+	}
+}
+
+static void child_signal(const struct child *child, int number)
+{
+	siginfo_t info;
+
+	if (child->process >= 0)
+		syscall(SYS_pidfd_send_signal, child->process, number, NULL, 0);
+	else if (collect(child, &info, WEXITED | WNOHANG | WNOWAIT) == 0)
+		kill(child->pid, number);
+}
+
 /* Its wait status; 0 where the host collects its children itself; -1: it did not end in time, and was ended. */
-static int end_wait(pid_t pid, int limit_ms)
+static int end_wait(const struct child *child, int limit_ms)
 {
 	uint64_t until_ms = now_ms() + (uint64_t)limit_ms;
-	int status = 0;
+	siginfo_t info;
+	int failed;
 
-	while (waitpid(pid, &status, WNOHANG) == 0) {
+	while ((failed = collect(child, &info, WEXITED | WNOHANG)) == 0 && info.si_pid == 0) {
 		if (now_ms() > until_ms) {
-			kill(pid, SIGKILL);
-			while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-				;
+			child_signal(child, SIGKILL);
+			collect(child, &info, WEXITED);
 			return -1;
 		}
 		nanosleep(&(struct timespec){ 0, PAUSE_MS * 1000000 }, NULL);
 	}
-	return status;
+	return failed ? 0 : info.si_code == CLD_EXITED ? W_EXITCODE(info.si_status, 0) : W_EXITCODE(0, info.si_status);
 }
 
 static char *text_of(int fd)
@@ -292,7 +334,7 @@ static int begin_wait(const struct child *child, int ready, char *error)
 			continue;
 		if (count > 0 && read(ready, &byte, 1) == 1)
 			return 0;
-		end_wait(child->pid, count > 0 ? END_MS : 0);
+		end_wait(child, count > 0 ? END_MS : 0);
 		return count > 0 ? failure_tell(child, error) : refuse(error, "measuring did not begin within 30 s", 0);
 	}
 }
@@ -310,7 +352,7 @@ int child_start(struct child *child, unsigned rate_hz, char *error)
 		return refuse(error, "the program inferscope is not found: install it, or name it in INFERSCOPE_PROGRAM", 0);
 	snprintf(pid, sizeof pid, "%d", (int)getpid());
 	snprintf(rate, sizeof rate, "%u", rate_hz);
-	*child = (struct child){ -1, high(memfd_create("inferscope-profile", MFD_CLOEXEC)), high(memfd_create("inferscope-summary", MFD_CLOEXEC)) };
+	*child = (struct child){ -1, -1, high(memfd_create("inferscope-profile", MFD_CLOEXEC)), high(memfd_create("inferscope-summary", MFD_CLOEXEC)) };
 	if (child->out < 0 || child->err < 0 || pipe_open(ready) < 0) {
 		refuse(error, "profiling needs descriptors and memory", errno);
 		goto out;
@@ -324,6 +366,7 @@ int child_start(struct child *child, unsigned rate_hz, char *error)
 		refuse(error, path, failed);
 		goto out;
 	}
+	process_open(child);
 	prctl(PR_SET_PTRACER, child->pid, 0, 0, 0);
 	close(ready[1]);
 	ready[1] = -1;
@@ -340,8 +383,8 @@ int child_stop(struct child *child, char **out, char **err, char *error)
 	int status, result = -1;
 	char *written, *said;
 
-	kill(child->pid, SIGINT);
-	status = end_wait(child->pid, END_MS);
+	child_signal(child, SIGINT);
+	status = end_wait(child, END_MS);
 	if (status == -1) {
 		refuse(error, "the program did not end in time", 0);
 	} else if (!WIFEXITED(status) || WEXITSTATUS(status) > 1) { /* 1: a gate of the user's settings, no failure */
@@ -365,13 +408,13 @@ int child_stop(struct child *child, char **out, char **err, char *error)
 
 void child_abandon(struct child *child)
 {
-	kill(child->pid, SIGKILL);
-	end_wait(child->pid, END_MS);
+	child_signal(child, SIGKILL);
+	end_wait(child, END_MS);
 	release(child);
 }
 
 void child_forget(struct child *child)
 {
-	close_all((const int[]){ child->out, child->err }, 2);
-	*child = (struct child){ -1, -1, -1 };
+	close_all((const int[]){ child->process, child->out, child->err }, 3);
+	*child = (struct child){ -1, -1, -1, -1 };
 }

@@ -7,7 +7,8 @@
 enum { PROFILER_ERROR_BYTES = 2048 };
 
 struct child {
-	pid_t pid;
+	pid_t pid;   /* 0: collected by the host before it was looked at */
+	int process; /* pidfd of it; -1 where there is none */
 	int out, err; /* what it writes, in memory */
 };
 

@@ -370,6 +370,10 @@ int session_start(struct target *target, const struct session_options *options, 
 	session->handshake.attacher_pid = session->observe.namespaced ? 0 : (uint32_t)getpid();
 	around_init(&session->around, session->procfs, "/sys", session->facts->pid);
 	session_look(session);
+	if (session->pidfd >= 0 && !target_alive(target)) { /* else that is certainly its, and tells when it ends */
+		fail(err, ERR_EXITED, "process %d has ended", (int)session->facts->pid);
+		goto out;
+	}
 	if (session->clock_kind != CLOCK_TSC && session->facts->clock_ahead_ns && options->backend != BACKEND_NONE) {
 		fail(err, ERR_INJECT, "process %d lives in another time namespace, and this machine has no time stamp counter that both could use", (int)session->facts->pid);
 		fail_hint(err, "--hook none measures it by samples alone");

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
@@ -10,6 +11,7 @@
 
 #include "base/clock.h"
 #include "hold_subject.h"
+#include "inject/critical.h"
 #include "inject/memory.h"
 
 /* ---- what is copied ---- */
@@ -327,6 +329,25 @@ Test(threads, of_another_tracer_are_refused)
 	ptrace(PTRACE_INTERRUPT, subject.pid, NULL, NULL);
 	waitpid(subject.pid, NULL, __WALL);
 	ptrace(PTRACE_DETACH, subject.pid, NULL, NULL);
+	must_copy(&subject, subject.pid, false);
+	cr_assert_eq(subject_end(&subject), 0);
+}
+
+/* A number of a thread that has ended, and is another process's by the time it is seized. */
+Test(threads, of_another_process_are_left_alone)
+{
+	struct subject subject = subject_start(spin, NULL, NULL);
+	struct window *window = window_new();
+
+	window->tid = window->inner_tid = subject.pid;
+	window->memory_fd = window->status_fd = window->call_fd = -1;
+	window->max_tries = 1;
+	window->stop_timeout_ms = window->runnable_timeout_ms = window->hold_timeout_ms = 1000;
+	snprintf(window->stat_path, sizeof window->stat_path, "/proc/%d/task/%d/stat", (int)getpid(), (int)subject.pid);
+	window_run(window);
+	cr_assert_eq(window->result, WINDOW_GONE, "result %d", window->result);
+	cr_assert_eq(window->hold_ns, 0, "it was held");
+	window_free(window);
 	must_copy(&subject, subject.pid, false);
 	cr_assert_eq(subject_end(&subject), 0);
 }

@@ -4,10 +4,12 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -208,4 +210,44 @@ Test(profiler, a_host_that_collects_its_children_is_no_trouble)
 	cr_assert_eq(profiler_start(), 0, "%s", profiler_error());
 	cr_assert_eq(profiler_stop(), 0, "%s", profiler_error());
 	signal(SIGCHLD, SIG_DFL);
+}
+
+/* A child of ours with the number PID, which waits for a signal; 0: not permitted. */
+static pid_t child_with(pid_t pid)
+{
+	/* struct clone_args of Linux 5.5 */
+	uint64_t arguments[10] = { [4] = SIGCHLD, [8] = (uint64_t)(uintptr_t)&pid, [9] = 1 };
+	pid_t child = (pid_t)syscall(435, arguments, sizeof arguments);
+
+	if (child == 0) {
+		for (;;)
+			pause();
+	}
+	return child < 0 ? 0 : child;
+}
+
+Test(profiler, who_has_got_the_pid_of_the_program_is_left_alone)
+{
+	struct sigaction collects = { .sa_handler = SIG_DFL, .sa_flags = SA_NOCLDWAIT };
+	pid_t before, stranger = 0;
+	siginfo_t info = { 0 };
+
+	cr_assert_eq(sigaction(SIGCHLD, &collects, NULL), 0);
+	program("printf '%s' $$ >\"${0%/*}/pid\"; printf x >&3\n");
+	cr_assert_eq(profiler_start(), 0, "%s", profiler_error());
+	before = (pid_t)atoi(contents("pid"));
+	for (int i = 0; i < 2000 && kill(before, 0) == 0; i++)
+		usleep(1000);
+	cr_assert_eq(signal(SIGCHLD, SIG_DFL), SIG_DFL);
+	stranger = child_with(before);
+	if (!stranger) {
+		profiler_stop();
+		cr_skip_test("no right to choose a pid");
+	}
+	cr_assert_eq(stranger, before);
+	cr_assert_eq(profiler_stop(), -1);
+	cr_assert_eq(waitid(P_PID, (id_t)stranger, &info, WEXITED | WNOHANG | WNOWAIT), 0, "it was waited for");
+	cr_assert_eq(info.si_pid, 0, "it was ended by signal %d", info.si_status);
+	cr_assert_eq(kill(stranger, SIGKILL), 0);
+	cr_assert_eq(waitpid(stranger, NULL, 0), stranger);
 }
