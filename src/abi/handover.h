@@ -38,7 +38,6 @@ struct handover {
 	uint32_t said; /* enum handover_said, stored with release */
 	int32_t lanes_fd;
 	int32_t error; /* errno, or a collector_reason when the page is not mapped */
-	uint32_t thread_tid;
 	uint64_t page_addr; /* where the lanes are mapped in the target */
 	char text[256];
 };

@@ -9,7 +9,7 @@
 #include "abi/lane.h"
 
 #define PAGE_MAGIC 0x31454741504b5349ull /* "ISKPAGE1", little-endian */
-enum { PAGE_VERSION = 10, PAGE_BYTES = 256 * 1024, PAGE_SKIP_BYTES = 4096, PAGE_TEXT_BYTES = 512, COUNTED_MAX = 256 };
+enum { PAGE_VERSION = 11, PAGE_BYTES = 256 * 1024, PAGE_SKIP_BYTES = 4096, PAGE_TEXT_BYTES = 512, COUNTED_MAX = 256 };
 
 enum collector_state { COLLECTOR_UNINITIALIZED = 0, COLLECTOR_IDLE = 1, COLLECTOR_COLLECTING = 2, COLLECTOR_FINALIZED = 3 };
 
@@ -161,7 +161,6 @@ struct page {
 	char reason_text[PAGE_TEXT_BYTES];
 	uint32_t backend_used;   /* enum backend, may change in mid-session */
 	uint32_t python_hex;     /* PY_VERSION_HEX of the target */
-	uint32_t tool_id;        /* sys.monitoring tool id + 1 */
 	uint32_t hooks_on;       /* 1: a window is open */
 	uint64_t arm_ns;         /* GIL held for arming, ns */
 	uint64_t cost_ps_py;     /* calibrated cost of one Python enter or leave event, picoseconds */

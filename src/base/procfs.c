@@ -138,8 +138,6 @@ static int parse_status(const char *text, struct proc_status *out)
 	out->thread_group = (pid_t)number_of(text, "Tgid", 10, 0);
 	out->signals_blocked = number_of(text, "SigBlk", 16, 0);
 	out->signals_caught = number_of(text, "SigCgt", 16, 0);
-	out->signals_pending = number_of(text, "SigPnd", 16, 0);
-	out->signals_shared_pending = number_of(text, "ShdPnd", 16, 0);
 	out->cap_permitted = number_of(text, "CapPrm", 16, 0);
 	out->cap_effective = number_of(text, "CapEff", 16, 0);
 	out->threads = (uint32_t)number_of(text, "Threads", 10, 0);

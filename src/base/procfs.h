@@ -25,7 +25,7 @@ struct proc_status {
 	uint32_t ns_depth;  /* how many pids NSpid lists */
 	uid_t uid_real, uid_effective, uid_saved;
 	gid_t gid_real, gid_effective, gid_saved;
-	uint64_t signals_blocked, signals_caught, signals_pending, signals_shared_pending;
+	uint64_t signals_blocked, signals_caught;
 	uint64_t cap_permitted, cap_effective;
 	uint32_t threads;
 	int seccomp; /* 0 off, 1 strict, 2 filter, -1 not told */

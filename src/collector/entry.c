@@ -276,7 +276,6 @@ void inferscope_collector_entry(struct handover *handover)
 {
 	if (!handover || handover->magic != HANDOVER_MAGIC)
 		return;
-	handover->thread_tid = (uint32_t)syscall(SYS_gettid);
 	handover->lanes_fd = -1;
 	if (!enter(handover)) {
 		say_busy(handover, the.waits_for_gil ? "sent a thread into it that still waits for the GIL" : "is entering or leaving it");

@@ -156,7 +156,6 @@ static bool hook_open(void)
 		m->tool = !m->tool;
 	}
 	the.last_tool = the.python.PyLong_AsLong(m->tools[m->tool]);
-	the.page->tool_id = (uint32_t)the.last_tool + 1;
 	return call(m->set_events, m->tools[m->tool], m->all_events, NULL);
 }
 
