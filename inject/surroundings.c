@@ -3,11 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cgroups.h"
+#include "base/smallfile.h"
 #include "inject/target.h"
 
 #define NS_PER_S 1000000000ll
 #define SECONDS_MAX (INT64_MAX / NS_PER_S / 2 - 1) /* the difference of two fits as well */
-#define NO_LIMIT (1ull << 50) /* version 1 says LONG_MAX, in pages */
+#define NO_LIMIT (INT64_C(1) << 50) /* version 1 says LONG_MAX, in pages */
 #define LOW_MEMORY (16ull << 20) /* a thread's stack, the collector, its tables; the lanes are charged to us */
 
 static bool text_read(const char *path, char *out, size_t size)
@@ -48,50 +50,54 @@ static void look_at_clock(struct target *target)
 		target_note(target, "clock", "in a time namespace of its own: its CLOCK_MONOTONIC is %+.3f s from ours; the time stamp counter is the same", (double)ahead_ns / 1e9);
 }
 
-/* The path of its control group below HEAD ("0::" of version 2, ":memory:" of version 1), as cgroups(7) prints it. */
-static bool group_path(const char *text, const char *head, char *out, size_t size)
+/* What FOLDER, a control group, has left of its limit; UINT64_MAX: it has none. */
+static uint64_t memory_left(const char *folder, uint64_t *limit)
 {
-	const char *found = strstr(text, head);
-	size_t length;
+	static const char *const files[][2] = { { "memory.max", "memory.current" }, { "memory.limit_in_bytes", "memory.usage_in_bytes" } };
 
-	if (!found)
-		return false;
-	found += strlen(head);
-	length = strcspn(found, "\n");
-	snprintf(out, size, "%.*s", (int)length, found);
-	return length < size && !strstr(out, "..");
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+		char path[CGROUP_PATH * 2 + 32];
+		int64_t most, used;
+
+		snprintf(path, sizeof path, "%s/%s", folder, files[i][0]);
+		most = smallfile_number(path, -1); /* "max", or not told */
+		snprintf(path, sizeof path, "%s/%s", folder, files[i][1]);
+		used = smallfile_number(path, -1);
+		if (most < 0 || most >= NO_LIMIT || used < 0 || used > most)
+			continue;
+		*limit = (uint64_t)most;
+		return (uint64_t)(most - used);
+	}
+	return UINT64_MAX;
 }
 
-static bool number_read(const struct target *target, const char *folder, const char *group, const char *name, uint64_t *out)
-{
-	char path[1024], text[64];
-
-	/* Beside /proc, so that a test can play both. */
-	snprintf(path, sizeof path, "%s/../sys/fs/cgroup%s%s/%s", target->procfs.root, folder, group, name);
-	if (!text_read(path, text, sizeof text) || text[0] < '0' || text[0] > '9')
-		return false; /* "max", or not told */
-	*out = strtoull(text, NULL, 10);
-	return true;
-}
-
+/* Of its group and all above it that are shown, the one with least left. */
 static void look_at_memory(struct target *target)
 {
-	char text[4096], group[512];
-	uint64_t limit, used;
-	bool told = false;
+	uint64_t left = UINT64_MAX, limit = 0;
+	struct cgroup_place place;
 
-	if (procfs_read(&target->procfs, target->pid, "cgroup", text, sizeof text) <= 0)
+	if (cgroup_place_find(&target->procfs, target->pid, "memory", &place) != CGROUP_SHOWN)
 		return;
-	if (group_path(text, "0::", group, sizeof group))
-		told = number_read(target, "", group, "memory.max", &limit) && number_read(target, "", group, "memory.current", &used);
-	if (!told && group_path(text, ":memory:", group, sizeof group))
-		told = number_read(target, "/memory", group, "memory.limit_in_bytes", &limit) && number_read(target, "/memory", group, "memory.usage_in_bytes", &used);
-	told = told && limit < NO_LIMIT && used <= limit;
-	if (told && limit - used < LOW_MEMORY)
+	for (;;) {
+		char folder[CGROUP_PATH * 2], *slash = strrchr(place.group, '/');
+		uint64_t here_limit, here;
+
+		snprintf(folder, sizeof folder, "%s%s", place.mount, place.group);
+		here = memory_left(folder, &here_limit);
+		if (here < left) {
+			left = here;
+			limit = here_limit;
+		}
+		if (!slash)
+			break;
+		*slash = '\0';
+	}
+	if (left < LOW_MEMORY)
 		target_warn(target, "memory", "its control group has %llu MiB left of %llu: attaching takes less than a megabyte of that, but it is close to being ended by the kernel",
-		            (unsigned long long)(limit - used) >> 20, (unsigned long long)limit >> 20);
-	else if (told)
-		target_note(target, "memory", "its control group has %llu MiB left", (unsigned long long)(limit - used) >> 20);
+		            (unsigned long long)left >> 20, (unsigned long long)limit >> 20);
+	else if (left != UINT64_MAX)
+		target_note(target, "memory", "its control group has %llu MiB left", (unsigned long long)left >> 20);
 }
 
 int preflight_surroundings(struct target *target)

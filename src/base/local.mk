@@ -2,6 +2,7 @@ noinst_LIBRARIES += libbase.a
 libbase_a_SOURCES = \
 	src/base/a64.h \
 	src/base/arena.c src/base/arena.h \
+	src/base/cgroups.c src/base/cgroups.h \
 	src/base/clock.c src/base/clock.h \
 	src/base/error.c src/base/error.h src/base/error.def \
 	src/base/list.c src/base/list.h \

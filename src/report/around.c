@@ -32,6 +32,8 @@ static void add_quota(struct report *report)
 	const char *quota = timeline_capture(report->timeline, "cpus.quota");
 	double throttled = metric(report, "cpu.cgroup_throttled_pct"), ns = metric(report, "cpu.cgroup_throttled_ns");
 
+	if (!quota && timeline_capture(report->timeline, "cpus.quota.why"))
+		add(report, "CPU quota", report_note(report, "not known: %.100s", timeline_capture(report->timeline, "cpus.quota.why")));
 	if (!quota)
 		return;
 	if (isnan(throttled))

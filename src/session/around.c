@@ -19,13 +19,10 @@ enum { SEATS_MAX = 1 << 16 };
 
 void around_init(struct around *around, const struct procfs *procfs, const char *sysfs, pid_t pid)
 {
-	char cgroups[512];
-
 	memset(around, 0, sizeof *around);
 	around->procfs = procfs;
 	around->pid = pid;
-	snprintf(cgroups, sizeof cgroups, "%s/fs/cgroup", sysfs);
-	cgroup_find(procfs, cgroups, pid, &around->cgroup);
+	cgroup_find(procfs, pid, &around->cgroup);
 	numa_find(sysfs, &around->numa);
 }
 

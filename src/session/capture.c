@@ -45,15 +45,18 @@ int capture_affinity(pid_t pid)
 	return sched_getaffinity(pid, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-/* CPUs the process may use: affinity, and the quota of its cgroup (0 = none). */
-static double capture_cpus(const struct procfs *procfs, pid_t pid, double *quota)
+/* CPUs the process may use: affinity, and the quota of its cgroup. */
+static void cpus_add(struct event_builder *builder, uint64_t ticks, const struct procfs *procfs, pid_t pid)
 {
 	double cpus = capture_affinity(pid);
 	struct cgroup cgroup;
 
-	cgroup_find(procfs, "/sys/fs/cgroup", pid, &cgroup);
-	*quota = cgroup.cpu_quota;
-	return *quota > 0 && *quota < cpus ? *quota : cpus;
+	cgroup_find(procfs, pid, &cgroup);
+	capture_add(builder, ticks, "cpus", "%g", cgroup.cpu_quota > 0 && cgroup.cpu_quota < cpus ? cgroup.cpu_quota : cpus);
+	if (cgroup.cpu_quota > 0)
+		capture_add(builder, ticks, "cpus.quota", "%.2f", cgroup.cpu_quota);
+	else if (cgroup.cpu_hidden)
+		capture_add(builder, ticks, "cpus.quota.why", "its control group is not shown where it was measured from");
 }
 
 static uint64_t start_unix_ns(const struct target_facts *facts)
@@ -143,7 +146,6 @@ void capture_begin(struct event_builder *builder, uint64_t ticks, const struct t
 	static const char *const c_calls[] = { "auto", "all", "none" };
 	const struct procfs *procfs = options->inject.procfs ? options->inject.procfs : &procfs_real;
 	struct utsname host;
-	double quota, cpus = capture_cpus(procfs, facts->pid, &quota);
 
 	process_add(builder, ticks, procfs, facts, options->whole_arguments);
 	place_add(builder, ticks, environment);
@@ -165,9 +167,7 @@ void capture_begin(struct event_builder *builder, uint64_t ticks, const struct t
 		capture_add(builder, ticks, "alternate_ms", "%u", options->alternate_ms);
 	skip_add(builder, ticks, options);
 	capture_add(builder, ticks, "clock", "%s", clock == CLOCK_TSC ? "tsc" : "monotonic");
-	capture_add(builder, ticks, "cpus", "%g", cpus);
-	if (quota > 0)
-		capture_add(builder, ticks, "cpus.quota", "%.2f", quota);
+	cpus_add(builder, ticks, procfs, facts->pid);
 	if (uname(&host) == 0) {
 		capture_add(builder, ticks, "host", "%s", host.nodename);
 		capture_add(builder, ticks, "kernel", "%s %s", host.sysname, host.release);

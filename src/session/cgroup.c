@@ -9,29 +9,6 @@
 
 #define NO_LIMIT (INT64_C(1) << 60) /* version 1 says "none" by a number that no machine has */
 
-/* The path after "N:CONTROLLER:" of /proc/PID/cgroup; CONTROLLER "" is version 2. False: there is no such line. */
-static bool group_of(const char *text, const char *controller, char *out)
-{
-	size_t length = strlen(controller);
-
-	for (const char *line = text; line && *line; line = strchr(line, '\n')) {
-		const char *names, *path, *at;
-
-		line += *line == '\n';
-		names = strchr(line, ':');
-		path = names ? strchr(names + 1, ':') : NULL;
-		if (!path)
-			return false;
-		for (at = names + 1; at < path && (strncmp(at, controller, length) != 0 || !strchr(",:", at[length])); at += strcspn(at, ",:") + 1)
-			;
-		if (length ? at < path : path == names + 1) {
-			snprintf(out, CGROUP_PATH, "%.*s", (int)strcspn(path + 1, "\n"), path + 1);
-			return true;
-		}
-	}
-	return false;
-}
-
 static bool folder_has(const char *folder, const char *file)
 {
 	char path[CGROUP_PATH + 64];
@@ -70,21 +47,18 @@ static double memory_limit_at(const char *folder)
 }
 
 /*
- * Walks up from GROUP below ROOT. Into OUT (CGROUP_PATH) goes the folder with the smallest limit; where none has one, the innermost that has FILE. Groups that
- * are not there are those of another namespace: what is mounted stands for them. Returns the limit.
+ * Walks up from the group to where it is mounted. Into OUT (CGROUP_PATH) goes the folder with the smallest limit; where none has one, the innermost that has FILE. Returns the limit.
  */
-static double walk_up(const char *root, const char *group, const char *file, double (*limit_at)(const char *folder), char *out)
+static double walk_up(const struct cgroup_place *place, const char *file, double (*limit_at)(const char *folder), char *out)
 {
 	char path[CGROUP_PATH], folder[CGROUP_PATH];
 	double least = 0;
 
-	if (strstr(group, ".."))
-		group = ""; /* beyond our own namespace */
-	snprintf(path, sizeof path, "%s", strcmp(group, "/") == 0 ? "" : group);
+	memcpy(path, place->group, sizeof path);
 	for (;;) {
 		char *slash = strrchr(path, '/');
 
-		if (snprintf(folder, sizeof folder, "%s%s", root, path) < (int)sizeof folder && folder_has(folder, file)) {
+		if (snprintf(folder, sizeof folder, "%s%s", place->mount, path) < (int)sizeof folder && folder_has(folder, file)) {
 			double limit = limit_at ? limit_at(folder) : 0;
 
 			if (!*out || (limit > 0 && (least == 0 || limit < least)))
@@ -98,33 +72,23 @@ static double walk_up(const char *root, const char *group, const char *file, dou
 	}
 }
 
-/* Version 1 where the controller is mounted so, else version 2: alone, or beside version 1. */
-static double find(const char *cgroups, const char *groups, const char *controller, const char *file, double (*limit_at)(const char *folder), char *out)
+static double find(const struct procfs *procfs, pid_t pid, const char *controller, const char *file, double (*limit_at)(const char *folder), char *out, bool *hidden)
 {
-	static const char *const unified[] = { "", "/unified" };
-	char root[CGROUP_PATH], group[CGROUP_PATH];
-	double limit = 0;
+	struct cgroup_place place;
+	enum cgroup_sight sight = cgroup_place_find(procfs, pid, controller, &place);
 
-	if (*controller && group_of(groups, controller, group) && snprintf(root, sizeof root, "%s/%s", cgroups, controller) < (int)sizeof root)
-		limit = walk_up(root, group, file, limit_at, out);
-	if (!group_of(groups, "", group))
-		return limit;
-	for (size_t i = 0; i < sizeof unified / sizeof *unified && !*out; i++)
-		if (snprintf(root, sizeof root, "%s%s", cgroups, unified[i]) < (int)sizeof root)
-			limit = walk_up(root, group, file, limit_at, out);
-	return limit;
+	*hidden = sight == CGROUP_HIDDEN;
+	return sight == CGROUP_SHOWN ? walk_up(&place, file, limit_at, out) : 0;
 }
 
-void cgroup_find(const struct procfs *procfs, const char *cgroups, pid_t pid, struct cgroup *out)
+void cgroup_find(const struct procfs *procfs, pid_t pid, struct cgroup *out)
 {
-	char groups[CGROUP_PATH];
+	bool hidden;
 
 	memset(out, 0, sizeof *out);
-	if (procfs_read(procfs, pid, "cgroup", groups, sizeof groups) <= 0)
-		groups[0] = '\0';
-	out->cpu_quota = find(cgroups, groups, "cpu", "cpu.stat", quota_at, out->cpu);
-	find(cgroups, groups, "memory", "memory.stat", memory_limit_at, out->memory);
-	find(cgroups, groups, "", "memory.pressure", NULL, out->pressure);
+	out->cpu_quota = find(procfs, pid, "cpu", "cpu.stat", quota_at, out->cpu, &out->cpu_hidden);
+	find(procfs, pid, "memory", "memory.stat", memory_limit_at, out->memory, &hidden);
+	find(procfs, pid, "", "memory.pressure", NULL, out->pressure, &hidden);
 	out->pressure_files = *out->pressure != '\0';
 	out->group_pressure = *out->pressure && folder_has(out->pressure, "cgroup.events"); /* which the root, that is the machine, has not */
 	if (!*out->pressure)

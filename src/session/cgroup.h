@@ -1,19 +1,20 @@
 /*
  * The control groups of a process, versions 1 and 2: what they allow it, and how they hold it back. Of the groups from its own up to the root, the one with the
- * smallest limit counts: that is the one that is felt. Reads below folders that play /proc and /sys/fs/cgroup; touches nothing.
+ * smallest limit counts: that is the one that is felt. Touches nothing.
  */
 #ifndef INFERSCOPE_SESSION_CGROUP_H
 #define INFERSCOPE_SESSION_CGROUP_H
 
-#include "base/procfs.h"
+#include "base/cgroups.h"
 
-enum { CGROUP_PATH = 4096, CGROUP_UNKNOWN = -1 };
+enum { CGROUP_UNKNOWN = -1 };
 
 enum { PRESSURE_CPU, PRESSURE_MEMORY, PRESSURE_IO, PRESSURES };
 
 struct cgroup {
 	char cpu[CGROUP_PATH], memory[CGROUP_PATH], pressure[CGROUP_PATH]; /* folders; "" = none */
 	double cpu_quota;      /* cores; 0 = none */
+	bool cpu_hidden;       /* … or not known: its group is not shown here */
 	bool pressure_files;   /* a group's "memory.pressure", else "memory" in /proc/pressure */
 	bool group_pressure;   /* pressure is the group's, else the machine's */
 };
@@ -27,8 +28,8 @@ struct cgroup_reading {
 	int64_t some_ns[PRESSURES], full_ns[PRESSURES];    /* time for which some, or all, threads were held up for want of it */
 };
 
-/* CGROUPS plays /sys/fs/cgroup. Whatever is missing stays empty. */
-void cgroup_find(const struct procfs *procfs, const char *cgroups, pid_t pid, struct cgroup *out);
+/* Whatever is missing stays empty. */
+void cgroup_find(const struct procfs *procfs, pid_t pid, struct cgroup *out);
 void cgroup_read(const struct cgroup *cgroup, struct cgroup_reading *out);
 
 #endif

@@ -30,7 +30,7 @@ static const char *const files[] = {
 	OF_PROCESS "/status", OF_PROCESS "/stat", OF_PROCESS "/maps", OF_PROCESS "/limits", OF_PROCESS "/environ", OF_PROCESS "/cgroup", OF_PROCESS "/auxv", OF_PROCESS "/timens_offsets", OF_PROCESS "/comm",
 	OF_PROCESS "/cmdline", OF_PROCESS "/exe", OF_PROCESS "/task/2000000005/status", OF_PROCESS "/task/2000000005/syscall", OF_PROCESS "/task/2000000005/stat", "proc/own/status", "proc/self/timens_offsets",
 	"proc/sys/vm/memfd_noexec", "proc/sys/vm/max_map_count", "proc/sys/kernel/yama/ptrace_scope", "sys/fs/cgroup/a/memory.max", "sys/fs/cgroup/a/memory.current",
-	"sys/fs/cgroup/memory/a/memory.limit_in_bytes", "sys/fs/cgroup/memory/a/memory.usage_in_bytes",
+	"sys/fs/cgroup/memory/a/memory.limit_in_bytes", "sys/fs/cgroup/memory/a/memory.usage_in_bytes", "proc/self/mountinfo",
 };
 enum { FILES = sizeof files / sizeof *files };
 
@@ -94,6 +94,7 @@ static void pieces_put(const uint8_t *data, size_t size)
 {
 	for (size_t i = 0; i < FILES; i++)
 		unlinkat(tree_fd, files[i], 0);
+	tree_write_mounts("memory");
 	if (ftruncate(memory, 0) < 0)
 		abort();
 	while (size > PIECE_HEAD) {

@@ -32,7 +32,7 @@ enum { PID = 5, TID = 7, SEPARATOR = 1 };
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char *const folders[] = {
-	"proc", "proc/5", "proc/5/task", "proc/5/task/7", "proc/driver", "proc/driver/nvidia", "proc/pressure", "sys", "sys/fs", "sys/fs/cgroup", "sys/fs/cgroup/a", "sys/devices",
+	"proc", "proc/5", "proc/5/task", "proc/5/task/7", "proc/driver", "proc/driver/nvidia", "proc/pressure", "proc/self", "sys", "sys/fs", "sys/fs/cgroup", "sys/fs/cgroup/a", "sys/devices",
 	"sys/devices/system", "sys/devices/system/node", "sys/devices/system/node/node0", "sys/devices/system/node/node1", "sys/bus", "sys/bus/pci", "sys/bus/pci/devices", "sys/bus/pci/devices/0000:01:00.0",
 };
 static const char *const files[] = {
@@ -83,10 +83,8 @@ static void read_surroundings(const struct procfs *procfs)
 	struct numa_pages pages;
 	struct cgroup cgroup;
 	struct numa numa;
-	char path[160];
 
-	snprintf(path, sizeof path, "%s/fs/cgroup", sys_root);
-	cgroup_find(procfs, path, PID, &cgroup);
+	cgroup_find(procfs, PID, &cgroup);
 	cgroup_read(&cgroup, &reading);
 	if (cgroup.cpu_quota < 0 || strlen(cgroup.memory) >= sizeof cgroup.memory)
 		abort();
@@ -232,6 +230,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (tree_make(folders, sizeof folders / sizeof *folders)) {
 		snprintf(proc_root, sizeof proc_root, "%s/proc", tree_root);
 		snprintf(sys_root, sizeof sys_root, "%s/sys", tree_root);
+		tree_write_mounts("cpu");
 	}
 	procfs.root = proc_root;
 	files_write(data, size);

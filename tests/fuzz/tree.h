@@ -46,4 +46,13 @@ static void tree_write(const char *name, const void *data, size_t size)
 	close(fd);
 }
 
+/* proc/self/mountinfo: control groups of version 2, and of version 1 for the CONTROLLER, below sys/fs/cgroup. */
+static inline void tree_write_mounts(const char *controller)
+{
+	char text[512];
+	int length = snprintf(text, sizeof text, "30 20 0:26 / %s/sys/fs/cgroup rw - cgroup2 cgroup2 rw\n31 20 0:27 / %s/sys/fs/cgroup/%s rw shared:4 - cgroup cgroup rw,%s\n", tree_root, tree_root, controller, controller);
+
+	tree_write("proc/self/mountinfo", text, (size_t)length);
+}
+
 #endif

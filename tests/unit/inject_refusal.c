@@ -87,7 +87,7 @@ Test(refusal, names_yama_and_its_value)
 Test(refusal, warns_of_what_surrounds_it)
 {
 	const char *folder = play_proc();
-	char proc[128], said[4096] = "";
+	char proc[128], mounts[256], said[4096] = "";
 	struct procfs procfs = { proc };
 	struct inject_options options = { .procfs = &procfs };
 	struct target *target = NULL;
@@ -98,9 +98,13 @@ Test(refusal, warns_of_what_surrounds_it)
 	put_status(proc, getpid(), 'R', 0, 0x80000, 0);
 	put_status(proc, 71, 'S', 0, 0, 0);
 	folder_write(proc, "71/timens_offsets", "monotonic 86400 500000000\nboottime 0 0\n");
-	folder_write(proc, "71/cgroup", "0::/box\n");
-	folder_write(folder, "sys/fs/cgroup/box/memory.max", "104857600\n");
-	folder_write(folder, "sys/fs/cgroup/box/memory.current", "103809024\n");
+	snprintf(mounts, sizeof mounts, "31 23 0:26 / %s/groups rw - cgroup2 cgroup2 rw\n", folder);
+	folder_write(proc, "self/mountinfo", mounts);
+	folder_write(proc, "71/cgroup", "0::/box/inner\n");
+	folder_write(folder, "groups/box/memory.max", "104857600\n");
+	folder_write(folder, "groups/box/memory.current", "103809024\n");
+	folder_write(folder, "groups/box/inner/memory.max", "1048576000\n");
+	folder_write(folder, "groups/box/inner/memory.current", "1048576\n");
 	cr_assert_eq(target_open(71, &options, &target, &err), -1); /* there is no interpreter */
 	for (size_t i = 0; i < target_finding_count(target); i++)
 		snprintf(said + strlen(said), sizeof said - strlen(said), "%s\n", target_finding(target, i)->text);

@@ -29,14 +29,34 @@ static void teardown(void)
 
 TestSuite(around, .init = setup, .fini = teardown);
 
+/* A line of mountinfo: the group ROOT of the hierarchy with CONTROLLER ("": version 2) is shown in the test's folder AT. */
+static const char *mounted(const char *root, const char *at, const char *controller)
+{
+	static char lines[4][256];
+	static unsigned next;
+	char *line = lines[next++ % 4];
+
+	if (*controller)
+		snprintf(line, sizeof lines[0], "33 32 0:29 %s %s/%s rw,relatime shared:9 - cgroup cgroup rw,%s\n", root, folder, at, controller);
+	else
+		snprintf(line, sizeof lines[0], "31 23 0:26 %s %s/%s rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n", root, folder, at);
+	return line;
+}
+
+static void put_mounts(const char *first, const char *second, const char *third)
+{
+	char text[1024];
+
+	snprintf(text, sizeof text, "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n%s%s%s", first, second, third);
+	put("self/mountinfo", text);
+}
+
 static struct cgroup group_find(void)
 {
-	static char cgroups[128];
 	struct procfs procfs = { folder };
 	struct cgroup cgroup;
 
-	snprintf(cgroups, sizeof cgroups, "%s/sys/fs/cgroup", folder);
-	cgroup_find(&procfs, cgroups, 7, &cgroup);
+	cgroup_find(&procfs, 7, &cgroup);
 	return cgroup;
 }
 
@@ -45,6 +65,7 @@ Test(around, reads_quota_limit_and_pressure_of_version_2)
 	struct cgroup_reading now;
 	struct cgroup cgroup;
 
+	put_mounts(mounted("/", "sys/fs/cgroup", ""), "", "");
 	put("7/cgroup", "0::/pod/main\n");
 	put("sys/fs/cgroup/pod/main/cpu.stat", "usage_usec 1\nnr_periods 0\nnr_throttled 0\nthrottled_usec 0\n");
 	put("sys/fs/cgroup/pod/main/cpu.max", "200000 100000\n"); /* the one further out is smaller */
@@ -80,6 +101,7 @@ Test(around, reads_version_1_and_the_machines_pressure)
 	struct cgroup_reading now;
 	struct cgroup cgroup;
 
+	put_mounts(mounted("/", "sys/fs/cgroup/cpu", "cpu,cpuacct"), mounted("/", "sys/fs/cgroup/memory", "memory"), mounted("/", "sys/fs/cgroup/unified", ""));
 	put("7/cgroup", "9:memory:/docker/abc\n5:cpu,cpuacct:/docker/abc\n0::/\n");
 	put("sys/fs/cgroup/cpu/docker/abc/cpu.stat", "nr_periods 10\nnr_throttled 2\nthrottled_time 77\n");
 	put("sys/fs/cgroup/cpu/docker/abc/cpu.cfs_quota_us", "50000\n");
@@ -103,12 +125,13 @@ Test(around, reads_version_1_and_the_machines_pressure)
 	cr_expect_eq(now.some_ns[PRESSURE_CPU], 3000);
 }
 
-/* A container's own view: its group is what is mounted, whatever path it is told. */
-Test(around, takes_the_mounted_group_where_the_path_is_another_namespaces)
+/* Without a cgroup namespace of its own, a container has the host's path of its group, and a mount of that group alone. */
+Test(around, finds_the_group_that_is_all_that_is_mounted)
 {
 	struct cgroup_reading now;
 	struct cgroup cgroup;
 
+	put_mounts(mounted("/../../kubepods/pod1/c1", "sys/fs/cgroup", ""), "", "");
 	put("7/cgroup", "0::/../../kubepods/pod1/c1\n");
 	put("sys/fs/cgroup/cpu.stat", "nr_periods 8\nnr_throttled 4\nthrottled_usec 1\n");
 	put("sys/fs/cgroup/cpu.max", "100000 100000\n");
@@ -116,6 +139,48 @@ Test(around, takes_the_mounted_group_where_the_path_is_another_namespaces)
 	cgroup_read(&cgroup, &now);
 	cr_expect_float_eq(cgroup.cpu_quota, 1, 1e-9);
 	cr_expect_eq(now.throttled_periods, 4);
+	put("7/cgroup", "0::/../../kubepods/pod1/c1/worker\n");
+	put("sys/fs/cgroup/worker/cpu.stat", "nr_periods 8\nnr_throttled 5\nthrottled_usec 1\n");
+	put("sys/fs/cgroup/worker/cpu.max", "50000 100000\n");
+	cr_expect_float_eq(group_find().cpu_quota, 0.5, 1e-9);
+}
+
+/* That of the attacher's own container says nothing of it. */
+Test(around, says_that_another_containers_group_is_not_shown)
+{
+	struct cgroup cgroup;
+
+	put_mounts(mounted("/", "sys/fs/cgroup", ""), "", "");
+	put("sys/fs/cgroup/cpu.stat", "nr_periods 8\nnr_throttled 4\nthrottled_usec 1\n");
+	put("sys/fs/cgroup/cpu.max", "100000 100000\n");
+	put("7/cgroup", "0::/../c2\n");
+	cgroup = group_find();
+	cr_expect_eq(cgroup.cpu_quota, 0);
+	cr_expect(cgroup.cpu_hidden);
+	cr_expect_str_empty(cgroup.cpu);
+	put_mounts(mounted("/c1", "sys/fs/cgroup", ""), "", "");
+	put("7/cgroup", "0::/c10\n");
+	cr_expect(group_find().cpu_hidden);
+	put("7/cgroup", "0::/c1\n");
+	cr_expect_not(group_find().cpu_hidden);
+}
+
+Test(around, finds_groups_wherever_they_are_mounted)
+{
+	/* the one that shows the group's parents, too, whose limit is smaller */
+	put_mounts(mounted("/pod/main", "own groups", "cpuacct,cpu"), mounted("/", "my\\040groups", "cpuacct,cpu"), mounted("/", "unified", ""));
+	put("7/cgroup", "12:cpuset:/\n4:cpuacct,cpu:/pod/main\n0::/pod/main\n");
+	put("my groups/pod/main/cpu.stat", "nr_periods 0\n");
+	put("my groups/pod/cpu.stat", "nr_periods 0\n");
+	put("my groups/pod/cpu.cfs_quota_us", "25000\n");
+	put("my groups/pod/cpu.cfs_period_us", "100000\n");
+	cr_expect_float_eq(group_find().cpu_quota, 0.25, 1e-9);
+	/* hybrid: the controller is version 2's, beside another one of version 1 */
+	put_mounts(mounted("/", "v1", "memory"), mounted("/", "unified", ""), "");
+	put("7/cgroup", "4:memory:/elsewhere\n0::/pod\n");
+	put("unified/pod/cpu.stat", "nr_periods 0\n");
+	put("unified/pod/cpu.max", "75000 100000\n");
+	cr_expect_float_eq(group_find().cpu_quota, 0.75, 1e-9);
 }
 
 Test(around, tells_nothing_of_a_quota_that_is_not_there)
@@ -123,12 +188,14 @@ Test(around, tells_nothing_of_a_quota_that_is_not_there)
 	struct cgroup_reading now;
 	struct cgroup cgroup;
 
+	put_mounts(mounted("/", "sys/fs/cgroup", ""), "", "");
 	put("7/cgroup", "0::/free\n");
 	put("sys/fs/cgroup/free/cpu.stat", "usage_usec 1\nnr_periods 0\nnr_throttled 0\nthrottled_usec 0\n");
 	put("sys/fs/cgroup/free/cpu.max", "max 100000\n");
 	cgroup = group_find();
 	cgroup_read(&cgroup, &now);
 	cr_expect_eq(cgroup.cpu_quota, 0);
+	cr_expect_not(cgroup.cpu_hidden);
 	cr_expect_eq(now.periods, CGROUP_UNKNOWN);
 	cr_expect_eq(now.memory_limit_bytes, CGROUP_UNKNOWN);
 }
@@ -138,6 +205,7 @@ Test(around, survives_groups_that_are_no_text)
 	struct cgroup_reading now;
 	struct cgroup cgroup;
 
+	put("self/mountinfo", "\n - \n1 2 3\n1 2 3 / /x - cgroup\n1 2 3 / \\0 rw - cgroup2\n - cgroup2 x\n");
 	put("7/cgroup", "::::\n\n0:\nx\n1:cpu\n1:cpu:\n");
 	cgroup = group_find();
 	cgroup_read(&cgroup, &now);
