@@ -15,6 +15,8 @@
 
 enum { GONE_MAX = 4096 /* modules kept after they went */ };
 
+#define PAGE UINT64_C(4096)
+
 struct modules {
 	struct module_owner owner;
 	struct module_list list; /* by start; apart */
@@ -188,14 +190,34 @@ static int add_vdso(struct module_list *list, const struct modules *modules, con
 	return 0;
 }
 
-/* Executable memory without a file. Inside of a module it is the module's (text moved to huge pages). */
+/* Is any part of [START, END) in a segment of the module's file? Between segments there may be room that others map something in. */
+static bool holds_segment(const struct module *module, uint64_t start, uint64_t end)
+{
+	for (uint32_t i = 0; i < module->elf->segment_count; i++) {
+		const struct elf_segment *s = &module->elf->segments[i];
+
+		if (start < ((module->bias + s->vaddr + s->memory_size + PAGE - 1) & ~(PAGE - 1)) && end > ((module->bias + s->vaddr) & ~(PAGE - 1)))
+			return true;
+	}
+	return false;
+}
+
+/* The module of a file whose extent ADDR lies in, or NULL. */
+static const struct module_entry *file_around(const struct module_list *files, uint64_t addr)
+{
+	const struct module_entry *around = module_list_find(files, addr);
+
+	return around && around->module.kind == MODULE_FILE ? around : NULL;
+}
+
+/* Executable memory without a file. In a segment of a module it is the module's (text moved to huge pages). */
 static int add_anonymous(struct module_list *list, const struct module_list *files, const struct mapping *mapping)
 {
-	const struct module_entry *around = module_list_find(files, mapping->start);
+	const struct module_entry *around = file_around(files, mapping->start);
 	struct module_entry *last = list->count ? list->entries[list->count - 1] : NULL;
 	bool kernels = strcmp(mapping->path, "[vsyscall]") == 0 || strcmp(mapping->path, "[uprobes]") == 0;
 
-	if (around && around->module.kind == MODULE_FILE)
+	if (around && holds_segment(&around->module, mapping->start, mapping->end))
 		return 0;
 	if (!kernels && last && last->module.kind == MODULE_JIT && last->module.end == mapping->start) {
 		last->module.end = mapping->end;
@@ -207,6 +229,28 @@ static int add_anonymous(struct module_list *list, const struct module_list *fil
 	copy_text(last->module.path, sizeof last->module.path, mapping->path);
 	if (kernels)
 		copy_text(last->module.why, sizeof last->module.why, "a page of the kernel's");
+	return 0;
+}
+
+/* Who begins later has an address: what a module has behind something in one of its holes is an entry of its own. */
+static int add_behind_holes(struct module_list *list, const struct module_list *files, const struct modules *modules)
+{
+	size_t count = list->count;
+
+	for (size_t i = 0; i < count; i++) {
+		uint64_t start = list->entries[i]->module.end;
+		const struct module_entry *around = file_around(files, list->entries[i]->module.start);
+		struct module_entry *entry;
+
+		if (!around || start >= around->module.end || !holds_segment(&around->module, start, around->module.end))
+			continue;
+		entry = module_list_add(list, start, around->module.end, MODULE_FILE);
+		if (!entry)
+			return -1;
+		entry->module.bias = around->module.bias;
+		around->file->users++;
+		entry_describe(entry, &modules->owner, around->file);
+	}
 	return 0;
 }
 
@@ -224,7 +268,7 @@ static int add_rest(struct module_list *list, const struct module_list *files, c
 		else
 			result = add_anonymous(list, files, mapping);
 	}
-	return result;
+	return result < 0 ? -1 : add_behind_holes(list, files, modules);
 }
 
 static int build(const struct modules *modules, const struct maps *maps, struct module_list *out)

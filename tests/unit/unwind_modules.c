@@ -373,6 +373,7 @@ Test(modules, take_text_on_huge_pages_for_the_files)
 	struct library bytes = library();
 	struct modules *modules;
 
+	bytes.headers[1].p_filesz = bytes.headers[1].p_memsz = 0x1900;
 	write_library(path_of("files/a.so"), &bytes);
 	map_file(0x10000, 0x11000, "r--p", 0, path_of("files/a.so"), path_of("files/a.so"));
 	map_file(0x13000, 0x14000, "r-xp", TEXT_OFFSET, path_of("files/a.so"), path_of("files/a.so"));
@@ -380,6 +381,31 @@ Test(modules, take_text_on_huge_pages_for_the_files)
 	modules = open_played();
 	cr_assert_eq(modules_count(modules), 1);
 	cr_assert_eq(modules_find(modules, 0x14800)->kind, MODULE_FILE);
+	modules_close(modules);
+}
+
+Test(modules, leave_code_in_a_hole_between_their_segments_to_whoever_made_it)
+{
+	struct library bytes = library();
+	struct modules *modules;
+
+	write_library(path_of("files/a.so"), &bytes);
+	map_file(0x10000, 0x11000, "r--p", 0, path_of("files/a.so"), path_of("files/a.so"));
+	map_line("11000-11800 rwxp 00000000 00:00 0 ");
+	map_line("11800-12000 r-xp 00000000 00:00 0 ");
+	map_file(0x13000, 0x14000, "r-xp", TEXT_OFFSET, path_of("files/a.so"), path_of("files/a.so"));
+	map_line("14000-15000 r-xp 00000000 00:00 0 ");
+	map_file(0x15000, 0x16000, "rw-p", DATA_OFFSET, path_of("files/a.so"), path_of("files/a.so"));
+	modules = open_played();
+	cr_assert_eq(modules_find(modules, 0x11000)->kind, MODULE_JIT);
+	cr_assert_eq(modules_find(modules, 0x11000), modules_find(modules, 0x11fff));
+	cr_assert_eq(modules_find(modules, 0x13800)->kind, MODULE_FILE);
+	cr_assert_eq(modules_find(modules, 0x13800)->bias, 0x10000);
+	cr_assert_str_eq(modules_find(modules, 0x13800)->path, path_of("files/a.so"));
+	cr_assert_eq(read_mark(modules, modules_find(modules, 0x13800)), 0);
+	cr_assert_eq(modules_find(modules, 0x14800)->kind, MODULE_JIT);
+	cr_assert_eq(modules_find(modules, 0x15800)->kind, MODULE_FILE);
+	cr_assert_eq(modules_refresh(modules), 0);
 	modules_close(modules);
 }
 
