@@ -122,7 +122,8 @@ static int judge_window(struct attempt *attempt, struct error *err)
 		}
 		return refuse_seize(attempt, window->error, err);
 	case WINDOW_STOPPED:
-		return fail(err, ERR_STOPPED, "cannot attach to %d: it has just been stopped", pid);
+		fail(err, ERR_STOPPED, "cannot attach to %d: it has just been stopped", pid);
+		return fail_hint(err, STOPPED_HINT, pid);
 	case WINDOW_SECCOMP_KILLS:
 	case WINDOW_SECCOMP_FORBIDS:
 		return fail(err, ERR_SECCOMP, "cannot attach to %d: its seccomp filter %s system call %d, which attaching needs", pid,

@@ -56,7 +56,7 @@ int preflight_process(struct target *target)
 {
 	const struct proc_status *status = &target->status;
 	struct proc_times times;
-	char name[64];
+	char name[64], hint[64];
 
 	if (target->pid == getpid())
 		return target_refuse(target, ERR_OWN_PROCESS, "process", NULL, "that is this very process");
@@ -85,8 +85,9 @@ int preflight_process(struct target *target)
 	else if (status->tracer)
 		return target_refuse(target, ERR_ALREADY_TRACED, "tracer", NULL, "already traced by %d (%s)", (int)status->tracer,
 		                     command_of(target, status->tracer, name, sizeof name));
+	snprintf(hint, sizeof hint, STOPPED_HINT, (int)target->pid);
 	if ((status->state == 'T' || status->state == 't') && !target->look_only)
-		return target_refuse(target, ERR_STOPPED, "state", NULL, "it is stopped (state %c)", status->state);
+		return target_refuse(target, ERR_STOPPED, "state", hint, "it is stopped (state %c)", status->state);
 	target_note(target, "process", "%s, %u threads, state %c%s", target->facts.command, status->threads, status->state,
 	            status->ns_depth > 1 ? ", in a pid namespace of its own" : "");
 	return 0;

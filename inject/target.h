@@ -7,6 +7,7 @@
 #include "inject/inject.h"
 
 #define MAX_FINDINGS 24
+#define STOPPED_HINT "continue it first (kill -CONT %d, or fg)"
 
 /* Addresses of functions in the target that our threads call there. */
 struct remote_functions {

@@ -137,8 +137,12 @@ int attach_command(struct invocation *invocation, struct error *err)
 	    at_read(&invocation->options, &at_ns, err) < 0 || inside_begin(&measure, err) < 0)
 		goto out;
 	if (target_open(pid, &measure.session.inject, &target, err) < 0) {
-		if (target && options_flag(&invocation->options, OPT_DRY_RUN))
+		if (target && options_flag(&invocation->options, OPT_DRY_RUN)) {
+			printf("process %d: cannot be measured\n", (int)pid);
 			findings_print(target, colour_wanted(&invocation->options, STDOUT_FILENO));
+			if (options_choice(&invocation->options, OPT_ERROR_FORMAT) != 1)
+				result = error_status(err->code); /* it has been said, with what to do */
+		}
 		goto out;
 	}
 	for (size_t i = 0; i < target_finding_count(target); i++)

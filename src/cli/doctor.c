@@ -96,6 +96,8 @@ int doctor_command(struct invocation *invocation, struct error *err)
 		printf("process %d (%s): %s\n", (int)pid, text_string(&name), result < 0 ? "cannot be measured" : "can be measured");
 		text_done(&name);
 		findings_print(target, colour_wanted(options, STDOUT_FILENO));
+		if (result < 0 && options_choice(options, OPT_ERROR_FORMAT) != 1)
+			result = error_status(err->code); /* it has been said, with what to do */
 	}
 	target_close(target);
 	return result;

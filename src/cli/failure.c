@@ -50,6 +50,12 @@ static void json_print(const struct error *err)
 	text_done(&line);
 }
 
+void failure_of_command(struct error *err, const char *command)
+{
+	if (!*err->hint && (err->code == ERR_OPTION_UNKNOWN || err->code == ERR_OPTION_VALUE))
+		fail_hint(err, "see `inferscope %s --help`", command);
+}
+
 int failure_print(const struct error *err, bool json)
 {
 	const char *hint = error_hint(err);

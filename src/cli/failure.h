@@ -9,6 +9,8 @@
 
 enum log_level { LOG_DEBUG = 0, LOG_INFO = 1, LOG_WARN = 2, LOG_ERROR = 3 };
 
+/* The general hint on a wrong option names the COMMAND. */
+void failure_of_command(struct error *err, const char *command);
 /* Two lines, or one of JSON. Returns the exit status. */
 int failure_print(const struct error *err, bool json);
 /* What is printed for people or machines, and what is still on its way there; 0 also where nobody reads it any more. */

@@ -165,6 +165,8 @@ int main(int argc, char **argv)
 	json = json || (invocation.options.file && options_choice(&invocation.options, OPT_ERROR_FORMAT) == 1);
 out:
 	if (status < 0) {
+		if (invocation.command)
+			failure_of_command(&err, invocation.command->name);
 		status = failure_print(&err, json);
 		if (invocation.command && invocation.command->bit == RUN)
 			status = OUR_FAILURE; /* nobody shall take it for the program's */

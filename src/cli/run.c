@@ -46,8 +46,9 @@ static char **program_make(const struct invocation *invocation, struct error *er
 }
 
 /* Ours all end with 125 to 127, so that nobody takes them for the program's. */
-static int failure_status(const struct invocation *invocation, const struct error *err)
+static int failure_status(const struct invocation *invocation, struct error *err)
 {
+	failure_of_command(err, invocation->command->name);
 	failure_print(err, options_choice(&invocation->options, OPT_ERROR_FORMAT) == 1);
 	if (err->code == ERR_LAUNCH)
 		return err->sys_errno == EACCES || err->sys_errno == ENOEXEC ? NOT_EXECUTABLE : NOT_FOUND;

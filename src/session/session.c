@@ -576,7 +576,8 @@ int session_leave(struct session *session, struct session_receipt *receipt, stru
 	receipt->warning_count = session->warning_count;
 	if (receipt->clean)
 		return 0;
-	return fail(err, ERR_NOT_CLEAN, "process %d was left, but %s%s%.300s", (int)session->facts->pid, receipt->not_clean, failure.code ? ": " : "", failure.text);
+	fail(err, ERR_NOT_CLEAN, "process %d was left, but %s%s%.300s", (int)session->facts->pid, receipt->not_clean, failure.code ? ": " : "", failure.text);
+	return fail_hint(err, "hooks take themselves off within 2 s; `inferscope detach %d` tries again", (int)session->facts->pid);
 }
 
 int session_detach(struct target *target, const struct session_options *options, bool *found, struct error *err)
