@@ -69,26 +69,39 @@ static size_t plain_width(void)
 	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
 }
 
-/* False: nobody reads it. */
-static bool plain_print(struct top *top)
+static int page_failed(struct error *err)
+{
+	return fail(err, ERR_MEMORY, "telling what the process does");
+}
+
+static int put_failed(struct error *err)
+{
+	return errno == EPIPE ? 1 : fail(err, ERR_OUTPUT, "cannot write stdout: %s", strerror(errno));
+}
+
+/* 0; 1: nobody reads it any more; -1 with ERR. */
+static int plain_print(struct top *top, struct error *err)
 {
 	bool both = top->once && !top->json;
 
 	if (top->json) {
 		text_clear(&top->page.text);
 		top_json(&top->page.text, &top->view, top->turn, top->rows);
-		return !top->page.text.failed && fwrite(top->page.text.data, 1, top->page.text.length, stdout) == top->page.text.length && fflush(stdout) == 0;
+		if (top->page.text.failed)
+			return page_failed(err);
+		return fwrite(top->page.text.data, 1, top->page.text.length, stdout) == top->page.text.length && fflush(stdout) == 0 ? 0 : put_failed(err);
 	}
 	for (int table = 0; table < (both ? 2 : 1); table++) {
 		top->view.threads = table;
-		top_page(&top->page, &top->view, top->turn, plain_width(), (top->rows ? top->rows : PLAIN_ROWS) + HEAD_LINES);
+		if (!top_page(&top->page, &top->view, top->turn, plain_width(), (top->rows ? top->rows : PLAIN_ROWS) + HEAD_LINES))
+			return page_failed(err);
 		for (size_t i = table ? HEAD_LINES - 1 : 0; i < top->page.count; i++)
 			if (i != HEAD_LINES - 2) /* the keys */
 				printf("%s%s\n", i == HEAD_LINES - 1 ? "\n" : "", top->page.text.data + top->page.lines[i].at);
 	}
 	if (!top->once)
 		putchar('\n');
-	return fflush(stdout) == 0 && !ferror(stdout);
+	return fflush(stdout) == 0 && !ferror(stdout) ? 0 : put_failed(err);
 }
 
 static int plain_run(struct top *top, struct error *err)
@@ -96,7 +109,7 @@ static int plain_run(struct top *top, struct error *err)
 	/* Native frames need the tables of all modules first, which takes long on a busy machine: the one turn is the first whole one with samples. */
 	enum { TURNS_UNTIL_SAMPLES = 10 };
 	bool whole = !top->view.native, wait;
-	int result = 0, turns = 0;
+	int result = 0, turns = 0, printed;
 
 	do {
 		sleep_until(top, clock_monotonic_ns() + top->refresh_ns);
@@ -105,8 +118,9 @@ static int plain_run(struct top *top, struct error *err)
 		result = turn_take(top, err);
 		wait = result == 0 && top->once && !whole && ++turns < TURNS_UNTIL_SAMPLES && !over(top);
 		whole |= result == 0 && top->turn->samples;
-		if (result == 0 && !wait && !plain_print(top))
-			return errno == EPIPE ? 0 : fail(err, ERR_OUTPUT, "cannot write stdout: %s", strerror(errno));
+		printed = result == 0 && !wait ? plain_print(top, err) : 0;
+		if (printed)
+			return printed > 0 ? 0 : -1;
 	} while (result == 0 && (!top->once || wait) && !over(top));
 	return result;
 }
@@ -222,17 +236,19 @@ static int command_key(struct top *top, int key, struct error *err)
 
 /* ---- with a screen ---- */
 
-static void draw(struct top *top)
+static int draw(struct top *top, struct error *err)
 {
 	size_t width, height;
 	char prompt[80];
 
 	screen_size(top->screen, &width, &height);
-	top_page(&top->page, &top->view, top->turn, width, height);
+	if (!top_page(&top->page, &top->view, top->turn, width, height))
+		return page_failed(err);
 	if (top->view.first >= top->page.rows)
 		top->view.first = 0;
 	snprintf(prompt, sizeof prompt, "/%s", top->view.filter);
 	screen_draw(top->screen, &top->page, top->typing ? prompt : NULL);
+	return 0;
 }
 
 /* Nothing of the target is looked at, and nothing of it held, while this process stands still. */
@@ -247,10 +263,9 @@ static void suspend(struct top *top)
 
 static int screen_run(struct top *top, struct error *err)
 {
-	int result = 0;
+	int result = draw(top, err);
 
 	top->due_ns = clock_monotonic_ns() + top->refresh_ns;
-	draw(top);
 	while (result == 0 && !over(top)) {
 		int key = screen_key(top->screen, KEY_WAIT_MS);
 
@@ -267,7 +282,7 @@ static int screen_run(struct top *top, struct error *err)
 		else if (key == SCREEN_NONE)
 			continue;
 		if (result == 0)
-			draw(top);
+			result = draw(top, err);
 	}
 	return result;
 }

@@ -29,8 +29,8 @@ struct top_page {
 	size_t rows;         /* of the table, shown or not */
 };
 
-/* Fills PAGE (initialized, and cleared here) with at most HEIGHT lines of WIDTH columns. TURN NULL: nothing was looked at yet. */
-void top_page(struct top_page *page, const struct top_view *view, const struct live_turn *turn, size_t width, size_t height);
+/* Fills PAGE (initialized, and cleared here) with at most HEIGHT lines of WIDTH columns. TURN NULL: nothing was looked at yet. False: no memory; it is empty. */
+bool top_page(struct top_page *page, const struct top_view *view, const struct live_turn *turn, size_t width, size_t height);
 /* All of a turn in one line, at most ROWS functions (0 = 50). */
 void top_json(struct text *out, const struct top_view *view, const struct live_turn *turn, size_t rows);
 

@@ -164,6 +164,16 @@ static size_t room_left(const struct layout *layout)
 	return layout->width > used(layout) + 1 ? layout->width - used(layout) - 1 : 1;
 }
 
+/* A table's head is as wide as the page. */
+static void head_end(struct layout *layout)
+{
+	size_t length = used(layout);
+
+	if (length < layout->width)
+		text_printf(&layout->line, "%*s", (int)(layout->width - length), "");
+	line_end(layout, TOP_HEAD);
+}
+
 static void functions_table(struct layout *layout, size_t last)
 {
 	size_t count, first;
@@ -173,9 +183,7 @@ static void functions_table(struct layout *layout, size_t last)
 		if (column_shown(layout, &columns[i]))
 			text_printf(&layout->line, "%*s%s", (int)columns[i].width, columns[i].head, columns[i].sort == layout->view->sort ? "*" : " ");
 	text_add_string(&layout->line, " FUNCTION");
-	while (used(layout) < layout->width)
-		text_add_string(&layout->line, " ");
-	line_end(layout, TOP_HEAD);
+	head_end(layout);
 	layout->page->rows = count;
 	first = layout->view->first < count ? layout->view->first : 0;
 	for (size_t i = first; i < count && layout->page->count < last; i++) {
@@ -226,9 +234,7 @@ static void threads_table(struct layout *layout, size_t last)
 	if (layout->width >= 64)
 		text_printf(&layout->line, "%6s %6s %6s  ", "CPU%", "GIL%", "WAIT%");
 	text_add_string(&layout->line, "NOW IN");
-	while (used(layout) < layout->width)
-		text_add_string(&layout->line, " ");
-	line_end(layout, TOP_HEAD);
+	head_end(layout);
 	for (size_t i = 0; i < layout->turn->thread_count; i++) {
 		const struct live_thread *thread = &layout->turn->threads[i];
 		const struct tally_function *function = thread->samples && thread->samples->function < count ? &functions[thread->samples->function] : NULL;
@@ -284,10 +290,11 @@ static void mode_line(struct layout *layout)
 	line_end(layout, TOP_PLAIN);
 }
 
-void top_page(struct top_page *page, const struct top_view *view, const struct live_turn *turn, size_t width, size_t height)
+bool top_page(struct top_page *page, const struct top_view *view, const struct live_turn *turn, size_t width, size_t height)
 {
 	struct layout layout = { .page = page, .view = view, .turn = turn, .width = width, .height = height,
 		.name_flags = view->unicode ? 0 : NAME_ASCII, .quantity_flags = view->unicode ? 0 : QUANTITY_ASCII };
+	bool failed;
 
 	text_done(&page->text); /* also after a page for which there was no memory */
 	page->count = page->rows = 0;
@@ -305,5 +312,9 @@ void top_page(struct top_page *page, const struct top_view *view, const struct l
 		threads_table(&layout, height);
 	else
 		functions_table(&layout, height);
+	failed = layout.line.failed || page->text.failed;
 	text_done(&layout.line);
+	if (failed)
+		page->count = page->rows = 0;
+	return !failed;
 }

@@ -5,16 +5,20 @@ starts. INFERSCOPE_ROUNDS: so many places of each kind (all; quick 6), INFERSCOP
 import collections
 import concurrent.futures
 import contextlib
+import fcntl
 import json
 import os
 import queue
 import random
 import re
+import select
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 
 from common import Fail, QUICK, Skip, python_target, require, run_test
@@ -344,6 +348,56 @@ def looked_at(trouble, *words):
         return "%s; %s" % (each(trouble, found, hands, attempt), work_on(hands))
 
 
+def on_terminal(words, folder, env):
+    """(status, stderr) of what draws on a terminal, and is given KEYS there; which must be as before in the end."""
+    keys, said = [b"t", b"n", b"/x\r", b"?", b"s"], b""
+    master, slave = os.openpty()
+    try:
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
+        before = termios.tcgetattr(slave)
+        child = subprocess.Popen([str(word) for word in words], cwd=folder, env=dict(env, TERM="vt100"), stdin=slave, stdout=slave, stderr=subprocess.PIPE)
+        until = time.monotonic() + PATIENCE_S
+        while child.poll() is None:
+            if time.monotonic() > until:
+                child.kill()
+                child.communicate()
+                raise Fail("not done after %d s" % PATIENCE_S)
+            ready = select.select([master, child.stderr], [], [], 0.05)[0]
+            if master in ready:
+                os.read(master, 65536)
+                if keys:
+                    os.write(master, keys.pop(0))
+            if child.stderr in ready:
+                said += os.read(child.stderr.fileno(), 65536)
+        said += child.communicate()[1]
+        require(termios.tcgetattr(slave) == before, "status %d, and the terminal is not as before" % child.returncode)
+        return child.returncode, said.decode(errors="replace")
+    finally:
+        os.close(master)
+        os.close(slave)
+
+
+def drawn(trouble):
+    """top draws on a terminal while calls of ours fail."""
+    with targets() as hands:
+        def draw(hand, place=None):
+            folder, target = hand
+            return on_terminal([BINARY, "top", target.pid, "--refresh", "100ms", "-d", "0.6s"], folder, failing(folder, trouble, place))
+        found = {}
+        for hand in hands:
+            status, said = draw(hand)
+            require(status == 0, "nothing fails: %d %s" % (status, said))
+            found.update(places(hand[0], trouble))
+
+        def attempt(hand, place):
+            status, said = draw(hand, place)
+            told(trouble, status, said)
+            left = set(os.listdir(hand[0])) - MARKS
+            require(not left, "files were left: %s" % left)
+            return status, said
+        return "%s; %s" % (each(trouble, found, hands, attempt), work_on(hands))
+
+
 def shown(trouble):
     """Stacks of a process that stands still are printed while calls of ours fail: what is said is said without failures, too, or tells that something is missing."""
     frame = re.compile(r"^    \S.*\(.*:\d+")
@@ -460,6 +514,8 @@ def run():
             run_test("host: dump, %s" % trouble, looked_at, trouble, "dump", "-n", "-l")
             run_test("host: run, %s" % trouble, launched, trouble)
             run_test("host: what dump shows, %s" % trouble, shown, trouble)
+        if trouble == "no memory any more" or not QUICK:
+            run_test("host: top on a terminal, %s" % trouble, drawn, trouble)
         if not QUICK:
             run_test("host: attach with everything, %s" % trouble, attach, trouble, *EVERYTHING)
             run_test("host: top, %s" % trouble, looked_at, trouble, "top", "--once", "--json")
