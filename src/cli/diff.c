@@ -63,9 +63,9 @@ static const char GATES_HINT[] = "give some of regression (any of the next four)
 
 static int gates_check(const struct options *options, struct error *err)
 {
-	char name[64];
+	char name[OPTION_PART_BYTES];
 
-	for (size_t i = 0; options_list(options, OPT_FAIL_ON, i, name, sizeof name); i++) {
+	for (size_t i = 0; options_list(options, OPT_FAIL_ON, i, name); i++) {
 		size_t j = 0;
 
 		while (j < sizeof gates / sizeof *gates && strcmp(gates[j].name, name) != 0)
@@ -80,9 +80,9 @@ static int gates_check(const struct options *options, struct error *err)
 
 static int gates_apply(const struct options *options, const struct diff *diff, struct error *err)
 {
-	char name[64];
+	char name[OPTION_PART_BYTES];
 
-	for (size_t i = 0; options_list(options, OPT_FAIL_ON, i, name, sizeof name); i++)
+	for (size_t i = 0; options_list(options, OPT_FAIL_ON, i, name); i++)
 		for (size_t j = 0; j < sizeof gates / sizeof *gates; j++)
 			if (strcmp(gates[j].name, name) == 0 && gates[j].holds(diff))
 				return fail(err, ERR_GATE, "--fail-on %s: it became worse", name);
@@ -95,9 +95,9 @@ static const struct diff_format *format_choose(const struct options *options, st
 	const char *output = options_text(options, OPT_OUTPUT);
 	const struct report_format *of_path = *output && strcmp(output, "-") != 0 ? report_format_of_path(output) : NULL;
 	const struct diff_format *format;
-	char name[64] = "text";
+	char name[OPTION_PART_BYTES] = "text";
 
-	if (!options_list(options, OPT_FORMAT, 0, name, sizeof name) && of_path)
+	if (!options_list(options, OPT_FORMAT, 0, name) && of_path)
 		snprintf(name, sizeof name, "%s", of_path->name);
 	format = diff_format_find(name);
 	if (!format) {

@@ -12,9 +12,9 @@ static const struct job_format *format_choose(const struct options *options, str
 	const char *output = options_text(options, OPT_OUTPUT);
 	const struct report_format *of_path = *output && strcmp(output, "-") != 0 ? report_format_of_path(output) : NULL;
 	const struct job_format *format;
-	char name[64] = "text";
+	char name[OPTION_PART_BYTES] = "text";
 
-	if (!options_list(options, OPT_FORMAT, 0, name, sizeof name) && of_path)
+	if (!options_list(options, OPT_FORMAT, 0, name) && of_path)
 		snprintf(name, sizeof name, "%s", of_path->name);
 	format = job_format_find(name);
 	if (!format) {

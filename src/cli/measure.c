@@ -22,14 +22,14 @@ enum { SKIP_PRESET_DUNDER = 1, SKIP_PRESET_INTERNALS = 2, TRACE_BOUND = 10, OVER
 static int skips_read(struct measure *measure, struct error *err)
 {
 	const struct options *options = &measure->invocation->options;
-	char part[512];
+	char part[OPTION_PART_BYTES];
 	size_t count = 0, bytes = 1;
 
 	measure->session.skip_default = true;
 	measure->skips = calloc(strlen(options_text(options, OPT_SKIP)) + 2, sizeof *measure->skips);
 	if (!measure->skips)
 		return fail(err, ERR_MEMORY, "reading --skip");
-	for (size_t i = 0; options_list(options, OPT_SKIP, i, part, sizeof part); i++) {
+	for (size_t i = 0; options_list(options, OPT_SKIP, i, part); i++) {
 		if (strcmp(part, "dunder") == 0)
 			measure->session.skip_presets |= SKIP_PRESET_DUNDER;
 		else if (strcmp(part, "internals") == 0)

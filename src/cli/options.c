@@ -95,6 +95,17 @@ void options_done(struct options *options)
 	memset(options, 0, sizeof *options);
 }
 
+/* A part that was cut would mean something else. */
+static int parts_check(const char *text, const char *where, struct error *err)
+{
+	for (size_t length; *text; text += length + (text[length] == ',')) {
+		length = strcspn(text, ",");
+		if (length >= OPTION_PART_BYTES)
+			return fail(err, ERR_OPTION_VALUE, "%s: \"%.60s…\" is longer than %d bytes", where, text, OPTION_PART_BYTES - 1);
+	}
+	return 0;
+}
+
 int options_set(struct options *options, enum option_id id, const char *text, enum option_origin origin, const char *where, struct error *err)
 {
 	const struct option_row *row = &option_rows[id];
@@ -104,6 +115,8 @@ int options_set(struct options *options, enum option_id id, const char *text, en
 
 	if (!value_good(row, text))
 		return value_refuse(row, text, where, err);
+	if (row->kind == KIND_LIST && parts_check(text, where, err) < 0)
+		return -1;
 	if (origin < value->origin)
 		return 0;
 	if (asprintf(&copy, "%s%s%s", grows ? value->text : "", grows ? "," : "", text) < 0)
@@ -213,13 +226,13 @@ unsigned options_choice(const struct options *options, enum option_id id)
 	return choice;
 }
 
-bool options_list(const struct options *options, enum option_id id, size_t index, char *out, size_t size)
+bool options_list(const struct options *options, enum option_id id, size_t index, char out[OPTION_PART_BYTES])
 {
 	for (const char *at = options_text(options, id); *at;) {
 		size_t length = strcspn(at, ",");
 
 		if (length && index-- == 0) {
-			snprintf(out, size, "%.*s", (int)length, at);
+			snprintf(out, OPTION_PART_BYTES, "%.*s", (int)length, at);
 			return true;
 		}
 		at += length + (at[length] == ',');

@@ -71,8 +71,9 @@ uint64_t options_duration_ns(const struct options *options, enum option_id id);
 uint32_t options_percent_ppm(const struct options *options, enum option_id id); /* none = 0 */
 /* Position of a CHOICE's value in its constraint. */
 unsigned options_choice(const struct options *options, enum option_id id);
+enum { OPTION_PART_BYTES = 1024 }; /* of a list; options_set() refuses longer ones */
 /* Part INDEX of a list into OUT; false after the last. */
-bool options_list(const struct options *options, enum option_id id, size_t index, char *out, size_t size);
+bool options_list(const struct options *options, enum option_id id, size_t index, char out[OPTION_PART_BYTES]);
 const char *option_origin_name(enum option_origin origin);
 
 #endif

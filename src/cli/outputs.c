@@ -22,9 +22,9 @@ static int format_unknown(const char *name, struct error *err)
 
 static int formats_read(const struct options *options, struct outputs *out, struct error *err)
 {
-	char name[64];
+	char name[OPTION_PART_BYTES];
 
-	for (size_t i = 0; options_list(options, OPT_FORMAT, i, name, sizeof name); i++) {
+	for (size_t i = 0; options_list(options, OPT_FORMAT, i, name); i++) {
 		const struct report_format *format = report_format_find(name);
 		bool twice = false;
 

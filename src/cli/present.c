@@ -13,25 +13,25 @@
 #include "base/text.h"
 #include "import/import.h"
 
-enum { PARAMETERS_MAX = 64, NAME_MAX_BYTES = 64, SCOPES_MAX = 64, SCOPE_MAX_BYTES = 256 };
+enum { PARAMETERS_MAX = 64, SCOPES_MAX = 64 };
 
 struct parameters {
 	struct parameter list[PARAMETERS_MAX];
-	char names[PARAMETERS_MAX][NAME_MAX_BYTES];
+	char names[PARAMETERS_MAX][OPTION_PART_BYTES];
 	size_t count;
 };
 
 static int parameters_read(const struct options *options, struct parameters *out, struct error *err)
 {
-	char part[256];
+	char part[OPTION_PART_BYTES];
 
-	for (out->count = 0; options_list(options, OPT_PARAMETER, out->count, part, sizeof part); out->count++) {
+	for (out->count = 0; options_list(options, OPT_PARAMETER, out->count, part); out->count++) {
 		char *equals = strchr(part, '='), *end;
 		double value;
 
 		if (out->count == PARAMETERS_MAX)
 			return fail(err, ERR_OPTION_VALUE, "too many parameters");
-		if (!equals || equals == part || equals - part >= NAME_MAX_BYTES) {
+		if (!equals || equals == part) {
 			fail(err, ERR_OPTION_VALUE, "--parameter: \"%.80s\" is not NAME=VALUE", part);
 			return fail_hint(err, "for example --parameter gpu.idle_pct_threshold=20");
 		}
@@ -46,17 +46,17 @@ static int parameters_read(const struct options *options, struct parameters *out
 }
 
 struct scopes {
-	char texts[SCOPES_MAX][SCOPE_MAX_BYTES];
+	char texts[SCOPES_MAX][OPTION_PART_BYTES];
 	const char *list[SCOPES_MAX];
 	struct scope_patterns patterns;
 };
 
 static int scopes_read(const struct options *options, struct scopes *out, struct error *err)
 {
-	char part[SCOPE_MAX_BYTES];
+	char part[OPTION_PART_BYTES];
 	size_t count = 0;
 
-	for (; options_list(options, OPT_SCOPE, count, part, sizeof part); count++) {
+	for (; options_list(options, OPT_SCOPE, count, part); count++) {
 		if (count == SCOPES_MAX)
 			return fail(err, ERR_OPTION_VALUE, "--scope: more than %d patterns", SCOPES_MAX);
 		memcpy(out->texts[count], part, sizeof part);
@@ -116,9 +116,9 @@ static int fail_on_check(const struct options *options, const struct ruleset *ru
 	enum verdict_class class_;
 	enum severity severity;
 	const char *suggestion;
-	char name[64];
+	char name[OPTION_PART_BYTES];
 
-	for (size_t i = 0; options_list(options, OPT_FAIL_ON, i, name, sizeof name); i++) {
+	for (size_t i = 0; options_list(options, OPT_FAIL_ON, i, name); i++) {
 		if (class_named(name, &class_) || severity_named(name, &severity) || ruleset_has_rule(rules, name, &suggestion))
 			continue;
 		fail(err, ERR_OPTION_VALUE, "--fail-on: \"%.60s\" is neither a class nor a severity nor a rule", name);
@@ -145,24 +145,24 @@ static void gate_apply(const struct options *options, const struct analysis *ana
 {
 	enum verdict_class class_;
 	enum severity severity;
-	char name[64];
+	char name[OPTION_PART_BYTES];
 
-	for (size_t i = 0; options_list(options, OPT_FAIL_ON, i, name, sizeof name) && !result->gate_failed; i++) {
+	for (size_t i = 0; options_list(options, OPT_FAIL_ON, i, name) && !result->gate_failed; i++) {
 		if (class_named(name, &class_) && analysis->verdict.class_ == class_) {
 			result->gate_failed = true;
-			snprintf(result->gate, sizeof result->gate, "--fail-on %s: the verdict is %s", name, name);
+			snprintf(result->gate, sizeof result->gate, "--fail-on %.60s: the verdict is %.60s", name, name);
 		}
 		for (size_t j = 0; severity_named(name, &severity) && j < analysis->finding_count && !result->gate_failed; j++) {
 			if (analysis->findings[j].severity < severity)
 				continue;
 			result->gate_failed = true;
-			snprintf(result->gate, sizeof result->gate, "--fail-on %s: %.150s", name, analysis->findings[j].title);
+			snprintf(result->gate, sizeof result->gate, "--fail-on %.60s: %.150s", name, analysis->findings[j].title);
 		}
 		for (size_t j = 0; j < analysis->finding_count && !result->gate_failed; j++) {
 			if (strcmp(analysis->findings[j].rule, name) != 0)
 				continue;
 			result->gate_failed = true;
-			snprintf(result->gate, sizeof result->gate, "--fail-on %s: %.150s", name, analysis->findings[j].title);
+			snprintf(result->gate, sizeof result->gate, "--fail-on %.60s: %.150s", name, analysis->findings[j].title);
 		}
 	}
 }

@@ -99,7 +99,7 @@ static int folder_open(struct ship *ship, const char *keep, struct error *err)
 
 int ship_open(const struct options *options, const char *keep, struct ship **out, struct error *err)
 {
-	char text[1024];
+	char text[OPTION_PART_BYTES];
 	struct ship *ship;
 
 	*out = NULL;
@@ -114,7 +114,7 @@ int ship_open(const struct options *options, const char *keep, struct ship **out
 		snprintf(ship->host, sizeof ship->host, "localhost");
 	for (char *at = ship->host; *at; at++)
 		*at = isalnum((unsigned char)*at) || strchr(".-_", *at) ? *at : '-';
-	for (size_t i = 0; options_list(options, OPT_SHIP, i, text, sizeof text); i++)
+	for (size_t i = 0; options_list(options, OPT_SHIP, i, text); i++)
 		if (target_read(ship, text, err) < 0)
 			goto failed;
 	if (name_read(ship, options_text(options, OPT_SHIP_AS), err) < 0 || folder_open(ship, keep, err) < 0 || http_open(&ship->http, err) < 0)

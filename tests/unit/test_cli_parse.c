@@ -89,6 +89,21 @@ Test(parse, refuses_wrong_counts_and_values)
 	cr_assert_eq(err.code, ERR_OPTION_UNKNOWN);
 }
 
+/* One that is cut would be another pattern. */
+Test(parse, parts_of_lists_are_whole_or_refused)
+{
+	static char longest[OPTION_PART_BYTES], longer[OPTION_PART_BYTES + 4] = "a,b";
+	char part[OPTION_PART_BYTES];
+
+	memset(longest, 'x', sizeof longest - 1);
+	memset(longer + 2, 'x', sizeof longer - 3);
+	cr_assert_eq(PARSE("attach", "1", "--skip", "a", "--skip", longest), 0);
+	cr_assert(options_list(&invocation.options, OPT_SKIP, 1, part));
+	cr_assert_str_eq(part, longest);
+	cr_assert_eq(PARSE("attach", "1", "--scope", longer), -1);
+	cr_assert_eq(err.code, ERR_OPTION_VALUE);
+}
+
 Test(parse, flags_can_be_taken_back)
 {
 	cr_assert_eq(PARSE("attach", "1", "--strict"), 0);
