@@ -165,11 +165,16 @@ double metric_gpu_devices(const struct analysis_private *p, const char **why)
 	return (double)p->timeline->device_count;
 }
 
-/* With a device, work on it is demand too: a host that waits for its device asleep has something to do. */
-static double gpu_demand(const struct analysis_private *p)
+/*
+ * Time with demand for the device: all but what it idled because nobody had work for it. A host that sleeps while its device works, and a device that waits while its
+ * host works, count both. Without launches nobody knows why it idled; then it is the longer of what host and device had to do.
+ */
+double gpu_demand(const struct analysis_private *p)
 {
 	double busy = (double)p->device->busy_ns;
 
+	if (p->timeline->gpu.launches)
+		return duration(p) - (double)p->device->idle_ns[GPU_NO_DEMAND];
 	return p->load.demand_ns > busy ? p->load.demand_ns : busy;
 }
 

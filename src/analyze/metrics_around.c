@@ -18,26 +18,23 @@ static const struct counter *counter_named(const struct analysis_private *p, con
 	return NULL;
 }
 
-/* Of a number that only grows; one that went back was reset, and tells nothing. */
+/* Of a number that only grows; one that went back was reset, and tells nothing. It is known from its first reading to its last. */
 static double growth(const struct counter *counter)
 {
 	return counter->last > counter->first ? (double)counter->last - (double)counter->first : 0;
 }
 
-static double growth_pct(const struct analysis_private *p, const char *name, const char **why, const char *reason)
-{
-	const struct counter *counter = counter_named(p, name);
-	double duration = (double)p->timeline->duration_ns;
-
-	return counter && counter->count > 1 && duration > 0 ? clamp(100 * growth(counter) / duration, 0, 100) : metric_unknown(why, reason);
-}
-
 static double growth_rate(const struct analysis_private *p, const char *name, const char **why, const char *reason)
 {
 	const struct counter *counter = counter_named(p, name);
-	double duration = (double)p->timeline->duration_ns;
 
-	return counter && counter->count > 1 && duration > 0 ? growth(counter) * 1e9 / duration : metric_unknown(why, reason);
+	return counter && counter->last_ns > counter->first_ns ? growth(counter) * 1e9 / (double)(counter->last_ns - counter->first_ns) : metric_unknown(why, reason);
+}
+
+/* Of a counter of nanoseconds. */
+static double growth_pct(const struct analysis_private *p, const char *name, const char **why, const char *reason)
+{
+	return clamp(growth_rate(p, name, why, reason) / 1e7, 0, 100);
 }
 
 double metric_cpu_cgroup_throttled(const struct analysis_private *p, const char **why)

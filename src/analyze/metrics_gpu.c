@@ -10,9 +10,7 @@ static double idle_us(const struct analysis_private *p, enum gpu_idle cause, con
 
 static double idle_pct(const struct analysis_private *p, enum gpu_idle cause, const char **why)
 {
-	double demand = p->device ? (double)(p->timeline->duration_ns - p->device->idle_ns[GPU_NO_DEMAND]) : 0;
-
-	return p->device ? metric_pct((double)p->device->idle_ns[cause], demand, why) : metric_unknown(why, NO_GPU);
+	return p->device ? metric_pct((double)p->device->idle_ns[cause], gpu_demand(p), why) : metric_unknown(why, NO_GPU);
 }
 
 double metric_gpu_idle_no_demand(const struct analysis_private *p, const char **why)

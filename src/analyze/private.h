@@ -59,6 +59,7 @@ typedef double (*metric_function)(const struct analysis_private *p, const char *
 #undef METRIC
 double metric_unknown(const char **why, const char *reason); /* NAN */
 double metric_pct(double part, double whole, const char **why);
+double gpu_demand(const struct analysis_private *p); /* ns; only where there is a device */
 void metrics_build(struct analysis_private *p);
 static inline double metric_value(const struct analysis_private *p, enum metric_index index) { return p->metrics[index].value; }
 const char *metric_name(enum metric_index index);

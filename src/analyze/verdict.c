@@ -146,11 +146,7 @@ static double host_caused(const struct analysis_private *p)
 /* The same with what nobody knows the cause of. Where no launch was recorded, that is all there is. */
 static double host_caused_at_most(const struct analysis_private *p)
 {
-	double demand = (double)(p->timeline->duration_ns - p->device->idle_ns[GPU_NO_DEMAND]);
-
-	if (!p->timeline->gpu.launches)
-		return metric_value(p, METRIC_gpu_idle);
-	return host_caused(p) + (demand > 0 ? 100 * (double)p->device->idle_ns[GPU_IDLE_UNKNOWN] / demand : 0);
+	return metric_value(p, METRIC_gpu_idle) - metric_value(p, METRIC_gpu_idle_dependency_pct);
 }
 
 /* With GPU data, in the order of docs/metrics.md. False: they do not decide. */

@@ -293,9 +293,9 @@ void gather_end(struct gather *gather, uint32_t thread, int64_t end_ns)
 
 /* ---- devices ---- */
 
-static struct lane *stream_lane(struct gather *gather, uint32_t device, uint32_t stream)
+static struct lane *stream_lane(struct gather *gather, uint32_t process, uint32_t device, uint32_t stream)
 {
-	uint64_t key = (uint64_t)device << 32 | stream;
+	uint64_t key = mix64((uint64_t)device << 32 | stream) * 31 + process;
 	uint32_t index = map_get(&gather->streams_by_key, key);
 	struct stream **slot, *made;
 
@@ -309,15 +309,14 @@ static struct lane *stream_lane(struct gather *gather, uint32_t device, uint32_t
 		return NULL;
 	}
 	*slot = made;
-	made->key = key;
-	lane_begin(gather, &made->lane, 0, 0, LANE_GPU);
+	lane_begin(gather, &made->lane, process, 0, LANE_GPU);
 	gather->failed |= !map_put(&gather->streams_by_key, key, (uint32_t)gather->streams.count - 1);
 	return &made->lane;
 }
 
 void gather_device(struct gather *gather, const struct device_work *work)
 {
-	struct lane *lane = stream_lane(gather, work->device, work->stream);
+	struct lane *lane = stream_lane(gather, work->owner ? work->owner - 1 : 0, work->device, work->stream);
 	uint64_t start = ticks_of(work->start_ns), duration = ticks_of(work->end_ns) - start; /* taken only where it is none below zero */
 
 	if (!lane) {
@@ -326,6 +325,7 @@ void gather_device(struct gather *gather, const struct device_work *work)
 	}
 	if (!take_time(gather, work->start_ns, work->end_ns))
 		return;
+	gather->unowned |= !work->owner;
 	switch (work->kind) {
 	case EVENT_GPU_KERNEL:
 		event_add(&lane->events, start, EVENT_GPU_KERNEL, 0, 0, duration, work->correlation, work->device, work->stream, work->grid[0], work->grid[1], work->grid[2], work->block[0], work->block[1],
@@ -350,10 +350,9 @@ void gather_api(struct gather *gather, uint32_t thread, const char *name, int64_
 	gather_row(gather, thread, ROW_C, name, "", 0, start_ns, end_ns);
 	if (thread >= gather->threads.count || end_ns < start_ns)
 		return;
-	lane = stream_lane(gather, UINT32_MAX, gather->threads.items[thread].process);
+	lane = stream_lane(gather, gather->threads.items[thread].process, UINT32_MAX, 0);
 	if (!lane)
 		return;
-	lane->process = gather->threads.items[thread].process;
 	event_add(&lane->events, ticks_of(start_ns), EVENT_GPU_API, 0, 0, ticks_of(end_ns) - ticks_of(start_ns), correlation, gather->threads.items[thread].number, name);
 	lane_keep_small(gather, lane);
 }

@@ -47,6 +47,7 @@ uint32_t gather_thread(struct gather *gather, int64_t pid, int64_t tid);
 /* The same of one that was asked for before; else UINT32_MAX. */
 uint32_t gather_known_thread(const struct gather *gather, int64_t pid, int64_t tid);
 void gather_thread_name(struct gather *gather, uint32_t thread, const char *name);
+uint32_t gather_process(struct gather *gather, int64_t pid); /* its number; UINT32_MAX: there are too many */
 void gather_process_name(struct gather *gather, int64_t pid, const char *name);
 
 /* Times in ns of the foreign clock. FILE and LINE of Python functions; the module of C functions; of scopes and instants FILE is the metadata. */
@@ -65,6 +66,7 @@ struct device_work {
 	const char *name;        /* of kernels */
 	int64_t start_ns, end_ns;
 	uint32_t device, stream, correlation;
+	uint32_t owner;          /* 1 + the process that asked for it (gather_process()); 0 = not told */
 	uint32_t grid[3], block[3];
 	uint64_t bytes;
 	uint32_t detail;         /* memory_kinds or sync_kind */

@@ -24,7 +24,7 @@ struct thread { uint32_t process, name; int64_t tid; uint32_t number; /* in our 
 
 /* Events of one lane on their way into the trace. */
 struct lane { struct event_builder events; uint32_t number, process, tid, kind; uint64_t sequence; };
-struct stream { uint64_t key; struct lane lane; };
+struct stream { struct lane lane; };
 
 struct gather {
 	struct sink *sink;
@@ -37,6 +37,7 @@ struct gather {
 	LIST(struct function) functions;
 	LIST(struct process) processes;
 	LIST(struct thread) threads;
+	bool unowned; /* whose process some device's work is was not told */
 	LIST(struct stream *) streams;
 	size_t row_count;
 	struct { int64_t pid, tid; uint32_t thread; bool known; } asked; /* for last: most events are of the same thread as the one before */
@@ -53,7 +54,6 @@ static inline const char *string_of(const struct gather *gather, uint32_t id)
 }
 
 /* gather.c */
-uint32_t gather_process(struct gather *gather, int64_t pid);
 
 /* gather_write.c: events on their way into the trace; a failure to write is kept in gather->error. */
 void lane_begin(struct gather *gather, struct lane *lane, uint32_t process, uint32_t tid, uint32_t kind);

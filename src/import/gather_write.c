@@ -189,6 +189,8 @@ static void put_captures(struct gather *gather, const char *broken)
 	event_add(&lane.events, at, EVENT_CAPTURE, 0, 0, "format", gather->format);
 	if (broken)
 		event_add(&lane.events, at, EVENT_CAPTURE, 0, 0, "import.broken", broken);
+	if (gather->unowned && gather->processes.count > 1)
+		event_add(&lane.events, at, EVENT_CAPTURE, 0, 0, "gpu.processes", "not told");
 	for (size_t i = 0; i < ABOUT_ROWS; i++)
 		put_number(&lane, at, about_rows[i].key, gather->about.numbers[i]);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)

@@ -47,21 +47,21 @@ static uint32_t thread_of(struct nsys *nsys, int64_t global)
 	return gather_thread(nsys->gather, global >> 24 & 0xffffff, global & 0xffffff);
 }
 
-/* Columns 0 to 4 of all work: start, end, deviceId, streamId, correlationId. */
-static struct device_work work_of(sqlite3_stmt *row, enum event_kind kind)
+/* Columns 0 to 5 of all work: start, end, deviceId, streamId, correlationId, globalPid (the process as in a thread's number; 0: not told). */
+static struct device_work work_of(struct nsys *nsys, sqlite3_stmt *row, enum event_kind kind)
 {
-	return (struct device_work){ .kind = kind, .name = "", .start_ns = number(row, 0), .end_ns = number(row, 1), .device = small(row, 2), .stream = small(row, 3), .correlation = small(row, 4) };
+	return (struct device_work){ .kind = kind, .name = "", .start_ns = number(row, 0), .end_ns = number(row, 1), .device = small(row, 2), .stream = small(row, 3), .correlation = small(row, 4), .owner = number(row, 5) ? gather_process(nsys->gather, number(row, 5) >> 24 & 0xffffff) + 1 : 0 };
 }
 
 static void take_kernel(struct nsys *nsys, sqlite3_stmt *row)
 {
-	struct device_work work = work_of(row, EVENT_GPU_KERNEL);
+	struct device_work work = work_of(nsys, row, EVENT_GPU_KERNEL);
 
 	for (int i = 0; i < 3; i++) {
-		work.grid[i] = small(row, 5 + i);
-		work.block[i] = small(row, 8 + i);
+		work.grid[i] = small(row, 6 + i);
+		work.block[i] = small(row, 9 + i);
 	}
-	work.name = text(row, 11);
+	work.name = text(row, 12);
 	gather_device(nsys->gather, &work);
 }
 
@@ -75,18 +75,18 @@ static uint32_t memory_of(const struct nsys *nsys, sqlite3_stmt *row, int column
 static void take_copy(struct nsys *nsys, sqlite3_stmt *row)
 {
 	enum { H2D = 1, D2H = 2, P2P = 10 }; /* CUpti_ActivityMemcpyKind */
-	int64_t kind = number(row, 6);
-	struct device_work work = work_of(row, kind == H2D ? EVENT_H2D_COPY : kind == D2H ? EVENT_D2H_COPY : EVENT_D2D_COPY);
+	int64_t kind = number(row, 7);
+	struct device_work work = work_of(nsys, row, kind == H2D ? EVENT_H2D_COPY : kind == D2H ? EVENT_D2H_COPY : EVENT_D2D_COPY);
 
-	work.bytes = number(row, 5) > 0 ? (uint64_t)number(row, 5) : 0;
-	work.detail = memory_of(nsys, row, 7) | memory_of(nsys, row, 8) << 8 | (kind == P2P ? 1u << 16 : 0);
+	work.bytes = number(row, 6) > 0 ? (uint64_t)number(row, 6) : 0;
+	work.detail = memory_of(nsys, row, 8) | memory_of(nsys, row, 9) << 8 | (kind == P2P ? 1u << 16 : 0);
 	gather_device(nsys->gather, &work);
 }
 
 /* A launch of a CUDA graph as a whole, as nsys records them unless told to look inside (--cuda-graph-trace=node): its kernels are in no table. */
 static void take_graph(struct nsys *nsys, sqlite3_stmt *row)
 {
-	struct device_work work = work_of(row, EVENT_GPU_KERNEL);
+	struct device_work work = work_of(nsys, row, EVENT_GPU_KERNEL);
 
 	work.name = "CUDA graph";
 	gather_device(nsys->gather, &work);
@@ -94,17 +94,17 @@ static void take_graph(struct nsys *nsys, sqlite3_stmt *row)
 
 static void take_memset(struct nsys *nsys, sqlite3_stmt *row)
 {
-	struct device_work work = work_of(row, EVENT_GPU_MEMSET);
+	struct device_work work = work_of(nsys, row, EVENT_GPU_MEMSET);
 
-	work.bytes = number(row, 5) > 0 ? (uint64_t)number(row, 5) : 0;
+	work.bytes = number(row, 6) > 0 ? (uint64_t)number(row, 6) : 0;
 	gather_device(nsys->gather, &work);
 }
 
 static void take_sync(struct nsys *nsys, sqlite3_stmt *row)
 {
-	struct device_work work = work_of(row, EVENT_GPU_SYNC);
+	struct device_work work = work_of(nsys, row, EVENT_GPU_SYNC);
 
-	work.detail = small(row, 5);
+	work.detail = small(row, 6);
 	gather_device(nsys->gather, &work);
 }
 
@@ -169,11 +169,11 @@ static const struct source {
 	void (*take)(struct nsys *nsys, sqlite3_stmt *row);
 } sources[] = {
 	{ "ENUM_CUDA_MEM_KIND", { "id", "label" }, take_memory_kind },
-	{ "CUPTI_ACTIVITY_KIND_KERNEL", { "start", "end", "deviceId", "streamId", "correlationId", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "@demangledName|shortName" }, take_kernel },
-	{ "CUPTI_ACTIVITY_KIND_MEMCPY", { "start", "end", "deviceId", "streamId", "correlationId", "bytes", "copyKind", "srcKind", "dstKind" }, take_copy },
-	{ "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", { "start", "end", "deviceId", "streamId", "correlationId" }, take_graph },
-	{ "CUPTI_ACTIVITY_KIND_MEMSET", { "start", "end", "deviceId", "streamId", "correlationId", "bytes" }, take_memset },
-	{ "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", { "start", "end", "deviceId", "streamId", "correlationId", "syncType" }, take_sync },
+	{ "CUPTI_ACTIVITY_KIND_KERNEL", { "start", "end", "deviceId", "streamId", "correlationId", "globalPid", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "@demangledName|shortName" }, take_kernel },
+	{ "CUPTI_ACTIVITY_KIND_MEMCPY", { "start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes", "copyKind", "srcKind", "dstKind" }, take_copy },
+	{ "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", { "start", "end", "deviceId", "streamId", "correlationId", "globalPid" }, take_graph },
+	{ "CUPTI_ACTIVITY_KIND_MEMSET", { "start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes" }, take_memset },
+	{ "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", { "start", "end", "deviceId", "streamId", "correlationId", "globalPid", "syncType" }, take_sync },
 	{ "CUPTI_ACTIVITY_KIND_RUNTIME", { "start", "end", "globalTid", "correlationId", "@nameId" }, take_runtime },
 	{ "NVTX_EVENTS", { "start", "end", "globalTid", "eventType", "text", "@textId" }, take_range },
 	{ "OSRT_API", { "start", "end", "globalTid", "@nameId" }, take_call },

@@ -39,7 +39,7 @@ const char *export_label(const struct interval *interval)
 
 bool export_flows(const struct interval *interval)
 {
-	if (!interval->correlation)
+	if (!interval->flow)
 		return false;
 	if (interval->kind == EVENT_GPU_API)
 		return strstr(interval->name, "Launch") || strstr(interval->name, "Memcpy") || strstr(interval->name, "Memset");

@@ -78,10 +78,10 @@ static void add_launches(struct text *out, const struct gpu_facts *gpu)
 		text_printf(out, "<li>%s calls that launch kernels or graphs took %s (p50), %s (p95); %s of them more than %s</li>", quantity_count(gpu->launch_calls, 0).text, quantity_ns(gpu->launch_call_p50_ns, 0).text,
 			    quantity_ns(gpu->launch_call_p95_ns, 0).text, quantity_count(gpu->slow_launch_calls, 0).text, quantity_ns(GPU_SLOW_CALL_NS, 0).text);
 	if (gpu->launches)
-		text_printf(out, "<li>from the end of the call to the start of its work: %s (p50), %s (p95), %s (longest); more than %s for %s of %s pieces of work</li>", quantity_of((double)gpu->launch_delay_median_ns, "ns", 0).text,
+		text_printf(out, "<li>from the end of the call to the start of its work: %s (p50), %s (p95), %s (longest); more than %s for %s of %s calls</li>", quantity_of((double)gpu->launch_delay_median_ns, "ns", 0).text,
 			    quantity_of((double)gpu->launch_delay_p95_ns, "ns", 0).text, quantity_of((double)gpu->launch_delay_max_ns, "ns", 0).text, quantity_ns(GPU_LATE_LAUNCH_NS, 0).text, quantity_count(gpu->late_launches, 0).text,
-			    quantity_count(gpu->launches, 0).text);
-	text_printf(out, "<li>%s kernels ran for less time than the call that launched them</li></ul>", quantity_count(gpu->short_kernels, 0).text);
+			    quantity_count(gpu->launch_delays, 0).text);
+	text_printf(out, "<li>%s kernels ran for less time than their part of the call that launched them</li></ul>", quantity_count(gpu->short_kernels, 0).text);
 }
 
 static void add_stream(struct text *out, const struct gpu_stream *stream, uint64_t duration_ns)

@@ -23,7 +23,7 @@ enum {
 };
 #define NO_NAME UINT32_MAX
 
-struct slice { uint64_t start_ns, end_ns, bytes /* of gaps: ns that are due to the cause */; uint32_t name, correlation; };
+struct slice { uint64_t start_ns, end_ns, bytes /* of gaps: ns that are due to the cause */, flow; uint32_t name; };
 struct pending { LIST(struct slice) slices; uint64_t last_ns; };
 
 struct slices {
@@ -91,10 +91,10 @@ static int choose_lengths(struct slices *slices, struct error *err)
 	return 0;
 }
 
-static void write_column(struct slices *slices, const struct pending *pending, bool correlation)
+static void write_column(struct slices *slices, const struct pending *pending, bool flow)
 {
 	for (size_t i = 0; i < pending->slices.count; i++)
-		pack_number(slices->pack, correlation ? pending->slices.items[i].correlation : pending->slices.items[i].bytes);
+		pack_number(slices->pack, flow ? pending->slices.items[i].flow : pending->slices.items[i].bytes);
 }
 
 static void write_row(struct slices *slices, uint32_t row)
@@ -211,7 +211,7 @@ static struct slice_row row_wanted(const struct interval *interval)
 static bool take_interval(void *context, const struct interval *interval)
 {
 	struct slices *slices = context;
-	struct slice slice = { interval->start_ns, interval->end_ns, interval->bytes, interval->function, interval->correlation };
+	struct slice slice = { interval->start_ns, interval->end_ns, interval->bytes, interval->flow, interval->function };
 	bool call = is_call(interval), added = false;
 
 	if (!is_shown(interval))

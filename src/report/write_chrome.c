@@ -2,6 +2,7 @@
  * Chrome's trace JSON in the dialect of Kineto (PyTorch's profiler), which Perfetto, chrome://tracing, TensorBoard and HolisticTraceAnalysis read. A
  * slice is written when it ends, in the order of nesting.h.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -271,7 +272,7 @@ static void put_flow(struct chrome *all, const struct interval *interval, uint32
 {
 	begin_line(all);
 	text_add_string(&all->line, interval->kind == EVENT_GPU_API ? "\"ph\":\"s\"" : "\"ph\":\"f\",\"bp\":\"e\"");
-	add_u32(&all->line, ",\"id\":", interval->correlation);
+	text_printf(&all->line, ",\"id\":%" PRIu64, interval->flow);
 	add_place(all, pid, tid, interval->start_ns);
 	text_add_string(&all->line, ",\"cat\":\"ac2g\",\"name\":\"ac2g\"");
 	end_line(all);

@@ -311,7 +311,7 @@ static void put_other(struct perfetto *all, const struct interval *interval, uns
 	}
 	annotate_device(all, interval);
 	if (export_flows(interval))
-		text_add(&all->inner, bytes, (size_t)(proto_fixed64(bytes, ON_FLOW, interval->correlation) - bytes));
+		text_add(&all->inner, bytes, (size_t)(proto_fixed64(bytes, ON_FLOW, interval->flow) - bytes));
 	proto_add_message(&all->packet, PACKET_EVENT, &all->inner);
 	end_packet(all);
 }

@@ -73,6 +73,14 @@ static void add_throttle(struct timeline_private *p, uint32_t process, const str
 		note_throttled(&p->names.list.items[function], event_u32(c, 0), at_ns);
 }
 
+const char *facts_capture(const struct timeline_private *p, const char *key)
+{
+	for (size_t i = 0; i < p->captures.count; i++)
+		if (strcmp(strings_get(p->strings, p->captures.items[i].key), key) == 0)
+			return strings_get(p->strings, p->captures.items[i].value);
+	return NULL;
+}
+
 int64_t facts_counter(const struct timeline_private *p, const char *name)
 {
 	for (size_t i = 0; i < p->counters.count; i++)
@@ -95,10 +103,12 @@ static void add_counter(struct timeline_private *p, const struct event_cursor *c
 			p->failed = true;
 		counter->name = name;
 		counter->out.first = counter->out.max = value;
+		counter->out.first_ns = at_ns;
 	} else {
 		counter = &p->counters.items[index];
 	}
 	counter->out.last = value;
+	counter->out.last_ns = at_ns;
 	if (value > counter->out.max)
 		counter->out.max = value;
 	counter->out.count++;
@@ -258,7 +268,7 @@ void facts_take(struct timeline_private *p, struct lane *lane, const struct even
 	case EVENT_GPU_API:
 		lane->of_devices = true;
 		operations_add(p, c);
-		gpu_add(p, c, at_ns);
+		gpu_add(p, lane->process, c, at_ns);
 		break;
 	case EVENT_GPU_DEVICE:
 		gpu_about(p, c);

@@ -63,7 +63,7 @@ static enum gpu_class class_of(const struct event_cursor *c)
 	return length >= 4 && (strncasecmp(name, "nccl", 4) == 0 || strncasecmp(name, "rccl", 4) == 0) ? GPU_COMMUNICATION : GPU_COMPUTATION;
 }
 
-void gpu_add(struct timeline_private *p, const struct event_cursor *c, uint64_t at_ns)
+void gpu_add(struct timeline_private *p, uint32_t process, const struct event_cursor *c, uint64_t at_ns)
 {
 	uint64_t duration = event_u64(c, 0), end;
 	struct device_build *device;
@@ -71,7 +71,7 @@ void gpu_add(struct timeline_private *p, const struct event_cursor *c, uint64_t 
 	enum gpu_class class_;
 
 	if (c->event.kind == EVENT_GPU_API) {
-		gpu_calls_add(p, c, at_ns);
+		gpu_calls_add(p, process, c, at_ns);
 		return;
 	}
 	if (!at_ns || __builtin_add_overflow(at_ns, duration, &end) || !(device = device_of(p, event_u32(c, 2)))) {
@@ -93,7 +93,7 @@ void gpu_add(struct timeline_private *p, const struct event_cursor *c, uint64_t 
 		device->out.d2d_bytes += event_u64(c, 4);
 	span = keep_event(p, &device->spans, GPU_SPANS_LIMIT);
 	if (span)
-		*span = (struct gpu_span){ at_ns, end, class_ == GPU_MEMORY ? event_u64(c, 4) : 0, event_u32(c, 3), event_u32(c, 1), class_ == GPU_MEMORY ? event_u32(c, 5) : 0, NONE, c->event.kind, class_ };
+		*span = (struct gpu_span){ at_ns, end, class_ == GPU_MEMORY ? event_u64(c, 4) : 0, process, event_u32(c, 3), event_u32(c, 1), class_ == GPU_MEMORY ? event_u32(c, 5) : 0, NONE, c->event.kind, class_ };
 	else
 		device->out.cut = true;
 }

@@ -34,18 +34,47 @@ static uint8_t class_of_call(struct timeline_private *p, const struct event_curs
 	return (uint8_t)known;
 }
 
-void gpu_calls_add(struct timeline_private *p, const struct event_cursor *c, uint64_t at_ns)
+void gpu_calls_add(struct timeline_private *p, uint32_t process, const struct event_cursor *c, uint64_t at_ns)
 {
 	struct gpu_call *call;
 	uint64_t end_ns;
 
 	if (__builtin_add_overflow(at_ns, event_u64(c, 0), &end_ns) || !(call = keep_event(p, &p->gpu_calls, CALLS_LIMIT)))
 		return;
-	*call = (struct gpu_call){ .start_ns = at_ns, .end_ns = end_ns, .correlation = event_u32(c, 1), .tid = event_u32(c, 2), .thread = NONE, .node = NONE, .class_ = class_of_call(p, c) };
+	*call = (struct gpu_call){ .start_ns = at_ns, .end_ns = end_ns, .first_ns = NO_TIME, .process = process, .correlation = event_u32(c, 1), .tid = event_u32(c, 2), .thread = NONE, .node = NONE, .class_ = class_of_call(p, c) };
 	call->blocked = call->class_ == GPU_CALL_SYNC;
-	/* The last call of a correlation is the one that counts. */
-	if (call->correlation)
-		p->failed |= !map_put(&p->launches, call->correlation, (uint32_t)p->gpu_calls.count - 1);
+}
+
+enum { LAUNCH_OF_SEVERAL = NONE - 1 };
+
+/* Each process numbers its calls by itself. */
+static uint64_t launch_key(const struct timeline_private *p, uint32_t process, uint32_t correlation)
+{
+	return p->owners_unknown ? correlation : (uint64_t)process << 32 | correlation;
+}
+
+/* The last call of a correlation is the one that counts. */
+static void index_launches(struct timeline_private *p)
+{
+	const char *owners = facts_capture(p, "gpu.processes");
+
+	p->owners_unknown = owners && strncmp(owners, "not ", 4) == 0;
+	for (uint32_t i = 0; i < p->gpu_calls.count; i++) {
+		const struct gpu_call *call = &p->gpu_calls.items[i];
+		uint64_t key = launch_key(p, call->process, call->correlation);
+		uint32_t before = map_get(&p->launches, key);
+		bool several = before == LAUNCH_OF_SEVERAL || (before != MAP_ABSENT && p->gpu_calls.items[before].process != call->process);
+
+		if (call->correlation)
+			p->failed |= !map_put(&p->launches, key, several ? LAUNCH_OF_SEVERAL : i);
+	}
+}
+
+uint32_t gpu_launch_of(const struct timeline_private *p, uint32_t process, uint32_t correlation)
+{
+	uint32_t call = correlation ? map_get(&p->launches, launch_key(p, process, correlation)) : NONE; /* MAP_ABSENT is NONE */
+
+	return call == LAUNCH_OF_SEVERAL ? NONE : call;
 }
 
 const struct gpu_call *gpu_call_of(const struct timeline_private *p, const struct gpu_span *span)
@@ -53,10 +82,9 @@ const struct gpu_call *gpu_call_of(const struct timeline_private *p, const struc
 	return span->call == NONE ? NULL : &p->gpu_calls.items[span->call];
 }
 
-/* MAP_ABSENT is NONE. */
 static struct gpu_call *find_call(struct timeline_private *p, struct gpu_span *span)
 {
-	span->call = span->correlation ? map_get(&p->launches, span->correlation) : NONE;
+	span->call = gpu_launch_of(p, span->process, span->correlation);
 	return span->call == NONE ? NULL : &p->gpu_calls.items[span->call];
 }
 
@@ -70,6 +98,8 @@ static void join_work(struct timeline_private *p)
 
 			if (!call)
 				continue;
+			call->works++;
+			call->first_ns = span->start_ns < call->first_ns ? span->start_ns : call->first_ns;
 			call->gpu_ns += span->end_ns - span->start_ns;
 			if (span->class_ != GPU_MEMORY || span->kind == EVENT_GPU_MEMSET)
 				continue;
@@ -120,6 +150,7 @@ void gpu_calls_prepare(struct timeline_private *p)
 {
 	if (!p->gpu_calls.count)
 		return;
+	index_launches(p);
 	join_work(p);
 	for (size_t i = 0; i < p->gpu_calls.count; i++) {
 		struct gpu_call *call = &p->gpu_calls.items[i];

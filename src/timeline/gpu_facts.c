@@ -122,21 +122,17 @@ static bool by_copy(struct timeline_private *p, struct gpu_facts *facts)
 
 /* ---- launches ---- */
 
-struct delays { const struct timeline_private *p; uint64_t *items; int64_t least_ns, most_ns; uint64_t kernels, short_kernels, late, early, early_most_ns; size_t count; };
+struct delays { const struct timeline_private *p; uint64_t *items; int64_t least_ns, most_ns; uint64_t matched, kernels, short_kernels, late, early, early_most_ns; size_t count; };
 
-static void take_delay(void *context, uint32_t device, const struct gpu_span *span)
+/* A call that asked for much, as for a CUDA graph, took a part of its time for each piece. */
+static void take_work(void *context, uint32_t device, const struct gpu_span *span)
 {
 	struct delays *delays = context;
 	const struct gpu_call *call = gpu_call_of(delays->p, span);
-	int64_t delay_ns;
 
 	if (!call)
 		return;
-	delay_ns = (int64_t)(span->start_ns - call->end_ns);
-	delays->items[delays->count++] = (uint64_t)delay_ns;
-	delays->least_ns = delay_ns < delays->least_ns ? delay_ns : delays->least_ns;
-	delays->most_ns = delay_ns > delays->most_ns ? delay_ns : delays->most_ns;
-	delays->late += delay_ns > GPU_LATE_LAUNCH_NS;
+	delays->matched++;
 	if (span->start_ns < call->start_ns) {
 		uint64_t by = call->start_ns - span->start_ns;
 
@@ -144,7 +140,18 @@ static void take_delay(void *context, uint32_t device, const struct gpu_span *sp
 		delays->early_most_ns = by > delays->early_most_ns ? by : delays->early_most_ns;
 	}
 	delays->kernels += span->class_ != GPU_MEMORY;
-	delays->short_kernels += span->class_ != GPU_MEMORY && span->end_ns - span->start_ns < call->end_ns - call->start_ns;
+	delays->short_kernels += span->class_ != GPU_MEMORY && span->end_ns - span->start_ns < (call->end_ns - call->start_ns) / call->works;
+}
+
+/* To its first work: what comes after that in a graph waits for the work before it, not for the launch. */
+static void take_delay(struct delays *delays, const struct gpu_call *call)
+{
+	int64_t delay_ns = (int64_t)(call->first_ns - call->end_ns);
+
+	delays->items[delays->count++] = (uint64_t)delay_ns;
+	delays->least_ns = delay_ns < delays->least_ns ? delay_ns : delays->least_ns;
+	delays->most_ns = delay_ns > delays->most_ns ? delay_ns : delays->most_ns;
+	delays->late += delay_ns > GPU_LATE_LAUNCH_NS;
 }
 
 static bool by_launch(struct timeline_private *p, struct gpu_facts *facts)
@@ -153,7 +160,10 @@ static bool by_launch(struct timeline_private *p, struct gpu_facts *facts)
 
 	if (!delays.items)
 		return false;
-	each_span(p, take_delay, &delays);
+	each_span(p, take_work, &delays);
+	for (size_t i = 0; i < p->gpu_calls.count; i++)
+		if (p->gpu_calls.items[i].works)
+			take_delay(&delays, &p->gpu_calls.items[i]);
 	if (delays.count) {
 		for (size_t i = 0; i < delays.count; i++)
 			delays.items[i] -= (uint64_t)delays.least_ns;
@@ -162,7 +172,8 @@ static bool by_launch(struct timeline_private *p, struct gpu_facts *facts)
 		facts->launch_delay_p95_ns = (int64_t)(nth_of(delays.items, delays.count, percentile_rank(delays.count, 95) - 1) + (uint64_t)delays.least_ns);
 		facts->launch_delay_max_ns = delays.most_ns;
 	}
-	facts->launches = delays.count;
+	facts->launches = delays.matched;
+	facts->launch_delays = delays.count;
 	facts->late_launches = delays.late;
 	facts->launched_kernels = delays.kernels;
 	facts->short_kernels = delays.short_kernels;

@@ -12,6 +12,8 @@ static int compare_work(const void *left, const void *right, const void *context
 		return a->device < b->device ? -1 : 1;
 	if (a->span->stream != b->span->stream)
 		return a->span->stream < b->span->stream ? -1 : 1;
+	if (a->span->process != b->span->process)
+		return a->span->process < b->span->process ? -1 : 1;
 	if (a->span->start_ns != b->span->start_ns)
 		return a->span->start_ns < b->span->start_ns ? -1 : 1;
 	return a->span->end_ns < b->span->end_ns ? -1 : a->span->end_ns > b->span->end_ns;
@@ -19,7 +21,7 @@ static int compare_work(const void *left, const void *right, const void *context
 
 static bool same_stream(const struct work *a, const struct work *b)
 {
-	return a->device == b->device && a->span->stream == b->span->stream;
+	return a->device == b->device && a->span->stream == b->span->stream && a->span->process == b->span->process;
 }
 
 static void add_times(const struct timeline_private *p, const struct work *work, size_t count, struct gpu_stream *out)
@@ -72,7 +74,8 @@ static void read_queue(const uint64_t *asked, const uint64_t *began, size_t coun
 	out->p50 = (uint32_t)middle_of(lengths, out->readings);
 }
 
-static bool add_queue(const struct timeline_private *p, const struct work *work, size_t count, struct gpu_stream *out)
+/* What one call asked for on this stream, as a CUDA graph, is one piece. NUMBER: of the stream. */
+static bool add_queue(struct timeline_private *p, const struct work *work, size_t count, uint32_t number, struct gpu_stream *out)
 {
 	uint64_t *asked = malloc(4 * count * sizeof *asked), *began, *lengths;
 	size_t known = 0;
@@ -83,10 +86,11 @@ static bool add_queue(const struct timeline_private *p, const struct work *work,
 	began = asked + count;
 	lengths = began + count;
 	for (size_t i = 0; i < count; i++) {
-		const struct gpu_call *call = gpu_call_of(p, work[i].span);
+		struct gpu_call *call = work[i].span->call == NONE ? NULL : &p->gpu_calls.items[work[i].span->call];
 
-		if (!call)
+		if (!call || call->queued == number + 1)
 			continue;
+		call->queued = number + 1;
 		asked[known] = call->start_ns < work[i].span->start_ns ? call->start_ns : work[i].span->start_ns;
 		began[known++] = work[i].span->start_ns;
 	}
@@ -117,7 +121,7 @@ void gpu_streams_build(struct timeline_private *p)
 			;
 		streams[at] = (struct gpu_stream){ .device = work[first].device, .stream = work[first].span->stream };
 		add_times(p, work + first, last - first, &streams[at]);
-		p->failed |= !add_queue(p, work + first, last - first, &streams[at]);
+		p->failed |= !add_queue(p, work + first, last - first, (uint32_t)at, &streams[at]);
 	}
 	p->failed |= !work || (count && !streams);
 	p->timeline.gpu.streams = streams;

@@ -4,13 +4,12 @@
 #include "base/text.h"
 #include "timeline/replay.h"
 
-struct open_scope { uint64_t id, start_ns; char *name, *metadata; };
+struct open_scope { uint64_t id, start_ns, sequence; char *name, *metadata; uint32_t lane, next /* of its bucket, or of those that ended; + 1, 0 = none */; bool open; };
 
 struct lane_intervals {
 	struct replay replay; /* first: lane->replay points at it */
 	struct intervals *all;
-	uint32_t thread, number;
-	LIST(struct open_scope) scopes;
+	uint32_t thread, number, process;
 };
 
 struct intervals {
@@ -20,11 +19,14 @@ struct intervals {
 	void *context;
 	struct lane_intervals **lanes; /* by index of the lane */
 	struct text name, metadata;    /* of the interval at hand */
+	LIST(struct open_scope) scopes;
+	uint32_t *buckets, closed;     /* OPEN_BUCKETS; the first of those that ended, + 1 */
+	uint64_t opened;
 	bool devices;                  /* nothing but their work is wanted */
 	bool ended, failed;
 };
 
-enum { SCOPES_LIMIT = 65536 };
+enum { OPEN_LIMIT = 65536 };
 
 /* Nothing ends before it begins or lies outside the measurement, whatever the trace claims. */
 static void give_to(struct intervals *all, bool (*to)(void *context, const struct interval *interval), struct interval interval)
@@ -88,20 +90,36 @@ static char *copy_string(const struct event_cursor *c, unsigned field)
 	return strndup(bytes, length);
 }
 
-static void enter_scope(struct lane_intervals *lane, const struct event_cursor *c, uint64_t at_ns)
+/* The open ones whose ids fall into one bucket, newest first: number of the first, + 1. */
+static uint32_t *bucket_of(struct intervals *all, uint32_t lane, uint64_t id)
 {
-	struct open_scope *scope = list_add_or_fail(&lane->scopes, SCOPES_LIMIT, &lane->all->failed);
-
-	if (!scope)
-		return;
-	*scope = (struct open_scope){ event_u64(c, 0), at_ns, copy_string(c, 1), copy_string(c, 2) };
-	if (!scope->name || !scope->metadata)
-		lane->all->failed = true;
+	return &all->buckets[mix64(id ^ (uint64_t)lane << 40) % OPEN_BUCKETS];
 }
 
-static void close_scope(struct lane_intervals *lane, size_t index, uint64_t at_ns, bool open_end)
+/* Those beyond what the timeline keeps (scopes.c) are counted there. */
+static void enter_scope(struct lane_intervals *lane, const struct event_cursor *c, uint64_t at_ns)
 {
-	struct open_scope *scope = &lane->scopes.items[index];
+	struct intervals *all = lane->all;
+	uint32_t *bucket = bucket_of(all, lane->number, event_u64(c, 0)), at = all->closed;
+	struct open_scope *scope = NULL;
+
+	if (at) {
+		scope = &all->scopes.items[at - 1];
+		all->closed = scope->next;
+	} else if (all->scopes.count < OPEN_LIMIT) {
+		scope = list_add_or_fail(&all->scopes, OPEN_LIMIT, &all->failed);
+		at = (uint32_t)all->scopes.count;
+	}
+	if (!scope)
+		return;
+	*scope = (struct open_scope){ event_u64(c, 0), at_ns, all->opened++, copy_string(c, 1), copy_string(c, 2), lane->number, *bucket, true };
+	*bucket = at;
+	if (!scope->name || !scope->metadata)
+		all->failed = true;
+}
+
+static void close_scope(struct lane_intervals *lane, struct open_scope *scope, uint64_t at_ns, bool open_end)
+{
 	struct interval interval = { .kind = EVENT_SCOPE_ENTER, .start_ns = scope->start_ns, .end_ns = at_ns, .thread = lane->thread, .function = NONE,
 		.lane = lane->number, .open_end = open_end, .name = scope->name ? scope->name : "", .metadata = scope->metadata ? scope->metadata : "" };
 
@@ -112,17 +130,36 @@ static void close_scope(struct lane_intervals *lane, size_t index, uint64_t at_n
 		give(lane->all, interval);
 	free(scope->name);
 	free(scope->metadata);
-	memmove(scope, scope + 1, (lane->scopes.count - index - 1) * sizeof *scope);
-	lane->scopes.count--;
+	scope->open = false;
 }
 
 static void exit_scope(struct lane_intervals *lane, const struct event_cursor *c, uint64_t at_ns)
 {
-	for (size_t i = lane->scopes.count; i-- > 0;)
-		if (lane->scopes.items[i].id == event_u64(c, 0)) {
-			close_scope(lane, i, at_ns, false);
-			return;
-		}
+	struct intervals *all = lane->all;
+
+	for (uint32_t *link = bucket_of(all, lane->number, event_u64(c, 0)), at; (at = *link); link = &all->scopes.items[at - 1].next) {
+		struct open_scope *scope = &all->scopes.items[at - 1];
+
+		if (scope->lane != lane->number || scope->id != event_u64(c, 0))
+			continue;
+		close_scope(lane, scope, at_ns, false);
+		*link = scope->next;
+		scope->next = all->closed;
+		all->closed = at;
+		return;
+	}
+}
+
+/* By lane, then newest first; those that have ended last. */
+static int compare_open(const void *left, const void *right)
+{
+	const struct open_scope *a = left, *b = right;
+
+	if (a->open != b->open)
+		return a->open ? -1 : 1;
+	if (a->lane != b->lane)
+		return a->lane < b->lane ? -1 : 1;
+	return a->sequence > b->sequence ? -1 : a->sequence < b->sequence;
 }
 
 /* NUL-terminated, until the next one. */
@@ -137,6 +174,16 @@ static const char *string_in(struct text *room, const struct event_cursor *c, un
 }
 
 /* What stands in one event: instants, system calls, allocations, the device's work. */
+/* Work whose call is known has that of the call, whatever lane it stands in. */
+static uint64_t flow_of(const struct timeline_private *p, uint32_t process, uint32_t correlation)
+{
+	uint32_t call = gpu_launch_of(p, process, correlation);
+
+	if (!correlation || (call == NONE && p->owners_unknown))
+		return 0;
+	return (uint64_t)(call == NONE ? process : p->gpu_calls.items[call].process) << 32 | correlation;
+}
+
 static void give_single(struct intervals *all, const struct lane_intervals *lane, const struct event_cursor *c, uint64_t at_ns)
 {
 	struct interval interval = { .kind = c->event.kind, .start_ns = at_ns, .end_ns = at_ns, .thread = lane->thread, .function = NONE, .lane = lane->number, .name = "", .metadata = "" };
@@ -171,6 +218,7 @@ static void give_single(struct intervals *all, const struct lane_intervals *lane
 		interval.end_ns += event_u64(c, 0);
 		interval.name = string_in(&all->name, c, 3);
 		interval.correlation = event_u32(c, 1);
+		interval.flow = interval.correlation ? (uint64_t)lane->process << 32 | interval.correlation : 0;
 		caller = map_get(&all->p->thread_index, event_u32(c, 2)); /* it stands in the device's lane */
 		if (caller != MAP_ABSENT)
 			interval.thread = all->p->export_thread[caller];
@@ -185,6 +233,7 @@ static void give_single(struct intervals *all, const struct lane_intervals *lane
 	default: /* copies, memset, sync */
 		interval.end_ns += event_u64(c, 0);
 		interval.correlation = event_u32(c, 1);
+		interval.flow = flow_of(all->p, lane->process, interval.correlation);
 		interval.device = event_u32(c, 2);
 		interval.stream = event_u32(c, 3);
 		if (c->event.kind != EVENT_GPU_KERNEL && c->event.kind != EVENT_GPU_SYNC)
@@ -221,6 +270,7 @@ static struct lane_intervals *lane_state(struct intervals *all, size_t index)
 	}
 	state->all = all;
 	state->number = (uint32_t)index;
+	state->process = all->p->lanes.items[index].process;
 	state->thread = lane->owner == NONE ? NONE : all->p->export_thread[lane->owner];
 	replay_init(&state->replay, all->p, &hooks, state, lane);
 	all->lanes[index] = state;
@@ -254,14 +304,14 @@ static void read_chunk(struct intervals *all, size_t index, const struct chunk *
 	}
 }
 
-static void end_lane(struct intervals *all, struct lane_intervals *lane)
+/* SCOPE: the first that is open in this lane or in one behind it. */
+static void end_lane(struct intervals *all, struct lane_intervals *lane, size_t *scope)
 {
 	if (!lane)
 		return;
 	replay_end(&lane->replay);
-	while (lane->scopes.count)
-		close_scope(lane, lane->scopes.count - 1, all->p->timeline.duration_ns, true);
-	list_done(&lane->scopes);
+	for (; *scope < all->scopes.count && all->scopes.items[*scope].open && all->scopes.items[*scope].lane == lane->number; ++*scope)
+		close_scope(lane, &all->scopes.items[*scope], all->p->timeline.duration_ns, true);
 	all->failed |= lane->replay.failed;
 	replay_done(&lane->replay);
 	free(lane);
@@ -273,7 +323,7 @@ static void read_device_work(struct intervals *all, size_t index, const struct c
 	struct ticks ticks = ticks_of(&chunk->clock);
 	uint64_t start = all->p->timeline.start_ns, at_ns;
 	const struct lane *lane = &all->p->lanes.items[index];
-	const struct lane_intervals of = { .thread = lane->thread == NONE ? NONE : all->p->export_thread[lane->thread], .number = (uint32_t)index };
+	const struct lane_intervals of = { .thread = lane->thread == NONE ? NONE : all->p->export_thread[lane->thread], .number = (uint32_t)index, .process = lane->process };
 
 	while (!all->ended && event_next(&c)) {
 		if (!of_device(c.event.kind))
@@ -286,6 +336,7 @@ static void read_device_work(struct intervals *all, size_t index, const struct c
 static int read_all(struct intervals *all, struct trace *trace, struct error *err)
 {
 	struct chunk chunk;
+	size_t scope = 0;
 	int status = 0;
 
 	if (trace_rewind(trace, err) < 0)
@@ -299,8 +350,10 @@ static int read_all(struct intervals *all, struct trace *trace, struct error *er
 		else if (lane && lane->of_devices)
 			read_device_work(all, index, &chunk);
 	}
+	if (all->scopes.count)
+		qsort(all->scopes.items, all->scopes.count, sizeof *all->scopes.items, compare_open);
 	for (size_t i = 0; i < all->p->lanes.count; i++)
-		end_lane(all, all->lanes[i]);
+		end_lane(all, all->lanes[i], &scope);
 	return status;
 }
 
@@ -309,10 +362,11 @@ static int walk(struct intervals *all, struct trace *trace, struct error *err)
 	int status;
 
 	all->lanes = calloc(all->p->lanes.count + 1, sizeof *all->lanes);
-	if (!all->lanes)
-		return fail(err, ERR_MEMORY, "listing intervals: out of memory");
-	status = read_all(all, trace, err);
+	all->buckets = calloc(OPEN_BUCKETS, sizeof *all->buckets);
+	status = all->lanes && all->buckets ? read_all(all, trace, err) : fail(err, ERR_MEMORY, "listing intervals: out of memory");
 	free(all->lanes);
+	free(all->buckets);
+	list_done(&all->scopes);
 	text_done(&all->name);
 	text_done(&all->metadata);
 	if (status >= 0 && all->failed)

@@ -173,11 +173,20 @@ struct node {
 	double slice_self, slice_estimated; /* self time since the last reading: gets its CPU time at the next one */
 };
 
-struct gpu_span { uint64_t start_ns, end_ns, bytes; uint32_t stream, correlation, memory_kinds, call /* that asked for it, NONE; once the calls are prepared */; uint8_t kind; /* enum event_kind */ uint8_t class_; /* enum gpu_class */ };
+struct gpu_span { uint64_t start_ns, end_ns, bytes; uint32_t process, stream, correlation, memory_kinds, call /* that asked for it, NONE; once the calls are prepared */; uint8_t kind; /* enum event_kind */ uint8_t class_; /* enum gpu_class */ };
 struct device_build { struct device out; LIST(struct gpu_span) spans; };
 /* What a device said of itself; strings as numbers. */
 struct device_about { uint32_t id, name, uuid, instance, multiprocessors, compute; uint64_t memory_bytes; };
-struct gpu_call { uint64_t start_ns, end_ns; /* absolute */ uint32_t correlation, tid, thread /* NONE */, node /* the innermost call at its start, NONE */; uint64_t bytes, gpu_ns; uint8_t class_; bool blocked; };
+struct gpu_call {
+	uint64_t start_ns, end_ns; /* absolute */
+	uint64_t first_ns;         /* its first work began, NO_TIME */
+	uint64_t bytes, gpu_ns;
+	uint32_t process, correlation, tid, thread /* NONE */, node /* the innermost call at its start, NONE */;
+	uint32_t works;            /* pieces of work that it asked for: those of a CUDA graph are many */
+	uint32_t queued;           /* 1 + the stream that had its work in its queue last */
+	uint8_t class_;
+	bool blocked;
+};
 /* A device does nothing; absolute. CALL: that asked for the work after it, NONE; THREAD: whose stack tells why, NONE. */
 struct gpu_gap { uint64_t start_ns, end_ns; uint32_t device, call, thread, node; bool tail; };
 struct scope_build { uint64_t start_ns, end_ns; uint32_t name, function; /* one of them is NONE */ };
@@ -213,7 +222,8 @@ struct timeline_private {
 	LIST(struct device_build) devices;
 	LIST(struct device_about) device_abouts;
 	LIST(struct gpu_call) gpu_calls;
-	struct map launches; /* correlation → index in gpu_calls */
+	struct map launches; /* process and correlation → index in gpu_calls */
+	bool owners_unknown; /* whose process the devices' work is was not told: it is joined by correlation alone, where one process has it */
 	struct map call_classes; /* of calls of the runtime: name → enum gpu_call_class */
 	uint32_t *gpu_order; /* indices into gpu_calls by thread and time */
 	LIST(struct gain) gains; /* of counters, by samples */
@@ -268,6 +278,7 @@ struct thread_build *lanes_thread(struct timeline_private *p, uint32_t process, 
 /* facts.c: what one event of LANE says. */
 struct ticks;
 void facts_take(struct timeline_private *p, struct lane *lane, const struct event_cursor *event, const struct ticks *ticks);
+const char *facts_capture(const struct timeline_private *p, const char *key); /* NULL: it was not told */
 int64_t facts_counter(const struct timeline_private *p, const char *name); /* its last value; 0 = it was not told */
 uint32_t facts_string(struct timeline_private *p, const struct event_cursor *event, unsigned field); /* string id */
 
@@ -340,7 +351,7 @@ void counted_share(struct timeline_private *p);
 void partition_build(struct timeline_private *p);
 
 /* gpu.c */
-void gpu_add(struct timeline_private *p, const struct event_cursor *event, uint64_t at_ns);
+void gpu_add(struct timeline_private *p, uint32_t process, const struct event_cursor *event, uint64_t at_ns);
 void gpu_about(struct timeline_private *p, const struct event_cursor *c);
 void gpu_prepare(struct timeline_private *p); /* before the calls: what they are to tell about devices */
 void gpu_build(struct timeline_private *p);
@@ -348,7 +359,9 @@ void gpu_build(struct timeline_private *p);
 void gpu_facts_build(struct timeline_private *p);
 
 /* gpu_calls.c: calls of the GPU's runtime and driver, and who made them. */
-void gpu_calls_add(struct timeline_private *p, const struct event_cursor *event, uint64_t at_ns);
+void gpu_calls_add(struct timeline_private *p, uint32_t process, const struct event_cursor *event, uint64_t at_ns);
+/* The call that asked for work of PROCESS, once the calls are prepared. NONE: not known. */
+uint32_t gpu_launch_of(const struct timeline_private *p, uint32_t process, uint32_t correlation);
 void gpu_calls_prepare(struct timeline_private *p);
 /* The call that asked for this work, or NULL. */
 const struct gpu_call *gpu_call_of(const struct timeline_private *p, const struct gpu_span *span);

@@ -159,11 +159,12 @@ struct gpu_facts {
 	const struct gpu_copies *copies;  /* by kind, then memory kinds */
 	uint64_t launches;              /* work whose launch call was recorded */
 	int64_t launch_delay_min_ns, launch_delay_median_ns, launch_delay_p95_ns, launch_delay_max_ns; /* from the end of the call to the start of the work */
+	uint64_t launch_delays;         /* calls whose work began: from each to its first work */
 	uint64_t late_launches;         /* of them, more than GPU_LATE_LAUNCH_NS from the end of the call */
 	uint64_t launch_calls, launch_call_p50_ns, launch_call_p95_ns, slow_launch_calls; /* calls that launch kernels and graphs; slow: more than GPU_SLOW_CALL_NS */
 	uint64_t slow_launch_ns;        /* what they took beyond that */
 	uint64_t early, early_most_ns;  /* work that began before its launch call did, which cannot be: the two clocks are off by so much */
-	uint64_t launched_kernels, short_kernels; /* of the launches: kernels; and of these, those that ran for less time than their launch call took */
+	uint64_t launched_kernels, short_kernels; /* of the launches: kernels; and of these, those that ran for less time than their part of the launch call's, of which each piece of its work has the same */
 	uint64_t kernel_p50_ns;
 	uint64_t blocked_most_ns;       /* the thread that waited most for devices waited so long */
 	size_t site_count, idle_stack_count, idle_gap_count;
@@ -218,7 +219,7 @@ struct process {
 	const struct counter_point *rss_points; /* resident memory over time, bytes; at most COUNTER_POINTS */
 };
 
-struct counter { const char *name; int64_t first, last, max; uint32_t count; uint32_t point_count; const struct counter_point *points; /* the first ones, by time; at most COUNTER_POINTS */ };
+struct counter { const char *name; int64_t first, last, max; uint64_t first_ns, last_ns; /* when these two were read */ uint32_t count; uint32_t point_count; const struct counter_point *points; /* the first ones, by time; at most COUNTER_POINTS */ };
 enum { COUNTER_POINTS = 1 << 16 };
 struct capture_value { const char *key, *value; };
 
@@ -317,7 +318,8 @@ struct interval {
 	const char *name;   /* of scopes, instants, kernels, system calls */
 	const char *metadata;
 	uint32_t device, stream, grid[3], block[3];
-	uint32_t correlation; /* of the device's work and of the call that asked for it; 0 = none */
+	uint32_t correlation; /* of the device's work and of the call that asked for it, in its process; 0 = none */
+	uint64_t flow;        /* the same, among all processes; 0 = none, or nobody knows whose work it is */
 	uint64_t bytes;
 	uint32_t memory_kinds; /* of copies, as struct gpu_copies */
 };

@@ -112,3 +112,38 @@ Test(analyze_metrics, are_documented)
 	for (size_t i = 0; i < count; i++)
 		cr_expect_not_null(strstr(docs, definitions[i].name), "docs/metrics.md does not know %s", definitions[i].name);
 }
+
+/* For half of each 100 ms the host computes and its device waits; for the other half the device computes, and the host sleeps. */
+Test(analyze_verdict, a_device_that_waits_while_its_host_works_is_idle_although_the_host_sleeps_later)
+{
+	static char text[1 << 16];
+	int length = snprintf(text, sizeof text, META NAMES ON(0) OFF(2000000000) THREAD(3, 7) "0 enter ref=1\n");
+	const struct analysis *analysis;
+
+	for (long at = 0; at < 2000000000; at += 100000000)
+		length += snprintf(text + length, sizeof text - (size_t)length, "%ld enter ref=2\n%ld leave ref=2\n%ld c_enter ref=4\n%ld c_leave ref=4\n", at + 1, at + 50000000, at + 50000001, at + 99999999);
+	length += snprintf(text + length, sizeof text - (size_t)length, SESSION);
+	for (long at = 0; at <= 2000000000; at += 50000000)
+		length += snprintf(text + length, sizeof text - (size_t)length, "%ld thread_time ref=7 cpu_ns=%ld state=%d\n", at, (at + 50000000) / 100000000 * 50000000, 'S');
+	length += snprintf(text + length, sizeof text - (size_t)length, "chunk process=0 lane=9 tid=0 kind=gpu sequence=1 lost=0 depth=0 refs=" CLOCK);
+	for (long at = 0, i = 1; at < 2000000000; at += 100000000, i++)
+		length += snprintf(text + length, sizeof text - (size_t)length, "%ld gpu_api duration_ns=10 correlation=%ld tid=7 name=\"cudaLaunchKernel\"\n%ld gpu_kernel duration_ns=50000000 correlation=%ld device=0 stream=7 name=\"a\"\n",
+			at + 49999900, i, at + 50000000, i);
+	cr_assert_lt(length, (int)sizeof text);
+	analysis = analysis_of_text(text, NULL, 0);
+	cr_expect_float_eq(analysis_metric(analysis, "gpu.idle_pct"), 50, 0.1, "%g", analysis_metric(analysis, "gpu.idle_pct"));
+	cr_expect_float_eq(analysis_metric(analysis, "gpu.idle.host_late_pct"), 50, 0.1);
+	cr_expect_str_eq(analysis->verdict.reason, "gpu_starved");
+}
+
+Test(analyze_verdict, a_rate_is_that_of_the_time_between_the_first_reading_and_the_last)
+{
+	const struct analysis *analysis = analysis_of_text(META NAMES ON(0) OFF(2000000000) SESSION
+		"1000000000 counter name=\"cgroup_memory_reclaims\" value=100\n" "1000000000 counter name=\"pressure_io_some_ns\" value=5\n"
+		"1500000000 counter name=\"cgroup_memory_reclaims\" value=150\n" "1500000000 counter name=\"pressure_io_some_ns\" value=250000005\n"
+		"1500000000 counter name=\"pressure_cpu_some_ns\" value=7\n", NULL, 0);
+
+	cr_expect_float_eq(analysis_metric(analysis, "memory.cgroup_reclaims_per_second"), 100, 1e-9);
+	cr_expect_float_eq(analysis_metric(analysis, "pressure.io_pct"), 50, 1e-9);
+	cr_expect(isnan(analysis_metric(analysis, "pressure.cpu_pct")), "one reading is no rate");
+}

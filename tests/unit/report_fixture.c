@@ -50,8 +50,8 @@ static const struct counter_site COUNTER_SITES[] = { { 3, { 1300, 2, 1000000000,
 static const struct gil_wait GIL_WAITS[] = { { 0, 1, 1200 * MS, 118 }, { UINT32_MAX, 0, 300 * MS, 31 }, { 1, 0, 1 * MS, 1 } };
 
 static const struct counter COUNTERS[] = {
-	{ "hold_max_ns", 32100, 41800, 41800, 3 },
-	{ "overhead_ppm", 900, 21500, 34000, 30 },
+	{ .name = "hold_max_ns", .first = 32100, .last = 41800, .max = 41800, .count = 3 },
+	{ .name = "overhead_ppm", .first = 900, .last = 21500, .max = 34000, .count = 30 },
 };
 
 static const struct window WINDOWS[12] = {

@@ -255,3 +255,44 @@ Test(timeline_gpu, work_that_begins_before_its_launch_call_is_counted)
 	cr_assert_eq(timeline->gpu.early, 1);
 	cr_assert_eq(timeline->gpu.early_most_ns, 700);
 }
+
+/* Each kernel takes less time than the launch of all three, and more than its part of it; the later two wait for the first one. */
+Test(timeline_gpu, a_graph_is_launched_once)
+{
+	struct timeline *timeline = timeline_from_text(META ON(1) SERVER_NAMES OFF(1000000)
+		THREAD(3, 7) "0 enter ref=1\n" "1000000 leave ref=1\n"
+		GPU "100 gpu_api duration_ns=300 correlation=1 tid=7 name=\"cudaGraphLaunch\"\n" "500 gpu_kernel duration_ns=200 correlation=1 device=0 stream=7 name=\"a\"\n"
+		"700 gpu_kernel duration_ns=200 correlation=1 device=0 stream=7 name=\"b\"\n" "900 gpu_kernel duration_ns=90 correlation=1 device=0 stream=7 name=\"c\"\n");
+	const struct gpu_facts *gpu = &timeline->gpu;
+
+	cr_expect_eq(gpu->launches, 3);
+	cr_expect_eq(gpu->launch_delays, 1);
+	cr_expect(gpu->launch_delay_min_ns == 100 && gpu->launch_delay_max_ns == 100, "%ld to %ld", (long)gpu->launch_delay_min_ns, (long)gpu->launch_delay_max_ns);
+	cr_expect_eq(gpu->short_kernels, 1, "%lu: one of 90 ns, of a launch that took 100 ns for each", (unsigned long)gpu->short_kernels);
+	cr_expect(gpu->streams[0].queue.readings == 2 && gpu->streams[0].queue.max == 1, "%u", gpu->streams[0].queue.max);
+}
+
+#define OTHER_GPU "chunk process=1 lane=9 tid=0 kind=gpu sequence=1 lost=0 depth=0 refs=" CLOCK
+#define TWO_PROCESSES \
+	GPU "100 gpu_api duration_ns=10 correlation=1 tid=7 name=\"cudaLaunchKernel\"\n" "200 gpu_kernel duration_ns=100 correlation=1 device=0 stream=7 name=\"a\"\n" \
+	OTHER_GPU "500 gpu_api duration_ns=10 correlation=1 tid=8 name=\"cudaLaunchKernel\"\n" "600 gpu_kernel duration_ns=100 correlation=1 device=1 stream=7 name=\"b\"\n"
+
+Test(timeline_gpu, each_process_numbers_its_launches)
+{
+	struct timeline *timeline = timeline_from_text(META ON(1) SERVER_NAMES OFF(1000000) TWO_PROCESSES);
+	const struct gpu_facts *gpu = &timeline->gpu;
+
+	cr_expect_eq(gpu->launches, 2);
+	cr_expect(gpu->launch_delay_min_ns == 90 && gpu->launch_delay_max_ns == 90, "%ld to %ld", (long)gpu->launch_delay_min_ns, (long)gpu->launch_delay_max_ns);
+	cr_expect_eq(gpu->early, 0);
+}
+
+Test(timeline_gpu, work_of_nobody_knows_which_process_is_given_to_none_of_two)
+{
+	struct timeline *timeline = timeline_from_text(META ON(1) SERVER_NAMES OFF(1000000) SESSION "0 capture key=\"gpu.processes\" value=\"not told\"\n" TWO_PROCESSES
+		"700 gpu_api duration_ns=10 correlation=2 tid=8 name=\"cudaLaunchKernel\"\n" "chunk process=0 lane=9 tid=0 kind=gpu sequence=2 lost=0 depth=0 refs=" CLOCK
+		"800 gpu_kernel duration_ns=100 correlation=2 device=1 stream=7 name=\"b\"\n");
+
+	cr_expect_eq(timeline->gpu.launches, 1, "%lu: the one whose number only one process has", (unsigned long)timeline->gpu.launches);
+	cr_expect_eq(timeline->gpu.launch_delay_median_ns, 90);
+}

@@ -162,3 +162,31 @@ Test(timeline_intervals, of_devices_alone_are_the_same_as_among_all)
 	cr_assert_eq(found, 3);
 	timeline_free(timeline);
 }
+
+Test(timeline_intervals, scopes_end_in_any_order_and_those_left_open_newest_first)
+{
+	struct seen seen = intervals_of(META ON(0) OFF(1000) THREAD(3, 7)
+		"100 scope_enter scope=1 name=\"a\"\n200 scope_enter scope=2 name=\"b\"\n300 scope_enter scope=3 name=\"c\"\n400 scope_exit scope=1\n"
+		"500 scope_enter scope=4 name=\"d\"\n600 scope_exit scope=3\n", 0);
+
+	cr_assert_eq(seen.count, 6);
+	cr_assert_str_eq(seen.names[0], "a");
+	cr_assert_str_eq(seen.names[2], "c");
+	cr_assert_str_eq(seen.names[4], "d");
+	cr_assert_str_eq(seen.names[5], "b");
+	cr_assert(seen.items[4].open_end && seen.items[4].start_ns == 500 && seen.items[5].open_end && seen.items[5].start_ns == 200);
+}
+
+#define GPU_LANE(process) "chunk process=" #process " lane=9 tid=0 kind=gpu sequence=1 lost=0 depth=0 refs=" CLOCK
+
+Test(timeline_intervals, work_flows_from_the_calls_of_its_own_process)
+{
+	struct seen seen = intervals_of(META ON(0) OFF(1000) GPU_LANE(0) "100 gpu_api duration_ns=10 correlation=1 tid=7 name=\"cudaLaunchKernel\"\n" "200 gpu_kernel duration_ns=10 correlation=1 stream=7 name=\"a\"\n"
+		GPU_LANE(1) "100 gpu_api duration_ns=10 correlation=1 tid=8 name=\"cudaLaunchKernel\"\n" "200 gpu_kernel duration_ns=10 correlation=1 stream=7 name=\"b\"\n", 0);
+
+	cr_assert_eq(seen.count, 4);
+	cr_assert_eq(seen.items[0].flow, seen.items[1].flow);
+	cr_assert_eq(seen.items[2].flow, seen.items[3].flow);
+	cr_assert(seen.items[0].flow && seen.items[2].flow && seen.items[0].flow != seen.items[2].flow);
+	cr_assert_eq(seen.items[3].correlation, 1);
+}

@@ -62,7 +62,7 @@ class Row {
 		}
 		for (let i = 0; i < count; i++) part.names[i] = numbers.next();
 		if (mask & 1) {
-			part.correlations = new Uint32Array(count);
+			part.correlations = new Float64Array(count);
 			for (let i = 0; i < count; i++) part.correlations[i] = numbers.next();
 		}
 		if (mask & 2) {
@@ -74,7 +74,7 @@ class Row {
 	}
 	// One array of each column, in order of time.
 	finish() {
-		for (const [key, Kind] of [["starts", Float64Array], ["ends", Float64Array], ["names", Uint32Array], ["correlations", Uint32Array], ["bytes", Float64Array]]) {
+		for (const [key, Kind] of [["starts", Float64Array], ["ends", Float64Array], ["names", Uint32Array], ["correlations", Float64Array], ["bytes", Float64Array]]) {
 			if (!this.parts.length || !this.parts[0][key]) continue;
 			if (this.parts.length === 1) {
 				this[key] = this.parts[0][key];
