@@ -25,9 +25,9 @@ static void look_at(const struct invocation *invocation, size_t word_count)
 	if (invocation->argument_count > word_count || invocation->arguments[invocation->argument_count])
 		abort();
 	for (int i = 0; i < OPT_COUNT; i++) {
-		char part[64];
+		char part[OPTION_PART_BYTES];
 
-		for (size_t at = 0; at < 3 && options_list(&invocation->options, (enum option_id)i, at, part, sizeof part); at++)
+		for (size_t at = 0; at < 3 && options_list(&invocation->options, (enum option_id)i, at, part); at++)
 			if (strlen(part) >= sizeof part)
 				abort();
 		options_percent_ppm(&invocation->options, (enum option_id)i);
