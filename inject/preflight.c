@@ -185,6 +185,8 @@ static int check_slots(struct target *target)
 	struct slot slots[MAX_SLOTS];
 	size_t count = slots_find(target, slots), usable = slots_usable(slots, count);
 
+	if (usable == 0 && target->memory_trouble)
+		return target_refuse(target, error_of(target->memory_trouble, ERR_INJECT), "memory", NULL, "its memory could not be read (%s)", strerror(target->memory_trouble));
 	if (usable == 0 && count == 0)
 		return target_refuse(target, ERR_NO_SLOT, "slots", "another build of its Python or libc may have room",
 		                     "no padding behind code is large enough for the entry code");

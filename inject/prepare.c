@@ -142,6 +142,8 @@ static int choose_slot(struct attempt *attempt, struct error *err)
 			attempt->slot = *slot;
 			return 0;
 		}
+		if (attempt->slots_usable == 0 && target_unread(attempt->target, err) < 0)
+			return -1;
 		if (attempt->slots_usable == 0 || clock_monotonic_ns() > until_ns)
 			return fail(err, ERR_NO_SLOT, "cannot attach to %d: all %zu places for the entry code are in use: threads of earlier attaches are at work in %zu of them", (int)attempt->target->pid,
 			            count, count - attempt->slots_usable);
