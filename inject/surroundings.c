@@ -81,7 +81,7 @@ static void look_at_memory(struct target *target)
 		return;
 	for (;;) {
 		char folder[CGROUP_PATH * 2], *slash = strrchr(place.group, '/');
-		uint64_t here_limit, here;
+		uint64_t here_limit = 0, here;
 
 		snprintf(folder, sizeof folder, "%s%s", place.mount, place.group);
 		here = memory_left(folder, &here_limit);

@@ -156,7 +156,7 @@ static void take_delay(struct delays *delays, const struct gpu_call *call)
 
 static bool by_launch(struct timeline_private *p, struct gpu_facts *facts)
 {
-	struct delays delays = { .p = p, .items = malloc(facts->events * sizeof *delays.items), .least_ns = INT64_MAX, .most_ns = INT64_MIN };
+	struct delays delays = { .p = p, .items = calloc(facts->events, sizeof *delays.items), .least_ns = INT64_MAX, .most_ns = INT64_MIN };
 
 	if (!delays.items)
 		return false;
