@@ -26,8 +26,6 @@ struct intervals {
 	bool ended, failed;
 };
 
-enum { OPEN_LIMIT = 65536 };
-
 /* Nothing ends before it begins or lies outside the measurement, whatever the trace claims. */
 static void give_to(struct intervals *all, bool (*to)(void *context, const struct interval *interval), struct interval interval)
 {

@@ -191,7 +191,7 @@ struct gpu_call {
 struct gpu_gap { uint64_t start_ns, end_ns; uint32_t device, call, thread, node; bool tail; };
 struct scope_build { uint64_t start_ns, end_ns; uint32_t name, function; /* one of them is NONE */ };
 struct open_scope_build { uint64_t id, start_ns; uint32_t lane, name /* NONE: it has ended */, next /* of its bucket, or of those that ended; + 1, 0 = none */; };
-enum { OPEN_BUCKETS = 4096 };
+enum { OPEN_LIMIT = 65536, OPEN_BUCKETS = 4096 }; /* of scopes that are open at one time */
 
 struct gain { uint32_t sample, which; /* from COUNTERS_SAMPLED on */ uint64_t value; };
 struct syscall_build { uint32_t name; struct syscall_summary out; };

@@ -4,7 +4,7 @@
 
 #include "timeline/private.h"
 
-enum { SCOPES_LIMIT = 1 << 22, OPEN_LIMIT = 65536, PATTERN_BYTES = 4096 };
+enum { SCOPES_LIMIT = 1 << 22, PATTERN_BYTES = 4096 };
 
 static void add_scope(struct timeline_private *p, uint64_t start_ns, uint64_t end_ns, uint32_t name, uint32_t function)
 {

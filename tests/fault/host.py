@@ -327,35 +327,14 @@ def memory_tests():
         run_test("host: memory, errors in JSON", memory, ["analyze", trace, "-f", "json", "--source", "none", "--error-format", "json"])
 
 
-def looked_at(trouble, *words):
-    """Stacks are printed while calls of ours fail: whole, or as far as they could be read, or an error."""
-    with targets() as hands:
-        def look(hand, place=None):
-            folder, target = hand
-            return inferscope(folder, [words[0], target.pid, *words[1:]], failing(folder, trouble, place))
-        found = {}
-        for hand in hands:
-            status, said = look(hand)
-            require(status == 0, "nothing fails: %d %s" % (status, said))
-            found.update(places(hand[0], trouble))
-
-        def attempt(hand, place):
-            status, said = look(hand, place)
-            told(trouble, status, said)
-            left = set(os.listdir(hand[0])) - MARKS
-            require(not left, "files were left: %s" % left)
-            return status, said
-        return "%s; %s" % (each(trouble, found, hands, attempt), work_on(hands))
-
-
-def on_terminal(words, folder, env):
+def on_terminal(folder, words, env):
     """(status, stderr) of what draws on a terminal, and is given KEYS there; which must be as before in the end."""
     keys, said = [b"t", b"n", b"/x\r", b"?", b"s"], b""
     master, slave = os.openpty()
     try:
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
         before = termios.tcgetattr(slave)
-        child = subprocess.Popen([str(word) for word in words], cwd=folder, env=dict(env, TERM="vt100"), stdin=slave, stdout=slave, stderr=subprocess.PIPE)
+        child = subprocess.Popen([str(word) for word in [BINARY, *words]], cwd=folder, env=dict(env, TERM="vt100"), stdin=slave, stdout=slave, stderr=subprocess.PIPE)
         until = time.monotonic() + PATIENCE_S
         while child.poll() is None:
             if time.monotonic() > until:
@@ -377,25 +356,30 @@ def on_terminal(words, folder, env):
         os.close(slave)
 
 
-def drawn(trouble):
-    """top draws on a terminal while calls of ours fail."""
+def looked_at(trouble, *words, run=inferscope):
+    """Stacks are printed, or drawn, while calls of ours fail: whole, or as far as they could be read, or an error."""
     with targets() as hands:
-        def draw(hand, place=None):
+        def look(hand, place=None):
             folder, target = hand
-            return on_terminal([BINARY, "top", target.pid, "--refresh", "100ms", "-d", "0.6s"], folder, failing(folder, trouble, place))
+            return run(folder, [words[0], target.pid, *words[1:]], failing(folder, trouble, place))
         found = {}
         for hand in hands:
-            status, said = draw(hand)
+            status, said = look(hand)
             require(status == 0, "nothing fails: %d %s" % (status, said))
             found.update(places(hand[0], trouble))
 
         def attempt(hand, place):
-            status, said = draw(hand, place)
+            status, said = look(hand, place)
             told(trouble, status, said)
             left = set(os.listdir(hand[0])) - MARKS
             require(not left, "files were left: %s" % left)
             return status, said
         return "%s; %s" % (each(trouble, found, hands, attempt), work_on(hands))
+
+
+def drawn(trouble):
+    """top draws on a terminal while calls of ours fail."""
+    return looked_at(trouble, "top", "--refresh", "100ms", "-d", "0.6s", run=on_terminal)
 
 
 def shown(trouble):
