@@ -56,7 +56,7 @@ static uint64_t memory_left(const char *folder, uint64_t *limit)
 	static const char *const files[][2] = { { "memory.max", "memory.current" }, { "memory.limit_in_bytes", "memory.usage_in_bytes" } };
 
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-		char path[CGROUP_PATH * 2 + 32];
+		char path[CGROUP_PATH + 32];
 		int64_t most, used;
 
 		snprintf(path, sizeof path, "%s/%s", folder, files[i][0]);
@@ -75,24 +75,19 @@ static uint64_t memory_left(const char *folder, uint64_t *limit)
 static void look_at_memory(struct target *target)
 {
 	uint64_t left = UINT64_MAX, limit = 0;
+	char folder[CGROUP_PATH];
 	struct cgroup_place place;
 
 	if (cgroup_place_find(&target->procfs, target->pid, "memory", &place) != CGROUP_SHOWN)
 		return;
-	for (;;) {
-		char folder[CGROUP_PATH * 2], *slash = strrchr(place.group, '/');
-		uint64_t here_limit = 0, here;
+	do {
+		uint64_t here_limit = 0, here = cgroup_place_folder(&place, folder) ? memory_left(folder, &here_limit) : UINT64_MAX;
 
-		snprintf(folder, sizeof folder, "%s%s", place.mount, place.group);
-		here = memory_left(folder, &here_limit);
 		if (here < left) {
 			left = here;
 			limit = here_limit;
 		}
-		if (!slash)
-			break;
-		*slash = '\0';
-	}
+	} while (cgroup_place_up(&place));
 	if (left < LOW_MEMORY)
 		target_warn(target, "memory", "its control group has %llu MiB left of %llu: attaching takes less than a megabyte of that, but it is close to being ended by the kernel",
 		            (unsigned long long)left >> 20, (unsigned long long)limit >> 20);

@@ -123,3 +123,17 @@ enum cgroup_sight cgroup_place_find(const struct procfs *procfs, pid_t pid, cons
 	}
 	return mount_find(procfs, controller, group, out) ? CGROUP_SHOWN : CGROUP_HIDDEN;
 }
+
+bool cgroup_place_up(struct cgroup_place *place)
+{
+	char *slash = strrchr(place->group, '/');
+
+	if (slash)
+		*slash = '\0';
+	return slash != NULL;
+}
+
+bool cgroup_place_folder(const struct cgroup_place *place, char out[CGROUP_PATH])
+{
+	return snprintf(out, CGROUP_PATH, "%s%s", place->mount, place->group) < CGROUP_PATH;
+}

@@ -21,5 +21,9 @@ struct cgroup_place {
 
 /* The group of PID in the hierarchy that has CONTROLLER; "": version 2. A controller that is in no hierarchy of version 1 is version 2's. *OUT is filled when it is shown. */
 enum cgroup_sight cgroup_place_find(const struct procfs *procfs, pid_t pid, const char *controller, struct cgroup_place *out);
+/* PLACE becomes the group above it. False: it is where the mount begins, and stays. */
+bool cgroup_place_up(struct cgroup_place *place);
+/* Where the files of the group lie. False: the path is too long, and OUT is cut. */
+bool cgroup_place_folder(const struct cgroup_place *place, char out[CGROUP_PATH]);
 
 #endif

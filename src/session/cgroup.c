@@ -46,30 +46,24 @@ static double memory_limit_at(const char *folder)
 	return limit > 0 && limit < NO_LIMIT ? (double)limit : 0;
 }
 
-/*
- * Walks up from the group to where it is mounted. Into OUT (CGROUP_PATH) goes the folder with the smallest limit; where none has one, the innermost that has FILE. Returns the limit.
- */
-static double walk_up(const struct cgroup_place *place, const char *file, double (*limit_at)(const char *folder), char *out)
+/* Into OUT goes the folder with the smallest limit, of PLACE's and those above it; where none has one, the innermost that has FILE. Returns the limit. */
+static double least_of(struct cgroup_place *place, const char *file, double (*limit_at)(const char *folder), char out[CGROUP_PATH])
 {
-	char path[CGROUP_PATH], folder[CGROUP_PATH];
+	char folder[CGROUP_PATH];
 	double least = 0;
 
-	memcpy(path, place->group, sizeof path);
-	for (;;) {
-		char *slash = strrchr(path, '/');
+	do {
+		double limit;
 
-		if (snprintf(folder, sizeof folder, "%s%s", place->mount, path) < (int)sizeof folder && folder_has(folder, file)) {
-			double limit = limit_at ? limit_at(folder) : 0;
-
-			if (!*out || (limit > 0 && (least == 0 || limit < least)))
-				memcpy(out, folder, sizeof folder);
-			if (limit > 0 && (least == 0 || limit < least))
-				least = limit;
-		}
-		if (!slash)
-			return least;
-		*slash = '\0';
-	}
+		if (!cgroup_place_folder(place, folder) || !folder_has(folder, file))
+			continue;
+		limit = limit_at ? limit_at(folder) : 0;
+		if (!*out || (limit > 0 && (least == 0 || limit < least)))
+			memcpy(out, folder, sizeof folder);
+		if (limit > 0 && (least == 0 || limit < least))
+			least = limit;
+	} while (cgroup_place_up(place));
+	return least;
 }
 
 static double find(const struct procfs *procfs, pid_t pid, const char *controller, const char *file, double (*limit_at)(const char *folder), char *out, bool *hidden)
@@ -78,7 +72,7 @@ static double find(const struct procfs *procfs, pid_t pid, const char *controlle
 	enum cgroup_sight sight = cgroup_place_find(procfs, pid, controller, &place);
 
 	*hidden = sight == CGROUP_HIDDEN;
-	return sight == CGROUP_SHOWN ? walk_up(&place, file, limit_at, out) : 0;
+	return sight == CGROUP_SHOWN ? least_of(&place, file, limit_at, out) : 0;
 }
 
 void cgroup_find(const struct procfs *procfs, pid_t pid, struct cgroup *out)

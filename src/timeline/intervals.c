@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "timeline/replay.h"
 
-struct open_scope { uint64_t id, start_ns, sequence; char *name, *metadata; uint32_t lane, next /* of its bucket, or of those that ended; + 1, 0 = none */; bool open; };
+struct scope_texts { char *name, *metadata; };
 
 struct lane_intervals {
 	struct replay replay; /* first: lane->replay points at it */
@@ -19,9 +19,8 @@ struct intervals {
 	void *context;
 	struct lane_intervals **lanes; /* by index of the lane */
 	struct text name, metadata;    /* of the interval at hand */
-	LIST(struct open_scope) scopes;
-	uint32_t *buckets, closed;     /* OPEN_BUCKETS; the first of those that ended, + 1 */
-	uint64_t opened;
+	struct open_scopes scopes;     /* what is kept of each: which of the texts are its */
+	LIST(struct scope_texts) texts;
 	bool devices;                  /* nothing but their work is wanted */
 	bool ended, failed;
 };
@@ -88,64 +87,48 @@ static char *copy_string(const struct event_cursor *c, unsigned field)
 	return strndup(bytes, length);
 }
 
-/* The open ones whose ids fall into one bucket, newest first: number of the first, + 1. */
-static uint32_t *bucket_of(struct intervals *all, uint32_t lane, uint64_t id)
-{
-	return &all->buckets[mix64(id ^ (uint64_t)lane << 40) % OPEN_BUCKETS];
-}
-
 /* Those beyond what the timeline keeps (scopes.c) are counted there. */
 static void enter_scope(struct lane_intervals *lane, const struct event_cursor *c, uint64_t at_ns)
 {
 	struct intervals *all = lane->all;
-	uint32_t *bucket = bucket_of(all, lane->number, event_u64(c, 0)), at = all->closed;
-	struct open_scope *scope = NULL;
+	struct open_scope *scope = open_scopes_begin(&all->scopes, lane->number, event_u64(c, 0), at_ns, &all->failed);
+	struct scope_texts *texts;
 
-	if (at) {
-		scope = &all->scopes.items[at - 1];
-		all->closed = scope->next;
-	} else if (all->scopes.count < OPEN_LIMIT) {
-		scope = list_add_or_fail(&all->scopes, OPEN_LIMIT, &all->failed);
-		at = (uint32_t)all->scopes.count;
-	}
 	if (!scope)
 		return;
-	*scope = (struct open_scope){ event_u64(c, 0), at_ns, all->opened++, copy_string(c, 1), copy_string(c, 2), lane->number, *bucket, true };
-	*bucket = at;
-	if (!scope->name || !scope->metadata)
+	scope->kept = (uint32_t)(scope - all->scopes.list.items);
+	texts = scope->kept < all->texts.count ? &all->texts.items[scope->kept] : list_add_or_fail(&all->texts, OPEN_SCOPES_LIMIT, &all->failed);
+	if (!texts) {
+		open_scopes_end(&all->scopes, lane->number, event_u64(c, 0));
+		return;
+	}
+	*texts = (struct scope_texts){ copy_string(c, 1), copy_string(c, 2) };
+	if (!texts->name || !texts->metadata)
 		all->failed = true;
 }
 
-static void close_scope(struct lane_intervals *lane, struct open_scope *scope, uint64_t at_ns, bool open_end)
+static void give_scope(struct lane_intervals *lane, const struct open_scope *scope, uint64_t at_ns, bool open_end)
 {
+	struct scope_texts *texts = &lane->all->texts.items[scope->kept];
 	struct interval interval = { .kind = EVENT_SCOPE_ENTER, .start_ns = scope->start_ns, .end_ns = at_ns, .thread = lane->thread, .function = NONE,
-		.lane = lane->number, .open_end = open_end, .name = scope->name ? scope->name : "", .metadata = scope->metadata ? scope->metadata : "" };
+		.lane = lane->number, .open_end = open_end, .name = texts->name ? texts->name : "", .metadata = texts->metadata ? texts->metadata : "" };
 
 	give(lane->all, interval);
 	interval.kind = EVENT_SCOPE_EXIT;
 	interval.start_ns = at_ns;
 	if (!open_end)
 		give(lane->all, interval);
-	free(scope->name);
-	free(scope->metadata);
-	scope->open = false;
+	free(texts->name);
+	free(texts->metadata);
+	*texts = (struct scope_texts){ NULL, NULL };
 }
 
 static void exit_scope(struct lane_intervals *lane, const struct event_cursor *c, uint64_t at_ns)
 {
-	struct intervals *all = lane->all;
+	const struct open_scope *scope = open_scopes_end(&lane->all->scopes, lane->number, event_u64(c, 0));
 
-	for (uint32_t *link = bucket_of(all, lane->number, event_u64(c, 0)), at; (at = *link); link = &all->scopes.items[at - 1].next) {
-		struct open_scope *scope = &all->scopes.items[at - 1];
-
-		if (scope->lane != lane->number || scope->id != event_u64(c, 0))
-			continue;
-		close_scope(lane, scope, at_ns, false);
-		*link = scope->next;
-		scope->next = all->closed;
-		all->closed = at;
-		return;
-	}
+	if (scope)
+		give_scope(lane, scope, at_ns, false);
 }
 
 /* By lane, then newest first; those that have ended last. */
@@ -157,7 +140,7 @@ static int compare_open(const void *left, const void *right)
 		return a->open ? -1 : 1;
 	if (a->lane != b->lane)
 		return a->lane < b->lane ? -1 : 1;
-	return a->sequence > b->sequence ? -1 : a->sequence < b->sequence;
+	return a->order > b->order ? -1 : a->order < b->order;
 }
 
 /* NUL-terminated, until the next one. */
@@ -308,8 +291,8 @@ static void end_lane(struct intervals *all, struct lane_intervals *lane, size_t 
 	if (!lane)
 		return;
 	replay_end(&lane->replay);
-	for (; *scope < all->scopes.count && all->scopes.items[*scope].open && all->scopes.items[*scope].lane == lane->number; ++*scope)
-		close_scope(lane, &all->scopes.items[*scope], all->p->timeline.duration_ns, true);
+	for (; *scope < all->scopes.list.count && all->scopes.list.items[*scope].open && all->scopes.list.items[*scope].lane == lane->number; ++*scope)
+		give_scope(lane, &all->scopes.list.items[*scope], all->p->timeline.duration_ns, true);
 	all->failed |= lane->replay.failed;
 	replay_done(&lane->replay);
 	free(lane);
@@ -348,8 +331,8 @@ static int read_all(struct intervals *all, struct trace *trace, struct error *er
 		else if (lane && lane->of_devices)
 			read_device_work(all, index, &chunk);
 	}
-	if (all->scopes.count)
-		qsort(all->scopes.items, all->scopes.count, sizeof *all->scopes.items, compare_open);
+	if (all->scopes.list.count)
+		qsort(all->scopes.list.items, all->scopes.list.count, sizeof *all->scopes.list.items, compare_open);
 	for (size_t i = 0; i < all->p->lanes.count; i++)
 		end_lane(all, all->lanes[i], &scope);
 	return status;
@@ -360,11 +343,10 @@ static int walk(struct intervals *all, struct trace *trace, struct error *err)
 	int status;
 
 	all->lanes = calloc(all->p->lanes.count + 1, sizeof *all->lanes);
-	all->buckets = calloc(OPEN_BUCKETS, sizeof *all->buckets);
-	status = all->lanes && all->buckets ? read_all(all, trace, err) : fail(err, ERR_MEMORY, "listing intervals: out of memory");
+	status = all->lanes ? read_all(all, trace, err) : fail(err, ERR_MEMORY, "listing intervals: out of memory");
 	free(all->lanes);
-	free(all->buckets);
-	list_done(&all->scopes);
+	open_scopes_done(&all->scopes);
+	list_done(&all->texts);
 	text_done(&all->name);
 	text_done(&all->metadata);
 	if (status >= 0 && all->failed)

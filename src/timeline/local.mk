@@ -18,6 +18,7 @@ libtimeline_a_SOURCES = \
 	src/timeline/moments.c \
 	src/timeline/names.c \
 	src/timeline/natives.c \
+	src/timeline/open_scopes.c src/timeline/open_scopes.h \
 	src/timeline/operations.c src/timeline/operations.h \
 	src/timeline/partition.c \
 	src/timeline/percentile.c \

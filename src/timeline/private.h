@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/list.h"
 #include "base/map.h"
+#include "timeline/open_scopes.h"
 #include "timeline/pieces.h"
 #include "timeline/spread.h"
 #include "timeline/timeline.h"
@@ -190,8 +191,6 @@ struct gpu_call {
 /* A device does nothing; absolute. CALL: that asked for the work after it, NONE; THREAD: whose stack tells why, NONE. */
 struct gpu_gap { uint64_t start_ns, end_ns; uint32_t device, call, thread, node; bool tail; };
 struct scope_build { uint64_t start_ns, end_ns; uint32_t name, function; /* one of them is NONE */ };
-struct open_scope_build { uint64_t id, start_ns; uint32_t lane, name /* NONE: it has ended */, next /* of its bucket, or of those that ended; + 1, 0 = none */; };
-enum { OPEN_LIMIT = 65536, OPEN_BUCKETS = 4096 }; /* of scopes that are open at one time */
 
 struct gain { uint32_t sample, which; /* from COUNTERS_SAMPLED on */ uint64_t value; };
 struct syscall_build { uint32_t name; struct syscall_summary out; };
@@ -234,8 +233,7 @@ struct timeline_private {
 	LIST(struct gpu_gap) gpu_gaps; /* by thread and time */
 	struct gpu_idle_gap *idle_gaps; /* timeline.gpu's */
 	LIST(struct scope_build) scopes;
-	LIST(struct open_scope_build) open_scopes;
-	uint32_t open_buckets[OPEN_BUCKETS], closed_scope; /* scopes.c */
+	struct open_scopes open_scopes; /* what is kept of each: its name */
 	struct pieces scopes_open; /* absolute, melted */
 	const struct scope_patterns *patterns;
 	struct operations_build *operations;

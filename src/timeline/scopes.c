@@ -14,43 +14,21 @@ static void add_scope(struct timeline_private *p, uint64_t start_ns, uint64_t en
 		*scope = (struct scope_build){ start_ns, end_ns > start_ns ? end_ns : start_ns, name, function };
 }
 
-/* The open ones whose ids fall into one bucket, newest first: number of the first, + 1. */
-static uint32_t *bucket_of(struct timeline_private *p, uint32_t lane, uint64_t id)
-{
-	return &p->open_buckets[mix64(id ^ (uint64_t)lane << 40) % OPEN_BUCKETS];
-}
-
 void scopes_begin(struct timeline_private *p, uint32_t lane, const struct event_cursor *c, uint64_t at_ns)
 {
-	uint32_t name = facts_string(p, c, 1), at = p->closed_scope, *bucket = bucket_of(p, lane, event_u64(c, 0));
-	struct open_scope_build *open;
+	uint32_t name = facts_string(p, c, 1);
+	struct open_scope *scope = room_or_left_out(p, open_scopes_begin(&p->open_scopes, lane, event_u64(c, 0), at_ns, &p->failed));
 
-	if (at)
-		p->closed_scope = p->open_scopes.items[at - 1].next;
-	else if (keep_event(p, &p->open_scopes, OPEN_LIMIT))
-		at = (uint32_t)p->open_scopes.count;
-	else
-		return;
-	open = &p->open_scopes.items[at - 1];
-	*open = (struct open_scope_build){ event_u64(c, 0), at_ns, lane, name, *bucket };
-	*bucket = at;
+	if (scope)
+		scope->kept = name;
 }
 
 void scopes_end(struct timeline_private *p, uint32_t lane, const struct event_cursor *c, uint64_t at_ns)
 {
-	uint64_t id = event_u64(c, 0);
+	const struct open_scope *scope = open_scopes_end(&p->open_scopes, lane, event_u64(c, 0));
 
-	for (uint32_t *link = bucket_of(p, lane, id), at; (at = *link); link = &p->open_scopes.items[at - 1].next) {
-		struct open_scope_build *open = &p->open_scopes.items[at - 1];
-
-		if (open->lane != lane || open->id != id)
-			continue;
-		add_scope(p, open->start_ns, at_ns, open->name, NONE);
-		*link = open->next;
-		*open = (struct open_scope_build){ .name = NONE, .next = p->closed_scope };
-		p->closed_scope = at;
-		return;
-	}
+	if (scope)
+		add_scope(p, scope->start_ns, at_ns, scope->kept, NONE);
 }
 
 static bool fits(const char *pattern, const char *file, const char *name)
@@ -90,9 +68,9 @@ void scopes_melt(struct timeline_private *p)
 
 	for (size_t i = 0; i < p->scopes.count; i++)
 		p->failed |= !pieces_add(&p->scopes_open, p->scopes.items[i].start_ns, p->scopes.items[i].end_ns, SIZE_MAX);
-	for (size_t i = 0; i < p->open_scopes.count; i++)
-		if (p->open_scopes.items[i].name != NONE)
-			p->failed |= !pieces_add(&p->scopes_open, p->open_scopes.items[i].start_ns, end, SIZE_MAX);
+	for (size_t i = 0; i < p->open_scopes.list.count; i++)
+		if (p->open_scopes.list.items[i].open)
+			p->failed |= !pieces_add(&p->scopes_open, p->open_scopes.list.items[i].start_ns, end, SIZE_MAX);
 	pieces_melt(&p->scopes_open);
 	p->timeline.scopes_open_ns = pieces_within(&p->scopes_open, p->timeline.start_ns, end);
 }

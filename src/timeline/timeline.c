@@ -28,7 +28,7 @@ static void done_building(struct timeline_private *p)
 	free(p->syscall_order);
 	p->syscall_order = NULL;
 	list_done(&p->scopes);
-	list_done(&p->open_scopes);
+	open_scopes_done(&p->open_scopes);
 	list_done(&p->scopes_open);
 	map_done(&p->launches);
 	map_done(&p->call_classes);
