@@ -23,6 +23,14 @@ def not_clean():
         require(is_free(target) and target.child.poll() is None, "it did not free itself")
 
 
+def not_clean_nor_written():
+    """The GIL is held when it is to leave, and the report cannot be written: both are said."""
+    with tempfile.TemporaryDirectory() as folder, held(2.5, 9) as target:
+        status, out, err = inferscope("attach", target.pid, "-d", "3s", "-f", "json", "-o", "/dev/full", cwd=folder)
+        require(status == 8 and "hooks were not confirmed to be off" in err and "cannot write /dev/full" in err, "%d %s" % (status, err))
+        require(target.child.poll() is None, "the target ended")
+
+
 def no_answer():
     """E_TIMEOUT: detach waits for the GIL no longer than it says."""
     with tempfile.TemporaryDirectory() as folder, held(2.5, 11) as target:
@@ -212,4 +220,4 @@ def full_stdout():
             require(done.returncode == 0 and not done.stderr, "%s, and nobody reads: %d %s" % (words, done.returncode, done.stderr))
 
 
-TESTS = (not_clean, no_answer, dead_attacher, interrupted, held_up, clock_set, target_ends, target_execs, stopped_meanwhile, disk_full, read_only, full_stdout)
+TESTS = (not_clean, not_clean_nor_written, no_answer, dead_attacher, interrupted, held_up, clock_set, target_ends, target_execs, stopped_meanwhile, disk_full, read_only, full_stdout)
