@@ -81,6 +81,18 @@ int fail_hint(struct error *err, const char *format, ...)
 	return -1;
 }
 
+int fail_over(struct error *err, const struct error *over)
+{
+	const struct error first = *err;
+	int room = (int)(sizeof err->text - 3 - strlen(over->text));
+
+	*err = *over;
+	err->sys_errno = first.sys_errno;
+	snprintf(err->text, sizeof err->text, "%.*s; %s", room > 0 ? room : 0, first.text, over->text);
+	make_one_line(err->text, sizeof err->text);
+	return -1;
+}
+
 int fail_place(struct error *err, const char *line, size_t length, unsigned caret)
 {
 	if (!err)

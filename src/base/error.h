@@ -27,6 +27,9 @@ int fail(struct error *err, enum error_code code, const char *format, ...) __att
 /* Replaces the hint of a filled ERR. Returns -1, so that `return fail_hint(err, …)` reads well. */
 int fail_hint(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* What outranks the failure that a filled ERR tells of: its code and hint become OVER's, its text both, the first one cut if need be. Returns -1. */
+int fail_over(struct error *err, const struct error *over);
+
 /* The line of a file that a filled ERR is about, and the character in it. Returns -1. */
 int fail_place(struct error *err, const char *line, size_t length, unsigned caret);
 

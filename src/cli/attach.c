@@ -74,7 +74,6 @@ static int measure_target(struct measure *measure, struct target **opened, uint6
 	struct target *target;
 	struct session *session;
 	struct error left = { 0 };
-	bool not_clean = false;
 	int result;
 
 	if (measure_spool(measure, err) < 0 || (measure->recorder && recorder_start(measure->recorder, err) < 0))
@@ -94,13 +93,11 @@ static int measure_target(struct measure *measure, struct target **opened, uint6
 		return -1;
 	}
 	ready_tell((int)options_count(&measure->invocation->options, OPT_READY_FD));
-	not_clean = measure_record(measure, session, stop, &left) < 0;
+	measure_record(measure, session, stop, &left);
 	session_free(session);
 	if (measure->receipt.end == END_ABANDONED || *stop >= 2) {
-		if (not_clean) {
-			*err = left;
-			return -1;
-		}
+		if (left.code)
+			return measure_outcome(0, &left, err);
 		log_print(measure->level, LOG_WARN, "left at once; nothing was written");
 		return 130;
 	}
@@ -108,13 +105,7 @@ static int measure_target(struct measure *measure, struct target **opened, uint6
 		result = recorder_finish(measure->recorder, err);
 	else
 		result = measure_present(measure, outputs_use_stdout(&measure->outputs) ? STDERR_FILENO : STDOUT_FILENO, err);
-	if (not_clean && (result == 0 || error_status(err->code) == 1 || err->code == ERR_PARTIAL)) {
-		*err = left; /* what stayed in the process outranks a gate */
-		return -1;
-	}
-	if (not_clean)
-		log_print(measure->level, LOG_WARN, "%s", left.text);
-	return result;
+	return measure_outcome(result, &left, err);
 }
 
 int attach_command(struct invocation *invocation, struct error *err)

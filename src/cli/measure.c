@@ -218,10 +218,8 @@ static void receipt_log(const struct measure *measure)
 		log_print(measure->level, LOG_WARN, "%s", receipt->warnings[i]);
 }
 
-int measure_record(struct measure *measure, struct session *session, const volatile int *stop, struct error *err)
+void measure_record(struct measure *measure, struct session *session, const volatile int *stop, struct error *left)
 {
-	int result;
-
 	status_phase(measure->status, "recording");
 	if (measure->recorder)
 		session_record(session, recorder_stop(measure->recorder), recorder_progress, measure->recorder);
@@ -229,10 +227,19 @@ int measure_record(struct measure *measure, struct session *session, const volat
 		session_record(session, stop, measure_progress, measure);
 	measure_launcher(measure, LAUNCHER_NS); /* a short measurement may have ended first */
 	status_phase(measure->status, "detaching");
-	result = session_leave(session, &measure->receipt, err);
+	session_leave(session, &measure->receipt, left);
 	status_phase(measure->status, NULL);
 	receipt_log(measure);
-	return result;
+}
+
+int measure_outcome(int result, const struct error *left, struct error *err)
+{
+	if (left->code == ERR_NONE)
+		return result;
+	if (result < 0)
+		return fail_over(err, left);
+	*err = *left;
+	return -1;
 }
 
 /* The trace where it is to stay, or where it can be read from. */

@@ -38,10 +38,12 @@ void measure_tell(struct measure *measure);
 void measure_done(struct measure *measure);
 /* Opens the temporary trace where the kept one will be, or in TMPDIR. */
 int measure_spool(struct measure *measure, struct error *err);
-/* Records until its end and leaves. *STOP as session_record(). -1 (ERR_NOT_CLEAN): something stayed in the process. */
-int measure_record(struct measure *measure, struct session *session, const volatile int *stop, struct error *err);
+/* Records until its end and leaves. *STOP as session_record(). LEFT is filled (ERR_NOT_CLEAN) when something stayed in the process. */
+void measure_record(struct measure *measure, struct session *session, const volatile int *stop, struct error *left);
 /* Keeps the trace and makes the reports, the summary on SUMMARY_FD. Returns 0 or -1. */
 int measure_present(struct measure *measure, int summary_fd, struct error *err);
+/* RESULT and ERR are of the files that were made; what stayed in the process, LEFT, outranks them. Returns 0 or -1. */
+int measure_outcome(int result, const struct error *left, struct error *err);
 /* A line that says what is waited for. CONTEXT is a struct measure. */
 void measure_notice(void *context, const char *text);
 /* Says where the work is, once it has been watched for long enough. */

@@ -31,7 +31,6 @@ static int member_session(struct measure *measure, struct member_page *page, str
 	const struct sharing sharing = { page, measure->recorder };
 	struct error left = { 0 };
 	struct session *session;
-	bool not_clean;
 	int result;
 
 	if (measure_spool(measure, err) < 0 || (measure->recorder && recorder_start(measure->recorder, err) < 0) || session_start(target, &measure->session, measure->spool, &session, err) < 0)
@@ -40,17 +39,13 @@ static int member_session(struct measure *measure, struct member_page *page, str
 	page->watched = measure->recorder != NULL;
 	session_record(session, measure->recorder ? recorder_stop(measure->recorder) : stop, progress_share, (void *)&sharing);
 	page->phase = MEMBER_ENDING;
-	not_clean = session_leave(session, &page->receipt, &left) < 0;
+	session_leave(session, &page->receipt, &left);
 	session_free(session);
 	if (page->receipt.end == END_ABANDONED || *stop >= 2)
-		result = not_clean ? -1 : fail(err, ERR_INTERRUPTED, "left at once; nothing was written");
+		result = fail(err, ERR_INTERRUPTED, "left at once; nothing was written");
 	else
 		result = measure->recorder ? recorder_finish(measure->recorder, err) : measure_present(measure, -1, err);
-	if (not_clean) {
-		*err = left;
-		return -1;
-	}
-	return result;
+	return measure_outcome(result, &left, err);
 }
 
 static int member_measure(struct measure *measure, struct member *member, struct fleet_page *fleet, struct error *err)

@@ -80,7 +80,8 @@ static void child_known(void *context, pid_t pid)
 static int child_measure(struct measure *measure, struct launch *launch, struct target *target, bool *opened, int *status, struct error *err)
 {
 	struct session *session;
-	bool not_clean;
+	struct error left = { 0 };
+	int result;
 
 	if (measure_spool(measure, err) < 0 || session_start(target, &measure->session, measure->spool, &session, err) < 0)
 		return -1;
@@ -89,12 +90,13 @@ static int child_measure(struct measure *measure, struct launch *launch, struct 
 		return -1;
 	}
 	*opened = true;
-	not_clean = measure_record(measure, session, NULL, err) < 0;
+	measure_record(measure, session, NULL, &left);
 	session_free(session);
-	if (child_wait(launch, status, err) < 0 || not_clean)
+	if (child_wait(launch, status, err) < 0)
 		return -1;
 	measure_tell(measure); /* until now the terminal was the program's */
-	return measure_present(measure, STDERR_FILENO, err);
+	result = measure_present(measure, STDERR_FILENO, err);
+	return measure_outcome(result, &left, err);
 }
 
 /* What the program says counts; what we have to say only where it says nothing. */

@@ -17,6 +17,7 @@
 #define HOLDER_POLL_NS 20000000l
 #define END_POLL_NS 2000000l
 #define SHUTDOWN_NS 5000000000ull
+#define HOOKS_STAY "its hooks were not confirmed to be off"
 #define END_NS 1000000000ull /* who lets nobody in because it is ending has ended by then */
 enum {
 	FIRST_SUBBUFS = 4 * 1024 * 1024 / SUBBUF_BYTES,
@@ -332,13 +333,22 @@ void session_free(struct session *session)
 	free(session);
 }
 
-/* What began is taken back. That the hooks are off is said, or not. */
+/* WHAT stayed in the process, and WHY, "" = not known. */
+static int fail_not_clean(const struct session *session, const char *what, const char *why, struct error *err)
+{
+	fail(err, ERR_NOT_CLEAN, "process %d was left, but %s%s%.300s", (int)session->facts->pid, what, *why ? ": " : "", why);
+	return fail_hint(err, "hooks take themselves off within 2 s; `inferscope detach %d` tries again", (int)session->facts->pid);
+}
+
+/* What began is taken back. */
 static void start_undo(struct session *session, struct error *err)
 {
-	struct error failure = { 0 };
+	struct error failure = { 0 }, left;
 
-	if (session->armed && target_alive(session->target) && session_disarm(session, &failure) < 0)
-		fail_hint(err, "its hooks were not confirmed to be off; they take themselves off within 2 s, or `inferscope detach %d` does it", (int)session->facts->pid);
+	if (session->armed && target_alive(session->target) && session_disarm(session, &failure) < 0) {
+		fail_not_clean(session, HOOKS_STAY, failure.text, &left);
+		fail_over(err, &left);
+	}
 	session->left = true;
 	session->spool = NULL;
 	session_free(session);
@@ -421,7 +431,7 @@ static bool clean_check(struct session *session, struct session_receipt *receipt
 	receipt->threads_after = after.threads;
 	receipt->mappings_after = after.mappings;
 	if (session->armed)
-		snprintf(receipt->not_clean, sizeof receipt->not_clean, "its hooks were not confirmed to be off");
+		snprintf(receipt->not_clean, sizeof receipt->not_clean, HOOKS_STAY);
 	else if (!hooks_are_off(session))
 		snprintf(receipt->not_clean, sizeof receipt->not_clean, "its interpreter is shutting down, with our hooks in it");
 	else if (after.descriptors > session->before.descriptors)
@@ -576,8 +586,7 @@ int session_leave(struct session *session, struct session_receipt *receipt, stru
 	receipt->warning_count = session->warning_count;
 	if (receipt->clean)
 		return 0;
-	fail(err, ERR_NOT_CLEAN, "process %d was left, but %s%s%.300s", (int)session->facts->pid, receipt->not_clean, failure.code ? ": " : "", failure.text);
-	return fail_hint(err, "hooks take themselves off within 2 s; `inferscope detach %d` tries again", (int)session->facts->pid);
+	return fail_not_clean(session, receipt->not_clean, failure.text, err);
 }
 
 int session_detach(struct target *target, const struct session_options *options, bool *found, struct error *err)

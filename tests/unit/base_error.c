@@ -51,6 +51,33 @@ Test(error, its_own_hint_goes_before_the_general_one)
 	cr_assert_str_neq(error_hint(&err), "wait for 7");
 }
 
+Test(error, what_outranks_another_tells_both)
+{
+	struct error err, over;
+	char longer[1024];
+
+	errno = ENOSPC;
+	fail(&err, ERR_OUTPUT, "cannot write a: %s", strerror(ENOSPC));
+	errno = EAGAIN;
+	fail(&over, ERR_NOT_CLEAN, "process 7 was left");
+	fail_hint(&over, "try again");
+	cr_assert_eq(fail_over(&err, &over), -1);
+	cr_assert_str_eq(err.text, "cannot write a: No space left on device; process 7 was left");
+	cr_assert_str_eq(error_hint(&err), "try again");
+	cr_assert_eq(err.code, ERR_NOT_CLEAN);
+	cr_assert_eq(err.sys_errno, ENOSPC);
+	memset(longer, 'a', sizeof longer - 1);
+	longer[sizeof longer - 1] = '\0';
+	fail(&err, ERR_OUTPUT, "%s", longer);
+	fail_over(&err, &over);
+	cr_assert_eq(strlen(err.text), sizeof err.text - 1);
+	cr_assert_str_eq(err.text + strlen(err.text) - 21, "a; process 7 was left");
+	memset(over.text, 'b', sizeof over.text - 1);
+	over.text[sizeof over.text - 1] = '\0';
+	fail_over(&err, &over);
+	cr_assert_eq(strlen(err.text), sizeof err.text - 1);
+}
+
 Test(error, text_is_one_line_without_control_characters)
 {
 	struct error err;
