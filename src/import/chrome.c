@@ -1,10 +1,12 @@
 #include "import/chrome.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "base/map.h"
 #include "import/ahead.h"
 #include "import/chrome_names.h"
 
@@ -16,7 +18,8 @@ enum { NAME_BYTES = 1024, WORD_BYTES = 48 };
 	CATEGORY(OLD_COPY, "memcpy") CATEGORY(OLD_SET, "memset") /* before PyTorch 1.12 */ \
 	CATEGORY(RUNTIME, "cuda_runtime") CATEGORY(DRIVER, "cuda_driver") CATEGORY(OLD_RUNTIME, "runtime") \
 	CATEGORY(ANNOTATION, "user_annotation") CATEGORY(PYTHON, "python_function") \
-	CATEGORY(TRACE, "Trace") CATEGORY(GPU_ANNOTATION, "gpu_user_annotation") CATEGORY(OVERHEAD, "overhead")
+	CATEGORY(TRACE, "Trace") CATEGORY(GPU_ANNOTATION, "gpu_user_annotation") CATEGORY(OVERHEAD, "overhead") \
+	CATEGORY(ARROW, "ac2g") CATEGORY(OLD_ARROW, "async_gpu") CATEGORY(OLDER_ARROW, "async_cpu_to_gpu") /* from a call to a device's work */
 
 enum category {
 #define CATEGORY(id, word) CATEGORY_##id,
@@ -29,22 +32,23 @@ enum category {
 struct event_fields {
 	size_t size;
 	char phase;
-	char *category, *name, *kind, *given_name;
+	char *category, *name, *kind, *given_name, *process; /* process: its pid, when that is a word */
 	enum category about;
-	struct number pid, tid, start_ns, duration_ns;
+	struct number id, pid, tid, start_ns, duration_ns;
 	struct number device, stream, correlation, bytes;
 	int64_t grid[3], block[3];
 };
-enum { ALIGNMENT = _Alignof(struct event_fields), EVENT_BYTES_MAX = sizeof(struct event_fields) + 2 * NAME_BYTES + 2 * WORD_BYTES + 1 + ALIGNMENT };
+enum { ALIGNMENT = _Alignof(struct event_fields), EVENT_BYTES_MAX = sizeof(struct event_fields) + 2 * NAME_BYTES + 3 * WORD_BYTES + 1 + ALIGNMENT };
 
-enum value_form { FORM_WHOLE, FORM_US, FORM_TEXT, FORM_CATEGORY, FORM_THREE, FORM_PHASE, FORM_ARGS };
+enum value_form { FORM_WHOLE, FORM_KEY, FORM_US, FORM_TEXT, FORM_CATEGORY, FORM_THREE, FORM_PHASE, FORM_ARGS };
 struct field { const char *key; uint8_t length, form; uint16_t offset, size; /* of text: most bytes */ struct json_word word; };
 #define FIELD(key, form, member) { key, sizeof key - 1, form, offsetof(struct event_fields, member), 0, JSON_WORD(key) }
 #define TEXT_FIELD(key, member, size) { key, sizeof key - 1, FORM_TEXT, offsetof(struct event_fields, member), size, JSON_WORD(key) }
 
 static const struct field event_table[] = {
-	FIELD("ph", FORM_PHASE, phase), { "cat", 3, FORM_CATEGORY, offsetof(struct event_fields, category), WORD_BYTES, JSON_WORD("cat") }, TEXT_FIELD("name", name, NAME_BYTES), FIELD("pid", FORM_WHOLE, pid), FIELD("tid", FORM_WHOLE, tid),
+	FIELD("ph", FORM_PHASE, phase), { "cat", 3, FORM_CATEGORY, offsetof(struct event_fields, category), WORD_BYTES, JSON_WORD("cat") }, TEXT_FIELD("name", name, NAME_BYTES), FIELD("pid", FORM_KEY, pid), FIELD("tid", FORM_WHOLE, tid),
 	FIELD("ts", FORM_US, start_ns), FIELD("dur", FORM_US, duration_ns), { "args", 4, FORM_ARGS, 0, 0, JSON_WORD("args") },
+	FIELD("id", FORM_KEY, id), /* last: events of other phases have none */
 };
 static const struct field args_table[] = {
 	FIELD("stream", FORM_WHOLE, stream), FIELD("device", FORM_WHOLE, device), FIELD("correlation", FORM_WHOLE, correlation), FIELD("bytes", FORM_WHOLE, bytes),
@@ -93,9 +97,16 @@ static enum category category_of(const char *word)
 	return CATEGORY_OTHER;
 }
 
-/* Arrows, counters, asynchronous ones: nobody asks what else stands there. */
+static bool is_arrow(enum category about)
+{
+	return about == CATEGORY_ARROW || about == CATEGORY_OLD_ARROW || about == CATEGORY_OLDER_ARROW;
+}
+
+/* Counters, asynchronous ones, arrows between others: nobody asks what else stands there. */
 static bool is_ignored(const struct event_fields *event)
 {
+	if (event->phase == 's' || event->phase == 'f')
+		return *event->category && !is_arrow(event->about);
 	return event->phase && !strchr("XBEiIM", event->phase);
 }
 
@@ -116,6 +127,22 @@ static void take_text(struct json *json, const struct field *field, struct event
 	*(char **)((char *)event + field->offset) = text;
 }
 
+/* Merged traces put words before pids, "[TP01] 4711": whoever has a number at its end is a process, the profiler's own "Spans" and "Traces" are none. */
+static void take_key(struct json *json, enum json_token token, const struct field *field, struct event_fields *event, struct number *out)
+{
+	static const struct field word = TEXT_FIELD("pid", process, WORD_BYTES);
+	uint64_t sum = json->length;
+
+	*out = json_number(json, false);
+	if (out->known || token != JSON_STRING || !json->length || json->text[json->length - 1] < '0' || json->text[json->length - 1] > '9')
+		return;
+	for (size_t i = 0; i < json->length; i++)
+		sum = mix64(sum + (unsigned char)json->text[i]);
+	*out = (struct number){ (int64_t)(sum | 1ull << 63), true }; /* no pid is below 0 */
+	if (field->offset == offsetof(struct event_fields, pid))
+		take_text(json, &word, event);
+}
+
 static void take_category(struct json *json, const struct field *field, struct event_fields *event)
 {
 	take_text(json, field, event);
@@ -134,6 +161,8 @@ static bool take_field(struct json *json, enum json_token token, const struct fi
 	if (token == JSON_NUMBER || token == JSON_STRING) {
 		if (field->form == FORM_WHOLE)
 			*(struct number *)out = json_number(json, false);
+		else if (field->form == FORM_KEY)
+			take_key(json, token, field, event, out);
 		else if (field->form == FORM_US)
 			*(struct number *)out = json_number(json, true);
 		else if (field->form == FORM_TEXT)
@@ -151,7 +180,7 @@ static bool take_value(struct json *json, const struct field *field, struct even
 {
 	struct number *number = (struct number *)(void *)((char *)event + field->offset);
 
-	if ((field->form == FORM_WHOLE || field->form == FORM_US) && json_take_number(json, field->form == FORM_US, number))
+	if (field->form <= FORM_US && json_take_number(json, field->form == FORM_US, number))
 		return true;
 	if (field->form == FORM_PHASE && json_take_letter(json, &event->phase))
 		return true;
@@ -184,7 +213,7 @@ static bool read_table(struct json *json, const struct field *table, size_t coun
 			return token == JSON_OBJECT_END;
 		if (!(field ? take_value(json, field, event) : json_pass(json)))
 			return false;
-		if (field && field->form == FORM_PHASE && is_ignored(event) && json_leave(json))
+		if (field && (field->form == FORM_PHASE || field->form == FORM_CATEGORY) && is_ignored(event) && json_leave(json))
 			return true;
 	}
 }
@@ -236,6 +265,35 @@ static uint32_t memory_kinds(const char *name)
 	return found | (strstr(name, "PtoP") ? 1u << 16 : 0);
 }
 
+/* Where a device's work stands in the file: what arrows end at. */
+static uint64_t place_of(const struct event_fields *event)
+{
+	if (!event->pid.known || !event->tid.known || !event->start_ns.known)
+		return 0;
+	return mix64(mix64((uint64_t)event->pid.value) + (uint64_t)event->tid.value) + (uint64_t)event->start_ns.value;
+}
+
+/*
+ * A merged trace that gave its processes other pids did so with devices, which stand at a pid of their own: then the same number at another pid is another device. Where nobody did, the pid is the
+ * device's number, and what several processes call device 0 is one device: nothing tells whether it is.
+ */
+static uint32_t device_of(struct gather *gather, const struct event_fields *event)
+{
+	uint32_t told = small(event->device);
+	bool moved = event->pid.known && event->pid.value != told;
+	uint64_t identity = moved ? mix64((uint64_t)event->pid.value) + told : told;
+	struct device_facts facts = { .name = "", .uuid = "" };
+	uint32_t number = gather_device_known(gather, identity);
+	char name[64];
+
+	if (number != UINT32_MAX)
+		return number;
+	snprintf(name, sizeof name, "device %u of %lld", told, (long long)event->pid.value);
+	if (moved)
+		facts.name = *event->process ? event->process : name;
+	return gather_device_add(gather, identity, told, &facts);
+}
+
 static uint32_t bounded(int64_t value)
 {
 	return value > 0 && value <= UINT32_MAX ? (uint32_t)value : 0;
@@ -248,7 +306,7 @@ static bool take_device(struct gather *gather, const struct event_fields *event)
 		[CATEGORY_KERNEL] = EVENT_GPU_KERNEL, [CATEGORY_COPY] = EVENT_H2D_COPY, [CATEGORY_OLD_COPY] = EVENT_H2D_COPY, [CATEGORY_SET] = EVENT_GPU_MEMSET,
 		[CATEGORY_OLD_SET] = EVENT_GPU_MEMSET, [CATEGORY_SYNC] = EVENT_GPU_SYNC,
 	};
-	struct device_work work = { .kind = (enum event_kind)kinds[event->about], .name = event->name, .start_ns = event->start_ns.value, .end_ns = event->start_ns.value + event->duration_ns.value, .device = small(event->device),
+	struct device_work work = { .kind = (enum event_kind)kinds[event->about], .name = event->name, .start_ns = event->start_ns.value, .end_ns = event->start_ns.value + event->duration_ns.value, .pid = event->pid, .place = place_of(event),
 		.stream = small(event->stream), .correlation = small(event->correlation), .bytes = event->bytes.known && event->bytes.value > 0 ? (uint64_t)event->bytes.value : 0 };
 
 	if (!kinds[event->about])
@@ -265,6 +323,7 @@ static bool take_device(struct gather *gather, const struct event_fields *event)
 		work.grid[i] = bounded(event->grid[i]);
 		work.block[i] = bounded(event->block[i]);
 	}
+	work.device = device_of(gather, event);
 	gather_device(gather, &work);
 	return true;
 }
@@ -298,14 +357,39 @@ static void take_call(struct chrome *chrome, struct event_fields *event, uint32_
 
 /* ---- one event ---- */
 
+/* By the number at its end. */
+static void take_process_word(struct gather *gather, const struct event_fields *event)
+{
+	const char *digits = event->process + strlen(event->process);
+
+	if (!*event->process)
+		return;
+	while (digits > event->process && digits[-1] >= '0' && digits[-1] <= '9')
+		digits--;
+	gather_process_word(gather, event->pid.value, event->process, (uint32_t)strtoull(digits, NULL, 10));
+}
+
 static void take_named(struct gather *gather, const struct event_fields *event)
 {
-	if (!event->pid.known)
+	if (!event->pid.known) {
 		gather_totals(gather)->ignored++;
-	else if (strcmp(event->name, "process_name") == 0)
+	} else if (strcmp(event->name, "process_name") == 0) {
 		gather_process_name(gather, event->pid.value, event->given_name);
-	else if (strcmp(event->name, "thread_name") == 0 && event->tid.known)
+		take_process_word(gather, event);
+	} else if (strcmp(event->name, "thread_name") == 0 && event->tid.known) {
 		gather_thread_name(gather, gather_thread(gather, event->pid.value, event->tid.value), event->given_name);
+		take_process_word(gather, event);
+	}
+}
+
+static void take_arrow(struct gather *gather, const struct event_fields *event)
+{
+	if (!event->id.known || !event->pid.known)
+		gather_totals(gather)->ignored++;
+	else if (event->phase == 's')
+		gather_flow_begin(gather, (uint64_t)event->id.value, event->pid.value);
+	else
+		gather_flow_end(gather, (uint64_t)event->id.value, place_of(event));
 }
 
 static bool can_add(int64_t a, int64_t b)
@@ -324,6 +408,10 @@ static void take_event(struct chrome *chrome, struct event_fields *event)
 		take_named(gather, event);
 		return;
 	}
+	if ((event->phase == 's' || event->phase == 'f') && is_arrow(event->about)) {
+		take_arrow(gather, event);
+		return;
+	}
 	if (event->about == CATEGORY_TRACE || event->about == CATEGORY_GPU_ANNOTATION || event->about == CATEGORY_OVERHEAD || !event->phase || !strchr("XBEiI", event->phase)) {
 		gather_totals(gather)->ignored++; /* marks of the profiler's own; arrows, counters, asynchronous ones */
 		return;
@@ -339,6 +427,7 @@ static void take_event(struct chrome *chrome, struct event_fields *event)
 		return;
 	}
 	thread = gather_thread(gather, event->pid.value, event->tid.value);
+	take_process_word(gather, event);
 	if (event->phase == 'B')
 		take_call(chrome, event, thread, event->start_ns.value, GATHER_OPEN);
 	else if (event->phase == 'E')
@@ -365,7 +454,7 @@ static size_t read_events(void *context, unsigned char *out, size_t size)
 
 		memset(event, 0, sizeof *event + 1);
 		event->size = sizeof *event + 1;
-		event->category = event->name = event->kind = event->given_name = (char *)(event + 1);
+		event->category = event->name = event->kind = event->given_name = event->process = (char *)(event + 1);
 		event->about = CATEGORY_OTHER;
 		reading->whole = token == JSON_ARRAY_END;
 		reading->ended = token != JSON_OBJECT || !read_table(reading->json, event_table, EVENT_FIELDS, event);

@@ -4,9 +4,9 @@
 
 #include "import/gather_private.h"
 
-enum { PROCESSES_MAX = 4096, NAMES_MAX = 1 << 22, NO_THREAD = UINT32_MAX };
+enum { PROCESSES_MAX = 4096, DEVICES_MAX = 1024, NAMES_MAX = 1 << 22, NO_THREAD = UINT32_MAX };
 
-static uint32_t string_id(struct gather *gather, const char *text)
+uint32_t string_id(struct gather *gather, const char *text)
 {
 	uint32_t id = strings_add(gather->strings, text ? text : "", text ? strlen(text) : 0);
 
@@ -55,6 +55,10 @@ void gather_close(struct gather *gather)
 	map_done(&gather->threads_by_number);
 	map_done(&gather->processes_by_pid);
 	map_done(&gather->streams_by_key);
+	map_done(&gather->devices_by_identity);
+	map_done(&gather->devices_by_number);
+	list_done(&gather->devices);
+	owners_done(&gather->owners);
 	if (gather->writer)
 		trace_writer_close(gather->writer);
 	sink_discard(gather->sink);
@@ -90,6 +94,7 @@ uint32_t gather_process(struct gather *gather, int64_t pid)
 	if (!process)
 		return NO_THREAD;
 	process->pid = pid;
+	process->number = (uint32_t)pid;
 	index = (uint32_t)gather->processes.count - 1;
 	gather->failed |= !map_put(&gather->processes_by_pid, (uint64_t)pid, index);
 	return index;
@@ -160,8 +165,19 @@ void gather_process_name(struct gather *gather, int64_t pid, const char *name)
 {
 	uint32_t process = gather_process(gather, pid);
 
-	if (process != NO_THREAD)
+	if (process != NO_THREAD && !gather->processes.items[process].word)
 		gather->processes.items[process].name = string_id(gather, name);
+}
+
+void gather_process_word(struct gather *gather, int64_t pid, const char *word, uint32_t number)
+{
+	uint32_t process = gather_process(gather, pid);
+
+	if (process == NO_THREAD || gather->processes.items[process].word)
+		return;
+	gather->processes.items[process].word = true;
+	gather->processes.items[process].number = number;
+	gather->processes.items[process].name = string_id(gather, word);
 }
 
 /* ---- what ---- */
@@ -222,6 +238,7 @@ static void open_add(struct gather *gather, struct thread *thread)
 static struct row *row_add(struct gather *gather, uint32_t thread, enum row_kind kind, int64_t start_ns, int64_t end_ns)
 {
 	struct row *row = NULL;
+	struct process *process;
 
 	if (thread < gather->threads.count && gather->row_count < GATHER_ROWS_MAX)
 		row = list_add_or_fail(&gather->threads.items[thread].rows, GATHER_ROWS_MAX, &gather->failed);
@@ -235,6 +252,9 @@ static struct row *row_add(struct gather *gather, uint32_t thread, enum row_kind
 	}
 	*row = (struct row){ .start_ns = start_ns, .end_ns = end_ns, .kind = kind, .order = (uint32_t)gather->row_count & 0x3fffffff };
 	gather->row_count++;
+	process = &gather->processes.items[gather->threads.items[thread].process];
+	process->first = process->first ? process->first : (uint32_t)gather->row_count;
+	process->last = (uint32_t)gather->row_count;
 	if (end_ns == GATHER_OPEN)
 		open_add(gather, &gather->threads.items[thread]);
 	return row;
@@ -314,7 +334,7 @@ static struct lane *stream_lane(struct gather *gather, uint32_t process, uint32_
 	return &made->lane;
 }
 
-void gather_device(struct gather *gather, const struct device_work *work)
+void put_device(struct gather *gather, const struct device_work *work)
 {
 	struct lane *lane = stream_lane(gather, work->owner ? work->owner - 1 : 0, work->device, work->stream);
 	uint64_t start = ticks_of(work->start_ns), duration = ticks_of(work->end_ns) - start; /* taken only where it is none below zero */
@@ -323,9 +343,6 @@ void gather_device(struct gather *gather, const struct device_work *work)
 		gather->totals.left_out++;
 		return;
 	}
-	if (!take_time(gather, work->start_ns, work->end_ns))
-		return;
-	gather->unowned |= !work->owner;
 	switch (work->kind) {
 	case EVENT_GPU_KERNEL:
 		event_add(&lane->events, start, EVENT_GPU_KERNEL, 0, 0, duration, work->correlation, work->device, work->stream, work->grid[0], work->grid[1], work->grid[2], work->block[0], work->block[1],
@@ -343,6 +360,35 @@ void gather_device(struct gather *gather, const struct device_work *work)
 	lane_keep_small(gather, lane);
 }
 
+void gather_device(struct gather *gather, const struct device_work *work)
+{
+	if (!take_time(gather, work->start_ns, work->end_ns))
+		return;
+	if (work->owner)
+		put_device(gather, work);
+	else
+		owners_keep(gather, work);
+}
+
+uint32_t gather_device_known(const struct gather *gather, uint64_t identity)
+{
+	return map_get(&gather->devices_by_identity, identity);
+}
+
+uint32_t gather_device_add(struct gather *gather, uint64_t identity, uint32_t wanted, const struct device_facts *facts)
+{
+	struct device *device = list_add_or_fail(&gather->devices, DEVICES_MAX, &gather->failed);
+	uint32_t number = wanted;
+
+	if (!device)
+		return wanted; /* a lying trace: all that is left over by what it calls them */
+	for (uint32_t free = 0; map_get(&gather->devices_by_number, number) != MAP_ABSENT; free++)
+		number = free;
+	*device = (struct device){ number, string_id(gather, facts->name), string_id(gather, facts->uuid), facts->multiprocessors, facts->compute, facts->memory_bytes };
+	gather->failed |= !map_put(&gather->devices_by_identity, identity, number) || !map_put(&gather->devices_by_number, number, 0);
+	return number;
+}
+
 void gather_api(struct gather *gather, uint32_t thread, const char *name, int64_t start_ns, int64_t end_ns, uint32_t correlation)
 {
 	struct lane *lane;
@@ -350,6 +396,7 @@ void gather_api(struct gather *gather, uint32_t thread, const char *name, int64_
 	gather_row(gather, thread, ROW_C, name, "", 0, start_ns, end_ns);
 	if (thread >= gather->threads.count || end_ns < start_ns)
 		return;
+	owners_call(gather, gather->threads.items[thread].process, correlation);
 	lane = stream_lane(gather, gather->threads.items[thread].process, UINT32_MAX, 0);
 	if (!lane)
 		return;

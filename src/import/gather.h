@@ -1,6 +1,6 @@
 /*
  * What an importer finds, in any order: kept as small rows per thread, put into order and written as a trace of ours at the end. Calls that overlap without
- * nesting are cut at the end of the outer one. For this layer alone.
+ * nesting are cut at the end of the outer one. Work of devices whose process is not told is kept, too, until it is known what else may tell (owners.c). For this layer alone.
  */
 #ifndef INFERSCOPE_IMPORT_GATHER_H
 #define INFERSCOPE_IMPORT_GATHER_H
@@ -28,6 +28,8 @@ struct gather_totals {
 	uint64_t bad;      /* without what they need: a time, a name */
 	uint64_t left_out; /* beyond GATHER_ROWS_MAX and the other bounds */
 	uint64_t cut;      /* overlapping calls that were cut */
+	uint64_t unowned;  /* work of devices that any of several processes may have asked for */
+	uint64_t shared_devices; /* that several processes use, unless each means another by the same number */
 };
 
 /* Writes to FD at the end, which stays the caller's. FORMAT: noted in the trace. */
@@ -48,6 +50,8 @@ uint32_t gather_thread(struct gather *gather, int64_t pid, int64_t tid);
 uint32_t gather_known_thread(const struct gather *gather, int64_t pid, int64_t tid);
 void gather_thread_name(struct gather *gather, uint32_t thread, const char *name);
 uint32_t gather_process(struct gather *gather, int64_t pid); /* its number; UINT32_MAX: there are too many */
+/* Of a process that the file calls by a word: PID stands for the word, NUMBER is the one in it. */
+void gather_process_word(struct gather *gather, int64_t pid, const char *word, uint32_t number);
 void gather_process_name(struct gather *gather, int64_t pid, const char *name);
 
 /* Times in ns of the foreign clock. FILE and LINE of Python functions; the module of C functions; of scopes and instants FILE is the metadata. */
@@ -67,11 +71,23 @@ struct device_work {
 	int64_t start_ns, end_ns;
 	uint32_t device, stream, correlation;
 	uint32_t owner;          /* 1 + the process that asked for it (gather_process()); 0 = not told */
+	struct number pid;       /* that it stands at, where that may be the process's; without an owner */
+	uint64_t place;          /* where it stands in the file, as gather_flow_end() calls it; without an owner, 0 = nowhere */
 	uint32_t grid[3], block[3];
 	uint64_t bytes;
 	uint32_t detail;         /* memory_kinds or sync_kind */
 };
 void gather_device(struct gather *gather, const struct device_work *work);
+/* An arrow from a call of process PID to work of a device: both ends have its ID. */
+void gather_flow_begin(struct gather *gather, uint64_t id, int64_t pid);
+void gather_flow_end(struct gather *gather, uint64_t id, uint64_t place);
+
+/* A device's number in our trace. IDENTITY: the same for the same device, whoever calls it what. UINT32_MAX: it has none yet. */
+uint32_t gather_device_known(const struct gather *gather, uint64_t identity);
+/* What is known of it; strings as long as the call, empty ones and 0 where it is not. */
+struct device_facts { uint64_t memory_bytes; uint32_t multiprocessors, compute; const char *name, *uuid; };
+/* Gives it one: WANTED, or the lowest that is free where another device has that. */
+uint32_t gather_device_add(struct gather *gather, uint64_t identity, uint32_t wanted, const struct device_facts *facts);
 
 /* Puts everything in order and writes the trace. BROKEN: where and how the document broke, or NULL. */
 int gather_finish(struct gather *gather, const char *broken, struct error *err);

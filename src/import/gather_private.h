@@ -19,8 +19,34 @@ struct row {
 };
 
 struct function { uint32_t process, name, file, line, python; };
-struct process { int64_t pid; uint32_t name; };
+struct process {
+	int64_t pid;
+	uint32_t number, name; /* number: as it is shown */
+	bool word;             /* its name is what the file calls it */
+	bool calls;            /* the runtime or driver of devices */
+	uint32_t first, last;  /* of all rows those that are its own lie between them; from 1, 0 = none */
+};
+struct device { uint32_t number, name, uuid, multiprocessors, compute; uint64_t memory_bytes; };
 struct thread { uint32_t process, name; int64_t tid; uint32_t number; /* in our trace, where no two threads of all processes have the same */ LIST(struct row) rows; LIST(uint32_t) open; /* rows without an end, innermost last */ };
+
+/* Work whose owner is not told. What only kernels have, and only others. */
+struct kept {
+	int64_t start_ns, end_ns, pid;
+	uint64_t place;
+	union { struct { uint32_t grid[3], block[3]; } of_kernel; struct { uint64_t bytes; uint32_t detail; } of_other; };
+	uint32_t name, device, stream, correlation;
+	uint32_t flow;   /* number of the arrow that ends at it, or MAP_ABSENT */
+	uint32_t before; /* rows that stood in the file before it */
+	uint8_t kind;
+	bool has_pid;
+};
+struct owners {
+	LIST(struct kept) works;
+	LIST(uint32_t) flows; /* by number: the process in which the arrow begins, or one of the two below */
+	struct map flows_by_id, flows_by_place, calls_by_correlation, users_by_device;
+	bool flows_shared;    /* processes number their arrows alike */
+};
+enum { OF_NONE = UINT32_MAX - 1, OF_SEVERAL = UINT32_MAX - 2 };
 
 /* Events of one lane on their way into the trace. */
 struct lane { struct event_builder events; uint32_t number, process, tid, kind; uint64_t sequence; };
@@ -37,7 +63,9 @@ struct gather {
 	LIST(struct function) functions;
 	LIST(struct process) processes;
 	LIST(struct thread) threads;
-	bool unowned; /* whose process some device's work is was not told */
+	struct owners owners;
+	struct map devices_by_identity, devices_by_number;
+	LIST(struct device) devices; /* of which something is known */
 	LIST(struct stream *) streams;
 	size_t row_count;
 	struct { int64_t pid, tid; uint32_t thread; bool known; } asked; /* for last: most events are of the same thread as the one before */
@@ -54,6 +82,14 @@ static inline const char *string_of(const struct gather *gather, uint32_t id)
 }
 
 /* gather.c */
+uint32_t string_id(struct gather *gather, const char *text);
+void put_device(struct gather *gather, const struct device_work *work);
+
+/* owners.c */
+void owners_call(struct gather *gather, uint32_t process, uint32_t correlation); /* PROCESS makes calls; 0: none that asks for work */
+void owners_keep(struct gather *gather, const struct device_work *work);
+void owners_settle(struct gather *gather); /* puts all that was kept */
+void owners_done(struct owners *owners);
 
 /* gather_write.c: events on their way into the trace; a failure to write is kept in gather->error. */
 void lane_begin(struct gather *gather, struct lane *lane, uint32_t process, uint32_t tid, uint32_t kind);

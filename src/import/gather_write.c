@@ -127,7 +127,14 @@ static void put_names(struct gather *gather, struct lane *lane, uint32_t process
 	}
 }
 
-/* Process, names and the window, for each process. */
+static void put_facts(const struct gather *gather, struct lane *lane, const struct device *device, uint64_t at)
+{
+	if (!*string_of(gather, device->name) && !*string_of(gather, device->uuid))
+		return;
+	event_add(&lane->events, at, EVENT_GPU_DEVICE, device->number, 0, device->memory_bytes, (uint64_t)0, device->multiprocessors, device->compute, string_of(gather, device->name), string_of(gather, device->uuid), "");
+}
+
+/* Process, names and the window, for each process; what is known of devices with the first one. */
 static void put_process(struct gather *gather, uint32_t index)
 {
 	const struct process *process = &gather->processes.items[index];
@@ -136,8 +143,10 @@ static void put_process(struct gather *gather, uint32_t index)
 	struct lane lane;
 
 	lane_begin(gather, &lane, index, 0, LANE_META);
-	event_add(&lane.events, at, EVENT_PROCESS, (uint32_t)process->pid, 0, (uint32_t)0, (uint64_t)0, name, name, "");
+	event_add(&lane.events, at, EVENT_PROCESS, process->number, 0, (uint32_t)0, (uint64_t)0, name, name, "");
 	event_add(&lane.events, at, EVENT_WINDOW_ON, 0, 0, (uint32_t)WINDOW_ARM);
+	for (size_t i = 0; index == 0 && i < gather->devices.count; i++)
+		put_facts(gather, &lane, &gather->devices.items[i], at);
 	put_names(gather, &lane, index, at);
 	event_add(&lane.events, ticks_of(gather->last_ns), EVENT_WINDOW_OFF, 0, 0, (uint32_t)WINDOW_ARM);
 	lane_end(gather, &lane);
@@ -146,9 +155,13 @@ static void put_process(struct gather *gather, uint32_t index)
 /* One that has no name, nor its own number, is called after what the file calls it. */
 static void put_thread_name(struct gather *gather, struct lane *lane, const struct thread *thread)
 {
-	char told[64];
+	const struct process *process = &gather->processes.items[thread->process];
+	char told[128];
 
-	snprintf(told, sizeof told, "thread %lld of %lld", (long long)thread->tid, (long long)gather->processes.items[thread->process].pid);
+	if (process->word)
+		snprintf(told, sizeof told, "thread %lld of %.60s", (long long)thread->tid, string_of(gather, process->name));
+	else
+		snprintf(told, sizeof told, "thread %lld of %lld", (long long)thread->tid, (long long)process->pid);
 	if (thread->name || thread->number != thread->tid)
 		event_add(&lane->events, ticks_of(gather->first_ns), EVENT_THREAD, thread->number, 0, (uint64_t)0, thread->name ? string_of(gather, thread->name) : told);
 	lane_keep_small(gather, lane);
@@ -179,7 +192,7 @@ static void put_captures(struct gather *gather, const char *broken)
 {
 	const struct { const char *name; uint64_t value; } rows[] = {
 		{ "import.events", gather->totals.events }, { "import.ignored", gather->totals.ignored }, { "import.bad", gather->totals.bad }, { "import.left_out", gather->totals.left_out },
-		{ "import.cut", gather->totals.cut },
+		{ "import.cut", gather->totals.cut }, { "import.unowned", gather->totals.unowned }, { "import.shared_devices", gather->totals.shared_devices },
 	};
 	uint64_t at = ticks_of(gather->last_ns);
 	struct lane lane;
@@ -189,8 +202,6 @@ static void put_captures(struct gather *gather, const char *broken)
 	event_add(&lane.events, at, EVENT_CAPTURE, 0, 0, "format", gather->format);
 	if (broken)
 		event_add(&lane.events, at, EVENT_CAPTURE, 0, 0, "import.broken", broken);
-	if (gather->unowned && gather->processes.count > 1)
-		event_add(&lane.events, at, EVENT_CAPTURE, 0, 0, "gpu.processes", "not told");
 	for (size_t i = 0; i < ABOUT_ROWS; i++)
 		put_number(&lane, at, about_rows[i].key, gather->about.numbers[i]);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -204,6 +215,7 @@ int gather_finish(struct gather *gather, const char *broken, struct error *err)
 		return fail(err, ERR_TRACE_FOREIGN, "the document holds no events that could be used%s%s", broken ? ": " : "", broken ? broken : "");
 	if (!gather->processes.count)
 		gather_process(gather, 0);
+	owners_settle(gather);
 	for (uint32_t i = 0; i < gather->processes.count; i++)
 		put_process(gather, i);
 	for (size_t i = 0; i < gather->threads.count; i++)

@@ -8,4 +8,5 @@ libimport_a_SOURCES = \
 	src/import/input.c src/import/input.h \
 	src/import/json.c src/import/json.h src/import/json_number.c src/import/json_string.c \
 	src/import/nsys.c src/import/nsys.h \
+	src/import/owners.c \
 	src/import/sixteen.h

@@ -8,16 +8,28 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/list.h"
+#include "base/map.h"
 #include "base/text.h"
 #include "import/gather.h"
 
-enum { COLUMNS_MAX = 16, STEPS = 1 << 20, STEPS_MAX = 1 << 16 /* of STEPS instructions of SQLite's machine each */, VALUE_BYTES_MAX = 1 << 20, KINDS_MAX = 16 };
+enum { COLUMNS_MAX = 16, STEPS = 1 << 20, STEPS_MAX = 1 << 16 /* of STEPS instructions of SQLite's machine each */, VALUE_BYTES_MAX = 1 << 20, KINDS_MAX = 16, GPUS_MAX = 1024, DEVICES_MAX = 1 << 16 };
+
+/* What the machine has. */
+struct gpu { int64_t id; uint64_t memory_bytes; uint32_t multiprocessors, compute; char *name, *uuid; };
+/* Which of them a process sees as its device NUMBER. */
+struct seen { int64_t process, gpu; uint64_t identity; uint32_t number; };
 
 struct nsys {
 	sqlite3 *db;
 	struct gather *gather;
 	uint8_t memory[KINDS_MAX]; /* of their numbers for kinds of memory, ours */
 	struct gather_about about;
+	LIST(struct gpu) gpus;
+	LIST(struct seen) seen;
+	struct map seen_by_process; /* process << 32 | number: its place there */
+	bool alike, compared;       /* all processes call the same devices the same, as far as told */
+	bool failed;
 	unsigned steps;
 	char broken[256];
 };
@@ -47,10 +59,119 @@ static uint32_t thread_of(struct nsys *nsys, int64_t global)
 	return gather_thread(nsys->gather, global >> 24 & 0xffffff, global & 0xffffff);
 }
 
+/* ---- devices ---- */
+
+static void take_gpu(struct nsys *nsys, sqlite3_stmt *row)
+{
+	struct gpu *gpu = list_add_or_fail(&nsys->gpus, GPUS_MAX, &nsys->failed);
+
+	for (size_t i = 0; i < ABOUT_ROWS; i++)
+		if (strcmp(about_rows[i].word, "numSms") == 0 && !nsys->about.numbers[i].known && number(row, 0) > 0)
+			nsys->about.numbers[i] = (struct number){ number(row, 0), true };
+	if (!gpu)
+		return;
+	*gpu = (struct gpu){ number(row, 1), number(row, 3) > 0 ? (uint64_t)number(row, 3) : 0, small(row, 0), small(row, 4) * 10 + small(row, 5), strdup(text(row, 2)), strdup(text(row, 6)) };
+	nsys->failed |= !gpu->name || !gpu->uuid;
+}
+
+/* A part of a GPU (MIG) has a UUID of its own. */
+static void take_seen(struct nsys *nsys, sqlite3_stmt *row)
+{
+	struct seen *seen = list_add_or_fail(&nsys->seen, DEVICES_MAX, &nsys->failed);
+	uint64_t identity = mix64((uint64_t)number(row, 0) + 1);
+
+	if (!seen)
+		return;
+	for (const char *at = text(row, 3); *at; at++)
+		identity = mix64(identity + (unsigned char)*at);
+	*seen = (struct seen){ number(row, 2), number(row, 0), identity, small(row, 1) };
+	nsys->failed |= !map_put(&nsys->seen_by_process, (uint64_t)seen->process << 32 | seen->number, (uint32_t)nsys->seen.count - 1);
+}
+
+/* False when KEY had another value. */
+static bool same_value(struct nsys *nsys, struct map *map, uint64_t key, uint32_t value)
+{
+	uint32_t before = map_get(map, key);
+
+	if (before == MAP_ABSENT)
+		nsys->failed |= !map_put(map, key, value);
+	return before == MAP_ABSENT || before == value;
+}
+
+/* Whether one number is one device, and one device has one number, in all processes. No process has one device twice: then nothing is told. */
+static bool seen_alike(struct nsys *nsys)
+{
+	struct map numbers = { 0 }, places = { 0 }, own = { 0 };
+	bool alike = true, told = true;
+
+	for (uint32_t i = 0; i < nsys->seen.count; i++) {
+		const struct seen *seen = &nsys->seen.items[i];
+		uint32_t first = map_get(&places, seen->number);
+
+		alike &= same_value(nsys, &numbers, seen->identity, seen->number);
+		if (first == MAP_ABSENT)
+			nsys->failed |= !map_put(&places, seen->number, i);
+		else
+			alike &= nsys->seen.items[first].identity == seen->identity;
+		told &= same_value(nsys, &own, mix64(seen->identity) + (uint64_t)seen->process, seen->number);
+	}
+	map_done(&numbers);
+	map_done(&places);
+	map_done(&own);
+	if (!told)
+		nsys->seen.count = 0;
+	return alike || !told;
+}
+
+static struct device_facts facts_of(const struct nsys *nsys, const struct seen *seen)
+{
+	for (size_t i = 0; seen && i < nsys->gpus.count; i++) {
+		const struct gpu *gpu = &nsys->gpus.items[i];
+
+		if (gpu->id == seen->gpu && gpu->name && gpu->uuid)
+			return (struct device_facts){ gpu->memory_bytes, gpu->multiprocessors, gpu->compute, gpu->name, gpu->uuid };
+	}
+	return (struct device_facts){ .name = "", .uuid = "" };
+}
+
+static uint32_t new_device(struct nsys *nsys, uint64_t identity, uint32_t cuda_id, const struct seen *seen)
+{
+	struct device_facts facts;
+	uint32_t wanted = seen && !nsys->alike && seen->gpu >= 0 && seen->gpu < GPUS_MAX ? (uint32_t)seen->gpu : cuda_id;
+
+	for (size_t i = 0; !seen && nsys->alike && i < nsys->seen.count; i++)
+		if (nsys->seen.items[i].number == cuda_id)
+			seen = &nsys->seen.items[i];
+	facts = facts_of(nsys, seen);
+	return gather_device_add(nsys->gather, identity, wanted, &facts);
+}
+
+/* What a process calls CUDA_ID. It keeps that number while all that are told of call it so; else it has the machine's. */
+static uint32_t device_of(struct nsys *nsys, int64_t process, uint32_t cuda_id)
+{
+	uint32_t at, known;
+	const struct seen *seen;
+	uint64_t identity;
+
+	if (!nsys->compared)
+		nsys->alike = seen_alike(nsys);
+	nsys->compared = true;
+	at = map_get(&nsys->seen_by_process, (uint64_t)process << 32 | cuda_id);
+	seen = at < nsys->seen.count ? &nsys->seen.items[at] : NULL;
+	identity = seen && !nsys->alike ? seen->identity : cuda_id;
+	known = gather_device_known(nsys->gather, identity);
+	return known == UINT32_MAX ? new_device(nsys, identity, cuda_id, seen) : known;
+}
+
+/* ---- rows ---- */
+
 /* Columns 0 to 5 of all work: start, end, deviceId, streamId, correlationId, globalPid (the process as in a thread's number; 0: not told). */
 static struct device_work work_of(struct nsys *nsys, sqlite3_stmt *row, enum event_kind kind)
 {
-	return (struct device_work){ .kind = kind, .name = "", .start_ns = number(row, 0), .end_ns = number(row, 1), .device = small(row, 2), .stream = small(row, 3), .correlation = small(row, 4), .owner = number(row, 5) ? gather_process(nsys->gather, number(row, 5) >> 24 & 0xffffff) + 1 : 0 };
+	int64_t pid = number(row, 5) >> 24 & 0xffffff;
+
+	return (struct device_work){ .kind = kind, .name = "", .start_ns = number(row, 0), .end_ns = number(row, 1), .device = device_of(nsys, pid, small(row, 2)), .stream = small(row, 3), .correlation = small(row, 4),
+		.owner = number(row, 5) ? gather_process(nsys->gather, pid) + 1 : 0 };
 }
 
 static void take_kernel(struct nsys *nsys, sqlite3_stmt *row)
@@ -140,13 +261,6 @@ static void take_thread(struct nsys *nsys, sqlite3_stmt *row)
 	gather_thread_name(nsys->gather, gather_known_thread(nsys->gather, global >> 24 & 0xffffff, global & 0xffffff), text(row, 1));
 }
 
-static void take_gpu(struct nsys *nsys, sqlite3_stmt *row)
-{
-	for (size_t i = 0; i < ABOUT_ROWS; i++)
-		if (strcmp(about_rows[i].word, "numSms") == 0 && !nsys->about.numbers[i].known && number(row, 0) > 0)
-			nsys->about.numbers[i] = (struct number){ number(row, 0), true };
-}
-
 /* Newer versions say what their numbers mean, by the names that abi/memory.def has. */
 static void take_memory_kind(struct nsys *nsys, sqlite3_stmt *row)
 {
@@ -169,6 +283,8 @@ static const struct source {
 	void (*take)(struct nsys *nsys, sqlite3_stmt *row);
 } sources[] = {
 	{ "ENUM_CUDA_MEM_KIND", { "id", "label" }, take_memory_kind },
+	{ "TARGET_INFO_GPU", { "smCount", "id", "name", "totalMemory", "computeMajor", "computeMinor", "uuid" }, take_gpu },
+	{ "TARGET_INFO_CUDA_DEVICE", { "gpuId", "cudaId", "pid", "uuid" }, take_seen },
 	{ "CUPTI_ACTIVITY_KIND_KERNEL", { "start", "end", "deviceId", "streamId", "correlationId", "globalPid", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "@demangledName|shortName" }, take_kernel },
 	{ "CUPTI_ACTIVITY_KIND_MEMCPY", { "start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes", "copyKind", "srcKind", "dstKind" }, take_copy },
 	{ "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", { "start", "end", "deviceId", "streamId", "correlationId", "globalPid" }, take_graph },
@@ -177,7 +293,6 @@ static const struct source {
 	{ "CUPTI_ACTIVITY_KIND_RUNTIME", { "start", "end", "globalTid", "correlationId", "@nameId" }, take_runtime },
 	{ "NVTX_EVENTS", { "start", "end", "globalTid", "eventType", "text", "@textId" }, take_range },
 	{ "OSRT_API", { "start", "end", "globalTid", "@nameId" }, take_call },
-	{ "TARGET_INFO_GPU", { "smCount" }, take_gpu },
 	{ "ThreadNames", { "globalTid", "@nameId" }, take_thread },
 };
 
@@ -297,9 +412,18 @@ int nsys_convert(const char *path, int fd, struct error *err)
 		goto out;
 	for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
 		read_source(&nsys, &sources[i]);
+	if (nsys.failed)
+		gather_fail(nsys.gather);
 	gather_set_about(nsys.gather, &nsys.about);
 	result = gather_finish(nsys.gather, *nsys.broken ? nsys.broken : NULL, err);
 out:
+	for (size_t i = 0; i < nsys.gpus.count; i++) {
+		free(nsys.gpus.items[i].name);
+		free(nsys.gpus.items[i].uuid);
+	}
+	list_done(&nsys.gpus);
+	list_done(&nsys.seen);
+	map_done(&nsys.seen_by_process);
 	gather_close(nsys.gather);
 	sqlite3_close(nsys.db);
 	return result;

@@ -214,6 +214,18 @@ static void add_gpu_clock(struct report *report)
 	                                  gpu->early ? ", at most by " : "", gpu->early ? quantity_ns(gpu->early_most_ns, 0).text : ""));
 }
 
+/* What an imported trace of several processes does not say. */
+static void add_gpu_owners(struct report *report)
+{
+	uint64_t unowned = counter_of(report->timeline, "import.unowned"), shared = counter_of(report->timeline, "import.shared_devices");
+
+	if (unowned)
+		add(report, QUALITY_NOTE, "gpu_owners", "GPU work of unknown processes", report_note(report, "%s of %s", counted(report, unowned), counted(report, report->timeline->gpu.events)),
+		    "several processes have a call of its correlation id, and no arrow and no order in the file tells which: its launches are not known");
+	if (shared)
+		add(report, QUALITY_NOTE, "gpu_shared", "Devices of several processes", counted(report, shared), "the trace has no more of a device than its number: where these are several GPUs, they count as one");
+}
+
 static const char *part_of_time(struct report *report, double pct, const char *of)
 {
 	return pct > 0 && pct < 99.5 ? report_note(report, "%s%.*f %% of its CPU time (--max-overhead, --alternate), sums are estimates for all of it, and ± is of samples alone; ", of, pct < 9.5, pct) : "";
@@ -288,6 +300,7 @@ int quality_build(struct report *report, struct error *err)
 	add_threads(report);
 	add_counters(report);
 	add_gpu_clock(report);
+	add_gpu_owners(report);
 	add_requests(report);
 	add_memory(report);
 	add_names(report);

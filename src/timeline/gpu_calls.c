@@ -45,36 +45,21 @@ void gpu_calls_add(struct timeline_private *p, uint32_t process, const struct ev
 	call->blocked = call->class_ == GPU_CALL_SYNC;
 }
 
-enum { LAUNCH_OF_SEVERAL = NONE - 1 };
-
 /* Each process numbers its calls by itself. */
-static uint64_t launch_key(const struct timeline_private *p, uint32_t process, uint32_t correlation)
+static uint64_t launch_key(uint32_t process, uint32_t correlation)
 {
-	return p->owners_unknown ? correlation : (uint64_t)process << 32 | correlation;
+	return (uint64_t)process << 32 | correlation;
 }
 
 /* The last call of a correlation is the one that counts. */
 static void index_launches(struct timeline_private *p)
 {
-	const char *owners = facts_capture(p, "gpu.processes");
-
-	p->owners_unknown = owners && strncmp(owners, "not ", 4) == 0;
 	for (uint32_t i = 0; i < p->gpu_calls.count; i++) {
 		const struct gpu_call *call = &p->gpu_calls.items[i];
-		uint64_t key = launch_key(p, call->process, call->correlation);
-		uint32_t before = map_get(&p->launches, key);
-		bool several = before == LAUNCH_OF_SEVERAL || (before != MAP_ABSENT && p->gpu_calls.items[before].process != call->process);
 
 		if (call->correlation)
-			p->failed |= !map_put(&p->launches, key, several ? LAUNCH_OF_SEVERAL : i);
+			p->failed |= !map_put(&p->launches, launch_key(call->process, call->correlation), i);
 	}
-}
-
-uint32_t gpu_launch_of(const struct timeline_private *p, uint32_t process, uint32_t correlation)
-{
-	uint32_t call = correlation ? map_get(&p->launches, launch_key(p, process, correlation)) : NONE; /* MAP_ABSENT is NONE */
-
-	return call == LAUNCH_OF_SEVERAL ? NONE : call;
 }
 
 const struct gpu_call *gpu_call_of(const struct timeline_private *p, const struct gpu_span *span)
@@ -84,7 +69,7 @@ const struct gpu_call *gpu_call_of(const struct timeline_private *p, const struc
 
 static struct gpu_call *find_call(struct timeline_private *p, struct gpu_span *span)
 {
-	span->call = gpu_launch_of(p, span->process, span->correlation);
+	span->call = span->correlation ? map_get(&p->launches, launch_key(span->process, span->correlation)) : NONE; /* MAP_ABSENT is NONE */
 	return span->call == NONE ? NULL : &p->gpu_calls.items[span->call];
 }
 

@@ -154,17 +154,13 @@ static const char *string_in(struct text *room, const struct event_cursor *c, un
 	return text_string(room);
 }
 
-/* What stands in one event: instants, system calls, allocations, the device's work. */
-/* Work whose call is known has that of the call, whatever lane it stands in. */
-static uint64_t flow_of(const struct timeline_private *p, uint32_t process, uint32_t correlation)
+/* Joins work of a device and the call that asked for it: each process numbers its calls by itself. */
+static uint64_t flow_of(const struct lane_intervals *lane, uint32_t correlation)
 {
-	uint32_t call = gpu_launch_of(p, process, correlation);
-
-	if (!correlation || (call == NONE && p->owners_unknown))
-		return 0;
-	return (uint64_t)(call == NONE ? process : p->gpu_calls.items[call].process) << 32 | correlation;
+	return correlation ? (uint64_t)lane->process << 32 | correlation : 0;
 }
 
+/* What stands in one event: instants, system calls, allocations, the device's work. */
 static void give_single(struct intervals *all, const struct lane_intervals *lane, const struct event_cursor *c, uint64_t at_ns)
 {
 	struct interval interval = { .kind = c->event.kind, .start_ns = at_ns, .end_ns = at_ns, .thread = lane->thread, .function = NONE, .lane = lane->number, .name = "", .metadata = "" };
@@ -199,7 +195,7 @@ static void give_single(struct intervals *all, const struct lane_intervals *lane
 		interval.end_ns += event_u64(c, 0);
 		interval.name = string_in(&all->name, c, 3);
 		interval.correlation = event_u32(c, 1);
-		interval.flow = interval.correlation ? (uint64_t)lane->process << 32 | interval.correlation : 0;
+		interval.flow = flow_of(lane, interval.correlation);
 		caller = map_get(&all->p->thread_index, event_u32(c, 2)); /* it stands in the device's lane */
 		if (caller != MAP_ABSENT)
 			interval.thread = all->p->export_thread[caller];
@@ -214,7 +210,7 @@ static void give_single(struct intervals *all, const struct lane_intervals *lane
 	default: /* copies, memset, sync */
 		interval.end_ns += event_u64(c, 0);
 		interval.correlation = event_u32(c, 1);
-		interval.flow = flow_of(all->p, lane->process, interval.correlation);
+		interval.flow = flow_of(lane, interval.correlation);
 		interval.device = event_u32(c, 2);
 		interval.stream = event_u32(c, 3);
 		if (c->event.kind != EVENT_GPU_KERNEL && c->event.kind != EVENT_GPU_SYNC)

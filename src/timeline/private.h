@@ -222,7 +222,6 @@ struct timeline_private {
 	LIST(struct device_about) device_abouts;
 	LIST(struct gpu_call) gpu_calls;
 	struct map launches; /* process and correlation → index in gpu_calls */
-	bool owners_unknown; /* whose process the devices' work is was not told: it is joined by correlation alone, where one process has it */
 	struct map call_classes; /* of calls of the runtime: name → enum gpu_call_class */
 	uint32_t *gpu_order; /* indices into gpu_calls by thread and time */
 	LIST(struct gain) gains; /* of counters, by samples */
@@ -358,8 +357,6 @@ void gpu_facts_build(struct timeline_private *p);
 
 /* gpu_calls.c: calls of the GPU's runtime and driver, and who made them. */
 void gpu_calls_add(struct timeline_private *p, uint32_t process, const struct event_cursor *event, uint64_t at_ns);
-/* The call that asked for work of PROCESS, once the calls are prepared. NONE: not known. */
-uint32_t gpu_launch_of(const struct timeline_private *p, uint32_t process, uint32_t correlation);
 void gpu_calls_prepare(struct timeline_private *p);
 /* The call that asked for this work, or NULL. */
 const struct gpu_call *gpu_call_of(const struct timeline_private *p, const struct gpu_span *span);

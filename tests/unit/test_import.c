@@ -418,6 +418,113 @@ Test(import, processes_may_call_their_threads_the_same)
 	free(dump);
 }
 
+/* ---- several processes ---- */
+
+#define ROW(category, name, pid, tid, ts, args) "{\"ph\":\"X\",\"cat\":\"" category "\",\"name\":\"" name "\",\"pid\":" pid ",\"tid\":" tid ",\"ts\":" ts ",\"dur\":1,\"args\":{" args "}}"
+#define CALL(pid, ts, correlation) ROW("cuda_runtime", "cudaLaunchKernel", pid, "1", ts, "\"correlation\":" correlation)
+#define KERNEL(name, pid, ts, device, correlation) ROW("kernel", name, pid, "7", ts, "\"device\":" device ",\"stream\":7,\"correlation\":" correlation)
+#define ARROW(phase, id, pid, tid, ts) "{\"ph\":\"" phase "\",\"id\":" id ",\"pid\":" pid ",\"tid\":" tid ",\"ts\":" ts ",\"cat\":\"ac2g\",\"name\":\"ac2g\"}"
+/* Process 100 calls, and then 200, by one number. */
+#define BOTH_CALL CALL("100", "10", "5") "," CALL("200", "11", "5")
+
+/* What the dump says of KERNEL: the pid of its process, its device, and its correlation; all 0 when there is no such. */
+struct told { unsigned process, device, correlation; };
+
+static struct told told_of(const char *dump, const char *kernel)
+{
+	const char *name = strstr(dump, kernel), *line = name, *chunk = name, *pid = dump;
+	struct told told = { 0, 0, 0 };
+	unsigned index = 0;
+
+	if (!name)
+		return told;
+	while (line > dump && line[-1] != '\n')
+		line--;
+	while (chunk > dump && strncmp(chunk, "\nchunk process=", 15) != 0)
+		chunk--;
+	cr_assert_eq(sscanf(chunk, "\nchunk process=%u", &index), 1, "%s", dump);
+	cr_assert_eq(sscanf(strstr(line, "correlation="), "correlation=%u device=%u", &told.correlation, &told.device), 2, "%.200s", line);
+	for (unsigned i = 0; i <= index; i++) {
+		pid = strstr(pid, " process ref=");
+		cr_assert_not_null(pid, "%s", dump);
+		pid += strlen(" process ref=");
+	}
+	told.process = (unsigned)strtoul(pid, NULL, 10);
+	return told;
+}
+
+struct merged { const char *what, *document; struct told first, second; unsigned unowned; };
+
+static void expect_told(const struct merged *merged)
+{
+	struct error err;
+	char *dump = imported(merged->document, &err), unowned[64];
+	struct told first, second;
+
+	cr_assert_not_null(dump, "%s: %s", merged->what, err.text);
+	first = told_of(dump, "\"first\"");
+	second = told_of(dump, "\"second\"");
+	snprintf(unowned, sizeof unowned, "name=\"import.unowned\" value=%u", merged->unowned);
+	cr_expect(memcmp(&first, &merged->first, sizeof first) == 0, "%s: the first is of %u, on device %u, by %u", merged->what, first.process, first.device, first.correlation);
+	cr_expect(memcmp(&second, &merged->second, sizeof second) == 0, "%s: the second is of %u, on device %u, by %u", merged->what, second.process, second.device, second.correlation);
+	cr_expect_not_null(strstr(dump, unowned), "%s:\n%s", merged->what, dump);
+	free(dump);
+}
+
+Test(import, work_of_several_processes_is_that_of_the_process_that_is_told)
+{
+	static const struct merged rows[] = {
+		{ "one process after the other", "[" CALL("100", "10", "5") "," KERNEL("first", "0", "20", "0", "5") "," CALL("200", "11", "5") "," KERNEL("second", "0", "30", "0", "5") "]", { 100, 0, 5 }, { 200, 0, 5 }, 0 },
+		{ "a call before the trace", "[" CALL("100", "10", "5") "," KERNEL("first", "0", "20", "0", "5") "," CALL("200", "11", "6") "," KERNEL("second", "0", "12", "0", "5") "," KERNEL("third", "0", "30", "0", "6") "]",
+		  { 100, 0, 5 }, { 200, 0, 5 }, 0 },
+		{ "mixed", "[" BOTH_CALL "," KERNEL("first", "0", "20", "0", "5") "," KERNEL("second", "1", "30", "1", "5") "]", { 100, 0, 0 }, { 100, 1, 0 }, 2 },
+		{ "a number that one of them has", "[" BOTH_CALL "," CALL("200", "12", "6") "," KERNEL("first", "0", "20", "0", "6") "," KERNEL("second", "1", "30", "1", "7") "]", { 200, 0, 6 }, { 100, 1, 7 }, 0 },
+		{ "pids of their own", "[" BOTH_CALL "," KERNEL("first", "200", "20", "0", "5") "," KERNEL("second", "100", "30", "0", "5") "]", { 200, 0, 5 }, { 100, 1, 5 }, 0 },
+		{ "words", "[" CALL("\"[TP00] 100\"", "10", "5") "," KERNEL("first", "\"[TP00] 0\"", "20", "0", "5") ",{\"ph\":\"i\",\"pid\":\"[TP00] Spans\",\"tid\":1,\"ts\":1,\"name\":\"x\"}," CALL("\"[TP01] 100\"", "11", "5") ","
+		  KERNEL("second", "\"[TP01] 0\"", "30", "0", "5") "]", { 100, 0, 5 }, { 100, 1, 5 }, 0 },
+		{ "one process", "[" CALL("100", "10", "5") "," KERNEL("first", "0", "20", "0", "5") "," KERNEL("second", "3", "30", "3", "6") "]", { 100, 0, 5 }, { 100, 3, 6 }, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		expect_told(&rows[i]);
+}
+
+#define WORKS KERNEL("first", "0", "20", "0", "5") "," KERNEL("second", "0", "30.5", "0", "5")
+#define BEGINS ARROW("s", "1", "100", "1", "10") "," ARROW("s", "2", "200", "1", "11")
+#define ENDS ARROW("f", "2", "0", "7", "20") "," ARROW("f", "1", "0", "7", "30.5")
+
+Test(import, arrows_tell_whose_the_work_is)
+{
+	static const struct merged rows[] = {
+		{ "in any order", "[" ENDS "," BEGINS "," WORKS "," BOTH_CALL "]", { 200, 0, 5 }, { 100, 0, 5 }, 0 },
+		{ "behind their work", "[" BOTH_CALL "," BEGINS "," KERNEL("first", "0", "20", "0", "5") "," ARROW("f", "2", "0", "7", "20") "," KERNEL("second", "0", "30.5", "0", "5") "," ARROW("f", "1", "0", "7", "30.5") "]",
+		  { 200, 0, 5 }, { 100, 0, 5 }, 0 },
+		{ "told twice", "[" BOTH_CALL "," BEGINS "," BEGINS "," WORKS "," ENDS "," ENDS "]", { 200, 0, 5 }, { 100, 0, 5 }, 0 },
+		{ "words for numbers", "[" BOTH_CALL "," ARROW("s", "\"a1\"", "100", "1", "10") "," ARROW("s", "\"0x2\"", "200", "1", "11") "," WORKS "," ARROW("f", "2", "0", "7", "20") "," ARROW("f", "\"a1\"", "0", "7", "30.5") "]",
+		  { 200, 0, 5 }, { 100, 0, 5 }, 0 },
+		{ "without begins", "[" BOTH_CALL "," WORKS "," ENDS "]", { 100, 0, 0 }, { 100, 0, 0 }, 2 },
+		{ "without one end", "[" BOTH_CALL "," BEGINS "," WORKS "," ARROW("f", "2", "0", "7", "20") "]", { 200, 0, 5 }, { 100, 0, 0 }, 1 },
+		{ "elsewhere", "[" BOTH_CALL "," BEGINS "," WORKS "," ARROW("f", "2", "0", "8", "20") "," ARROW("f", "1", "0", "7", "30") "]", { 100, 0, 0 }, { 100, 0, 0 }, 2 },
+		{ "two at one work", "[" BOTH_CALL "," BEGINS "," WORKS "," ENDS "," ARROW("f", "1", "0", "7", "20") "]", { 100, 0, 0 }, { 100, 0, 5 }, 1 },
+		{ "numbered alike", "[" BOTH_CALL "," ARROW("s", "2", "100", "1", "10") "," BEGINS "," WORKS "," ENDS "]", { 100, 0, 0 }, { 100, 0, 0 }, 2 },
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		expect_told(&rows[i]);
+}
+
+Test(import, devices_that_stand_at_pids_of_their_own_have_names)
+{
+	struct error err;
+	char *dump = imported("[" KERNEL("first", "0", "20", "0", "5") "," KERNEL("second", "\"rank1 0\"", "30", "0", "5") "," KERNEL("third", "1001", "40", "1", "6") "]", &err);
+
+	cr_assert_not_null(dump, "%s", err.text);
+	cr_expect_not_null(strstr(dump, "gpu_device ref=1 memory_bytes=0 bandwidth_kb=0 multiprocessors=0 compute=0 name=\"rank1 0\""), "%s", dump);
+	cr_expect_not_null(strstr(dump, "gpu_device ref=2 memory_bytes=0 bandwidth_kb=0 multiprocessors=0 compute=0 name=\"device 1 of 1001\""), "%s", dump);
+	cr_expect_null(strstr(dump, "gpu_device ref=0"), "nobody moved it:\n%s", dump);
+	free(dump);
+}
+
 Test(import, event_json_as_object_and_as_array)
 {
 	static const char rows[] = "[{\"event_type\":\"scope_enter\",\"name\":\"inference\",\"time\":1,\"thread_id\":5,\"metadata\":{\"a\":[1,{}]}},"

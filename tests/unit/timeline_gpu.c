@@ -286,13 +286,3 @@ Test(timeline_gpu, each_process_numbers_its_launches)
 	cr_expect(gpu->launch_delay_min_ns == 90 && gpu->launch_delay_max_ns == 90, "%ld to %ld", (long)gpu->launch_delay_min_ns, (long)gpu->launch_delay_max_ns);
 	cr_expect_eq(gpu->early, 0);
 }
-
-Test(timeline_gpu, work_of_nobody_knows_which_process_is_given_to_none_of_two)
-{
-	struct timeline *timeline = timeline_from_text(META ON(1) SERVER_NAMES OFF(1000000) SESSION "0 capture key=\"gpu.processes\" value=\"not told\"\n" TWO_PROCESSES
-		"700 gpu_api duration_ns=10 correlation=2 tid=8 name=\"cudaLaunchKernel\"\n" "chunk process=0 lane=9 tid=0 kind=gpu sequence=2 lost=0 depth=0 refs=" CLOCK
-		"800 gpu_kernel duration_ns=100 correlation=2 device=1 stream=7 name=\"b\"\n");
-
-	cr_expect_eq(timeline->gpu.launches, 1, "%lu: the one whose number only one process has", (unsigned long)timeline->gpu.launches);
-	cr_expect_eq(timeline->gpu.launch_delay_median_ns, 90);
-}
