@@ -41,6 +41,8 @@ static int key_find(const yaml_event_t *event, const char *name, enum option_id 
 	}
 	fail(err, ERR_CONFIG, "%s line %zu: there is no setting \"%.60s\"", name, event->start_mark.line + 1, key);
 	close = option_suggest(key, length, 0);
+	if (close && option_rows[option_find(close, strlen(close), 0)].reach != REACH_SETTING)
+		close = NULL;
 	if (id != OPT_COUNT)
 		return fail_hint(err, "--%s can only be given on the command line", option_rows[id].name);
 	return close ? fail_hint(err, "did you mean %s?", close) : -1;
@@ -65,7 +67,7 @@ static int value_take(struct options *options, enum option_id id, const yaml_eve
 static int mapping_read(yaml_parser_t *parser, struct options *options, const char *name, struct error *err)
 {
 	enum option_id id = OPT_COUNT;
-	bool in_mapping = false, in_list = false;
+	bool in_mapping = false, in_list = false, begun = false, seen[OPT_COUNT] = { false };
 
 	for (;;) {
 		yaml_event_t event;
@@ -74,16 +76,25 @@ static int mapping_read(yaml_parser_t *parser, struct options *options, const ch
 
 		if (!yaml_parser_parse(parser, &event))
 			return fail(err, ERR_CONFIG, "%s line %zu: %s", name, parser->problem_mark.line + 1, parser->problem ? parser->problem : "not YAML");
-		end = event.type == YAML_STREAM_END_EVENT || event.type == YAML_DOCUMENT_END_EVENT;
+		end = event.type == YAML_STREAM_END_EVENT;
 		switch (event.type) {
+		case YAML_DOCUMENT_START_EVENT:
+			if (begun)
+				result = fail(err, ERR_CONFIG, "%s line %zu: a second document begins, and settings are one", name, event.start_mark.line + 1);
+			begun = true;
+			break;
 		case YAML_SCALAR_EVENT:
 			if (!in_mapping && event.data.scalar.length == 0)
 				break; /* an empty document */
 			if (!in_mapping)
 				result = fail(err, ERR_CONFIG, "%s line %zu: expected \"setting: value\"", name, event.start_mark.line + 1);
-			else if (id == OPT_COUNT)
+			else if (id == OPT_COUNT) {
 				result = key_find(&event, name, &id, err);
-			else {
+				if (result == 0 && seen[id])
+					result = fail(err, ERR_CONFIG, "%s line %zu: \"%s\" stands here twice", name, event.start_mark.line + 1, option_rows[id].name);
+				else if (result == 0)
+					seen[id] = true;
+			} else {
 				result = value_take(options, id, &event, name, err);
 				id = in_list ? id : OPT_COUNT;
 			}
@@ -151,7 +162,7 @@ int settings_file(struct options *options, const char *path, bool *found, struct
 
 	*found = fd >= 0;
 	if (fd < 0)
-		return errno == ENOENT || errno == ENOTDIR ? 0 : fail(err, error_of(errno, ERR_CONFIG), "%s: %s", path, strerror(errno));
+		return errno == ENOENT || errno == ENOTDIR ? 0 : fail(err, file_error_of(errno, ERR_CONFIG), "%s: %s", path, strerror(errno));
 	if (file_trusted(fd, path, err) < 0)
 		goto out;
 	text = malloc(FILE_BYTES_MAX);

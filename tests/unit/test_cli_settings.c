@@ -52,6 +52,19 @@ Test(settings, says_line_and_cause)
 	cr_assert_eq(file("a: &x 1\nb: *x\n"), -1);
 }
 
+Test(settings, what_would_be_left_out_in_silence_is_refused)
+{
+	cr_assert_eq(file("rate: 50\nrate: 60\n"), -1);
+	cr_assert_str_eq(err.text, "x.yaml line 2: \"rate\" stands here twice");
+	cr_assert_eq(file("trace-size-mb: 5\ntrace_size_mb: 6\n"), -1, "two ways of writing one name");
+	cr_assert_eq(file("rate: 50\n---\nrate: 60\n"), -1);
+	cr_assert_str_eq(err.text, "x.yaml line 2: a second document begins, and settings are one");
+	cr_assert_eq(err.code, ERR_CONFIG);
+	cr_assert_eq(file("---\nrate: 50\n...\n"), 0, "%s", err.text);
+	cr_assert_eq(file("aat: 5\n"), -1);
+	cr_assert_null(strstr(error_hint(&err), "did you mean at?"), "at is for the command line alone");
+}
+
 static const char *lookup(const char *name)
 {
 	if (strcmp(name, "INFERSCOPE_TRACE_SIZE_MB") == 0)
