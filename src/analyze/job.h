@@ -60,6 +60,7 @@ struct job {
 	size_t count;
 	const struct absent *absent; /* the caller's */
 	size_t absent_count;
+	size_t brief;             /* that were meant, too, and ended before they could be looked at */
 	bool aligned;             /* the ranks' clocks were laid side by side */
 	struct request_path slowest;
 	size_t launcher;          /* index: uses less than LAUNCHER_CPUS while processes that it started use more than BUSY_CPUS together; SIZE_MAX: none does */

@@ -1,6 +1,7 @@
 #include "cli/fleet.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -32,6 +33,7 @@ struct fleet {
 	uint64_t recording_ns, reached_ns, scan_ns; /* since when the first one records, and the latest; when to look for new ones */
 	size_t reached;               /* that record, or have recorded */
 	size_t at_once;
+	bool full;                    /* there is no room for processes that come, and that was told */
 	uint64_t at_ns;               /* since 1970, when to begin; 0 = now */
 	struct watch watch;
 };
@@ -158,12 +160,20 @@ static bool over_now(struct fleet *fleet, uint64_t now_ns)
 	return fleet->page->stop || watch_full(&fleet->watch, fleet->page) || (fleet->page->until_ns && now_ns + WORTH_NS >= fleet->page->until_ns);
 }
 
+/* It came and went between two looks, or while one was taken. */
+static bool was_brief(const struct member *member)
+{
+	enum error_code code = member->page->err.code;
+
+	return !member->process.named && (code == ERR_ZOMBIE || code == ERR_NO_PROCESS || code == ERR_EXITED);
+}
+
 /* Nobody named it, and it is none of ours to measure. */
 static bool is_stranger(const struct member *member)
 {
 	enum error_code code = member->page->err.code;
 
-	return !member->process.named && (code == ERR_NOT_PYTHON || code == ERR_KERNEL_THREAD || code == ERR_ZOMBIE || code == ERR_NO_PROCESS || code == ERR_EXITED);
+	return !member->process.named && (code == ERR_NOT_PYTHON || code == ERR_KERNEL_THREAD || was_brief(member));
 }
 
 /* Where many begin at once, or the machine is busy, one may not answer in time; and an interpreter that begins is none yet. */
@@ -191,11 +201,29 @@ static void member_ended(struct fleet *fleet, size_t index, uint64_t now_ns)
 	}
 	member->over = true;
 	member->skipped = member->page->result < 0 && is_stranger(member);
+	member->brief = member->skipped && was_brief(member);
+	fleet->members.brief += member->brief;
 	if (member->page->result == 0 && member->page->receipt.end == END_TARGET_EXECED && !over_now(fleet, now_ns)) {
 		struct found found = member->process;
 
 		member_add(fleet, &found, false, now_ns + SETTLE_NS, &err); /* where there is no room the first part is all */
 	}
+}
+
+/* Where workers come and go for weeks there is room for those that come. (A zombie stays: it would be found anew.) */
+static void brief_ones_leave(struct members *members)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < members->count; i++) {
+		struct member *member = &members->items[i];
+
+		if (member->brief && kill(member->process.pid, 0) < 0 && errno == ESRCH)
+			member_done(member);
+		else if (kept++ != i)
+			members->items[kept - 1] = *member;
+	}
+	members->count = kept;
 }
 
 static void members_step(struct fleet *fleet, uint64_t now_ns)
@@ -214,6 +242,7 @@ static void members_step(struct fleet *fleet, uint64_t now_ns)
 		reached += member->page->phase >= MEMBER_RECORDING;
 		attaching += member->child && member->page->phase == MEMBER_ATTACHING;
 	}
+	brief_ones_leave(&fleet->members);
 	if (reached && !fleet->recording_ns)
 		fleet->recording_ns = now_ns;
 	fleet->reached_ns = reached != fleet->reached ? now_ns : fleet->reached_ns;
@@ -269,9 +298,16 @@ static void scan_step(struct fleet *fleet, uint64_t now_ns)
 		return;
 	fleet->scan_ns = now_ns + SCAN_NS;
 	if (find_processes(&procfs_real, &fleet->query.find, &list, &err) == 0)
-		for (size_t i = 0; i < list.count; i++)
-			if (list.items[i].start_ticks && !known(fleet, &list.items[i]) && member_add(fleet, &list.items[i], false, now_ns + SETTLE_NS, &err) == 0)
+		for (size_t i = 0; i < list.count; i++) {
+			if (!list.items[i].start_ticks || known(fleet, &list.items[i]))
+				continue;
+			if (member_add(fleet, &list.items[i], false, now_ns + SETTLE_NS, &err) == 0) {
 				log_print(fleet->measure.level, LOG_DEBUG, "process %d appeared", (int)list.items[i].pid);
+			} else if (!fleet->full) {
+				fleet->full = true;
+				log_print(fleet->measure.level, LOG_WARN, "process %d and those that come after it are not measured: %s", (int)list.items[i].pid, err.text);
+			}
+		}
 	list_done(&list);
 }
 

@@ -4,7 +4,7 @@
 
 #include "cli/member.h"
 
-struct members { struct member *items; size_t count, capacity; }; /* as LIST() */
+struct members { struct member *items; size_t count, capacity; size_t brief; /* ended before they could be looked at; most are no items any more */ }; /* as LIST() */
 
 /* Several processes are meant, or a way to find them. */
 bool fleet_wanted(const struct invocation *invocation);

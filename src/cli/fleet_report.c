@@ -79,6 +79,8 @@ void fleet_tell(const struct members *members, enum log_level level)
 		if (member->page && !was_measured(member) && !member->skipped)
 			log_print(level, LOG_WARN, "%s was not measured: %s", member->name, member->page->err.text);
 	}
+	if (members->brief)
+		log_print(level, LOG_WARN, "%zu more process%s ended before measuring could begin: what %s is not in the report", members->brief, members->brief == 1 ? "" : "es", members->brief == 1 ? "it did" : "they did");
 }
 
 static void job_gather(const struct members *members, struct rank *ranks, struct absent *absents, struct job *out)
@@ -100,6 +102,7 @@ static void job_gather(const struct members *members, struct rank *ranks, struct
 	job_build(ranks, rank_count, out);
 	out->absent = absents;
 	out->absent_count = absent_count;
+	out->brief = members->brief;
 }
 
 static int job_write_to(const struct job *job, const struct output *output, bool force, struct error *err)
@@ -158,6 +161,8 @@ int fleet_none(const struct members *members, struct error *err)
 		*err = member->page->err;
 		return -1;
 	}
+	if (members->brief)
+		return fail(err, ERR_EXITED, "%zu process%s ended before measuring could begin, and no other one runs Python", members->brief, members->brief == 1 ? "" : "es");
 	fail(err, ERR_NO_PROCESS, "none of these processes runs Python");
 	return fail_hint(err, "`pgrep -af python` lists the running Python processes");
 }

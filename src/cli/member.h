@@ -37,6 +37,7 @@ struct member {
 	char stem[OUTPUT_PATH];     /* where its files lie, less the extension; empty: it keeps none */
 	bool first;                 /* was there from the beginning */
 	bool over, skipped;         /* skipped: it is no Python process, and nobody named it */
+	bool brief;                 /* skipped, because it had ended before it could be looked at */
 	unsigned tries;
 	uint64_t not_before_ns;     /* CLOCK_MONOTONIC; when it may be begun */
 	pid_t child;                /* 0 = none at the moment */

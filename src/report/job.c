@@ -208,6 +208,8 @@ static void add_absent(struct text *out, const struct job *job, bool markdown)
 		name_add_prose(out, absent->why, NAME_SHOWN, NAME_HEAD, markdown);
 		text_add_string(out, "\n");
 	}
+	if (job->brief)
+		text_printf(out, "%s%s%zu more process%s ended before measuring could begin\n", job->absent_count ? "" : "\n", markdown ? "- " : "  ", job->brief, job->brief == 1 ? "" : "es");
 }
 
 static void add_name(struct text *out, const struct rank *rank, bool markdown)

@@ -138,6 +138,7 @@ int job_write_json(const struct job *job, struct sink *sink, struct error *err)
 	put_number(&json, root, "cpus", job->cpus, 3);
 	put_string(&json, root, "launcher", job->launcher == SIZE_MAX ? NULL : job->ranks[job->launcher].name);
 	put_absent(&json, root, job);
+	put_u64(&json, root, "brief", job->brief);
 	put_request(&json, root, job);
 	ranks = put_array(&json, root, "ranks");
 	for (size_t i = 0; i < job->count && !json.failed; i++)
