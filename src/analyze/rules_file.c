@@ -263,7 +263,7 @@ int ruleset_read(const char *path, struct ruleset **out, struct error *err)
 	ssize_t length = 0, got;
 
 	if (fd < 0 || fstat(fd, &status) < 0) {
-		fail(err, ERR_RULES, "%s: %s", path, strerror(errno));
+		fail(err, file_error_of(errno, ERR_RULES), "%s: %s", path, strerror(errno));
 		goto out;
 	}
 	if (S_ISDIR(status.st_mode)) {
@@ -278,7 +278,7 @@ int ruleset_read(const char *path, struct ruleset **out, struct error *err)
 	while ((got = read(fd, text + length, (size_t)(YAML_BYTES_MAX + 1 - length))) > 0)
 		length += got;
 	if (got < 0)
-		fail(err, ERR_RULES, "%s: %s", path, strerror(errno));
+		fail(err, file_error_of(errno, ERR_RULES), "%s: %s", path, strerror(errno));
 	else
 		result = ruleset_parse(text, (size_t)length, path, out, err);
 out:

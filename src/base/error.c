@@ -57,13 +57,16 @@ int fail(struct error *err, enum error_code code, const char *format, ...)
 	return -1;
 }
 
-enum error_code error_of(int error, enum error_code otherwise)
+enum error_code file_error_of(int error, enum error_code otherwise)
 {
 	if (error == EMFILE || error == ENFILE)
 		return ERR_DESCRIPTORS;
-	if (error == EIO)
-		return ERR_INTERNAL;
 	return error == ENOMEM ? ERR_MEMORY : otherwise;
+}
+
+enum error_code error_of(int error, enum error_code otherwise)
+{
+	return error == EIO ? ERR_INTERNAL : file_error_of(error, otherwise);
 }
 
 int fail_hint(struct error *err, const char *format, ...)

@@ -35,6 +35,8 @@ int fail_place(struct error *err, const char *line, size_t length, unsigned care
 
 /* Why a look at a process failed with ERROR: ERR_MEMORY and ERR_DESCRIPTORS for what we lack ourselves, ERR_INTERNAL for what /proc never says (EIO), else OTHERWISE. */
 enum error_code error_of(int error, enum error_code otherwise);
+/* The same for a file, where EIO is its disk's. */
+enum error_code file_error_of(int error, enum error_code otherwise);
 
 const char *error_name(enum error_code code);   /* "E_USAGE" */
 int error_status(enum error_code code);         /* exit status */

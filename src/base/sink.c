@@ -17,7 +17,7 @@
 
 #include "base/text.h"
 
-enum { BUFFER_BYTES = 65536 };
+enum { BUFFER_BYTES = 65536, LINKS_MAX = 40 /* as many as the kernel follows */ };
 
 struct sink {
 	int fd;         /* -1: to text */
@@ -88,7 +88,7 @@ int sink_open_text(struct text *text, struct sink **out, struct error *err)
 
 static int write_error(const struct sink *sink, struct error *err)
 {
-	return fail(err, ERR_OUTPUT, "cannot write %s: %s", sink->name, strerror(errno));
+	return fail(err, file_error_of(errno, ERR_OUTPUT), "cannot write %s: %s", sink->name, strerror(errno));
 }
 
 static int folder_length(const char *path)
@@ -151,6 +151,28 @@ static int open_special(struct sink *sink, struct error *err)
 	return 0;
 }
 
+/* Where PATH leads, also where a link names a file that is not there yet. The result is the caller's; NULL without memory. */
+static char *behind_links(const char *path)
+{
+	char *at = realpath(path, NULL);
+	char link[PATH_MAX];
+	ssize_t length;
+
+	if (at)
+		return at;
+	at = strdup(path);
+	for (int i = 0; at && i < LINKS_MAX && access(at, F_OK) < 0 && (length = readlink(at, link, sizeof link - 1)) > 0; i++) {
+		char *next = NULL;
+
+		link[length] = '\0';
+		if (asprintf(&next, "%.*s%s", *link == '/' ? 0 : folder_length(at), at, link) < 0)
+			next = NULL;
+		free(at);
+		at = next;
+	}
+	return at;
+}
+
 static int exists_error(const char *name, struct error *err)
 {
 	errno = EEXIST;
@@ -172,13 +194,11 @@ int sink_open_path(const char *path, bool force, struct sink **out, struct error
 		return fail(err, ERR_MEMORY, "opening %s", path);
 	sink->force = force;
 	/* Through a symbolic link: the file it names is replaced, and the link stays. */
-	sink->path = realpath(path, NULL);
-	if (!sink->path)
-		sink->path = strdup(path);
+	sink->path = behind_links(path);
 	if (!sink->path) {
 		fail(err, ERR_MEMORY, "opening %s", path);
 	} else if (stat(sink->path, &status) < 0) {
-		result = open_pending(sink, err);
+		result = errno == ELOOP ? write_error(sink, err) : open_pending(sink, err);
 	} else if (S_ISDIR(status.st_mode)) {
 		errno = EISDIR;
 		fail(err, ERR_OUTPUT, "cannot write %s: it is a folder", path);
@@ -194,6 +214,27 @@ int sink_open_path(const char *path, bool force, struct sink **out, struct error
 	else
 		*out = sink;
 	return result;
+}
+
+int sink_test_path(const char *path, bool force, struct error *err)
+{
+	struct sink *sink;
+	struct stat status;
+
+	if (strcmp(path, "-") == 0) {
+		int flags = fcntl(STDOUT_FILENO, F_GETFL);
+
+		return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY ? 0 : fail(err, ERR_OUTPUT, "cannot write stdout: it is closed");
+	}
+	if (stat(path, &status) == 0 && S_ISFIFO(status.st_mode)) {
+		if (access(path, W_OK) == 0)
+			return 0;
+		return fail(err, ERR_OUTPUT, "cannot write %s: %s", path, strerror(errno));
+	}
+	if (sink_open_path(path, force, &sink, err) < 0)
+		return -1;
+	sink_discard(sink);
+	return 0;
 }
 
 /* write() without SIGPIPE, and without touching the process's handling of it: other threads may rely on that. */

@@ -17,6 +17,8 @@ struct sink;
 /* PATH "-" is stdout. An existing file is replaced only when FORCE, or when it begins with one of InferScope's own marks (see
  * sink_is_ours). Nothing appears at PATH before sink_commit(). */
 int sink_open_path(const char *path, bool force, struct sink **out, struct error *err);
+/* Whether sink_open_path() would succeed. A named pipe is not opened: its reader would take that for the end, or there is none yet. */
+int sink_test_path(const char *path, bool force, struct error *err);
 /* FD stays the caller's; -1 is not allowed. */
 int sink_open_fd(int fd, struct sink **out, struct error *err);
 int sink_open_text(struct text *text, struct sink **out, struct error *err);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -13,7 +14,7 @@
 #include "cli/settings.h"
 #include "config.h"
 
-enum { OUR_FAILURE = 125 };
+enum { OUR_FAILURE = 125, STACK_LEAST = 512 << 10 };
 
 static const char *environment(const char *name)
 {
@@ -133,6 +134,18 @@ static bool rights_are_own(struct error *err)
 	return false;
 }
 
+/* Less than this, and it would end with SIGSEGV, perhaps while a process is entered. (Not raised here: a program that is run would inherit that.) */
+static bool stack_suffices(struct error *err)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_STACK, &limit) < 0 || limit.rlim_cur >= STACK_LEAST)
+		return true;
+	fail(err, ERR_MEMORY, "the stack may have %llu KiB only (ulimit -s), and %d KiB are needed", (unsigned long long)limit.rlim_cur >> 10, STACK_LEAST >> 10);
+	fail_hint(err, "ulimit -s %d", STACK_LEAST >> 10);
+	return false;
+}
+
 int main(int argc, char **argv)
 {
 	struct invocation invocation = { 0 };
@@ -141,7 +154,7 @@ int main(int argc, char **argv)
 	bool done = false, json = false;
 
 	setlocale(LC_CTYPE, "");
-	if (!rights_are_own(&err))
+	if (!rights_are_own(&err) || !stack_suffices(&err))
 		goto out;
 	if (argc < 2) {
 		fail(&err, ERR_USAGE, "a command is needed");

@@ -133,7 +133,7 @@ int measure_spool(struct measure *measure, struct error *err)
 	const char *temporary = getenv("TMPDIR");
 	char folder[OUTPUT_PATH];
 
-	if (*measure->outputs.trace && strcmp(measure->outputs.trace, "-") != 0)
+	if (*measure->outputs.trace && !path_is_special(measure->outputs.trace))
 		path_folder(measure->outputs.trace, folder, sizeof folder);
 	else
 		snprintf(folder, sizeof folder, "%s", temporary && *temporary ? temporary : "/tmp");
@@ -249,7 +249,7 @@ static int trace_keep(struct measure *measure, char *readable, size_t size, int 
 	struct sink *sink;
 
 	*descriptor = -1;
-	if (*path && strcmp(path, "-") != 0) {
+	if (*path && !path_is_special(path)) {
 		if (sink_open_path(path, measure->outputs.force, &sink, err) < 0)
 			return -1;
 		snprintf(readable, size, "%s", path);
@@ -265,9 +265,9 @@ static int trace_keep(struct measure *measure, char *readable, size_t size, int 
 	}
 	if (sink_commit(sink, err) < 0)
 		return -1;
-	if (strcmp(path, "-") != 0)
+	if (*descriptor < 0 || !*path)
 		return 0;
-	if (sink_open_fd(STDOUT_FILENO, &sink, err) < 0)
+	if (sink_open_path(path, measure->outputs.force, &sink, err) < 0)
 		return -1;
 	if (spool_finish(measure->spool, sink, err) < 0) {
 		sink_discard(sink);

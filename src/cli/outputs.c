@@ -174,24 +174,12 @@ int outputs_beside(const struct outputs *plan, const char *stem, struct outputs 
 	return 0;
 }
 
-static int path_test(const char *path, bool force, struct error *err)
-{
-	struct sink *sink;
-
-	if (strcmp(path, "-") == 0)
-		return 0;
-	if (sink_open_path(path, force, &sink, err) < 0)
-		return -1;
-	sink_discard(sink);
-	return 0;
-}
-
 int outputs_test(const struct outputs *outputs, struct error *err)
 {
-	if (*outputs->trace && path_test(outputs->trace, outputs->force, err) < 0)
+	if (*outputs->trace && sink_test_path(outputs->trace, outputs->force, err) < 0)
 		return -1;
 	for (size_t i = 0; i < outputs->count; i++)
-		if (path_test(outputs->reports[i].path, outputs->force, err) < 0)
+		if (sink_test_path(outputs->reports[i].path, outputs->force, err) < 0)
 			return -1;
 	return 0;
 }
@@ -225,6 +213,13 @@ bool outputs_use_stdout(const struct outputs *outputs)
 		if (strcmp(outputs->reports[i].path, "-") == 0)
 			return true;
 	return strcmp(outputs->trace, "-") == 0;
+}
+
+bool path_is_special(const char *path)
+{
+	struct stat status;
+
+	return strcmp(path, "-") == 0 || (stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode));
 }
 
 void path_folder(const char *path, char *out, size_t size)

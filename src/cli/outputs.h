@@ -33,6 +33,8 @@ int output_apart(const char *path, char *const *inputs, size_t count, struct err
 int outputs_apart(const struct outputs *outputs, char *const *inputs, size_t count, struct error *err);
 /* True when stdout carries a report. */
 bool outputs_use_stdout(const struct outputs *outputs);
+/* A pipe or a device takes what is written, and nothing can be read back from it or put beside it. */
+bool path_is_special(const char *path);
 /* The folder of PATH. */
 void path_folder(const char *path, char *out, size_t size);
 

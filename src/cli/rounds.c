@@ -104,7 +104,7 @@ int rounds_prune(const char *folder, uint64_t most_bytes, struct error *err)
 	int gone = -1;
 
 	if (!stream)
-		return fail(err, ERR_OUTPUT, "%s: %s", folder, strerror(errno));
+		return fail(err, file_error_of(errno, ERR_OUTPUT), "%s: %s", folder, strerror(errno));
 	if (rounds_list(stream, &rounds, err) < 0)
 		goto out;
 	gone = 0;

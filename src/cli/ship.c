@@ -94,7 +94,7 @@ static int folder_open(struct ship *ship, const char *keep, struct error *err)
 	if (mkdir(ship->folder, 0700) < 0 && errno != EEXIST)
 		return fail(err, ERR_OUTPUT, "the folder %s cannot be made: %s", ship->folder, strerror(errno));
 	ship->fd = open(ship->folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return ship->fd >= 0 ? 0 : fail(err, ERR_OUTPUT, "%s: %s", ship->folder, strerror(errno));
+	return ship->fd >= 0 ? 0 : fail(err, file_error_of(errno, ERR_OUTPUT), "%s: %s", ship->folder, strerror(errno));
 }
 
 int ship_open(const struct options *options, const char *keep, struct ship **out, struct error *err)
@@ -233,7 +233,7 @@ int ship_queue(struct ship *ship, const char *folder, uint64_t from_unix_ns, uin
 	const struct dirent *entry;
 
 	if (!stream)
-		return fail(err, ERR_OUTPUT, "%s: %s", folder, strerror(errno));
+		return fail(err, file_error_of(errno, ERR_OUTPUT), "%s: %s", folder, strerror(errno));
 	while ((entry = readdir(stream)))
 		file_queue(ship, dirfd(stream), entry->d_name, from_unix_ns, until_unix_ns);
 	closedir(stream);

@@ -54,7 +54,7 @@ static int text_read(const char *path, struct text *out, struct error *err)
 	if (fd > STDIN_FILENO)
 		close(fd);
 	if (fd < 0 || got < 0)
-		return fail(err, ERR_ASSEMBLE, "%s: %s", path, strerror(errno));
+		return fail(err, file_error_of(errno, ERR_ASSEMBLE), "%s: %s", path, strerror(errno));
 	if (out->failed)
 		return fail(err, ERR_MEMORY, "reading %s", path);
 	if (out->length && memchr(out->data, '\0', out->length))

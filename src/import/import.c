@@ -34,7 +34,7 @@ static int open_unnamed(struct error *err)
 
 	if (fd < 0)
 		fd = memfd_create("inferscope-import", MFD_CLOEXEC);
-	return fd < 0 ? fail(err, ERR_OUTPUT, "cannot keep what is imported: %s", strerror(errno)) : fd;
+	return fd < 0 ? fail(err, file_error_of(errno, ERR_OUTPUT), "cannot keep what is imported: %s", strerror(errno)) : fd;
 }
 
 /* Which format an array alone is, by the keys of its first event. */
@@ -241,7 +241,7 @@ static int open_kept(int fd, const struct head *head, const char *name, struct t
 	if (kept < 0)
 		return -1;
 	snprintf(path, sizeof path, "/proc/self/fd/%d", kept);
-	result = trace_open(path, out, err);
+	result = trace_open_as(path, name, out, err);
 	close(kept);
 	return result;
 }
@@ -275,7 +275,7 @@ int import_open(const char *path, struct trace **out, struct error *err)
 	int fd = standard_in ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY), result;
 
 	if (fd < 0)
-		return fail(err, ERR_TRACE_OPEN, "cannot read %s: %s", path, strerror(errno));
+		return fail(err, file_error_of(errno, ERR_TRACE_OPEN), "cannot read %s: %s", path, strerror(errno));
 	result = import_from(fd, path, out, err);
 	if (!standard_in)
 		close(fd);

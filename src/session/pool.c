@@ -40,8 +40,12 @@ int pool_open(int fd, size_t bytes, struct pool *out, struct error *err)
 {
 	if (check_seals(fd, err) < 0)
 		return -1;
-	if (ftruncate(fd, (off_t)bytes) < 0)
-		return fail(err, ERR_MEMORY, "sizing the lanes to %zu MiB: %s", bytes >> 20, strerror(errno));
+	if (ftruncate(fd, (off_t)bytes) < 0) {
+		if (errno != EFBIG)
+			return fail(err, ERR_MEMORY, "sizing the lanes to %zu MiB: %s", bytes >> 20, strerror(errno));
+		fail(err, ERR_OUTPUT, "memory for events is shared as a file, and %zu MiB is larger than files may be here (ulimit -f)", bytes >> 20);
+		return fail_hint(err, "raise that limit, or give a smaller --trace-size-mb");
+	}
 	/* Without these seals the target could shrink the file, and our next look at it would be a SIGBUS. */
 	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0)
 		return fail(err, ERR_COLLECTOR, "sealing the lanes: %s", strerror(errno));

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,6 +27,7 @@ enum {
 	DISARM_TIMEOUT_MS = 5000,
 	DISARM_TRIES = 3,
 	PYTHON_3_12 = 0x030c0000,
+	DESCRIPTORS_LEAST = 28, /* with 13 a process of one thread was entered and not left in time, with 17 its samples were without native frames */
 };
 
 const char *backend_name(enum backend backend)
@@ -354,13 +357,34 @@ static void start_undo(struct session *session, struct error *err)
 	session_free(session);
 }
 
+/* Without descriptors a process would be entered and then not left, or its threads not be seen and called as they were. Those that are needed are in hand before it is touched. */
+static int descriptors_check(struct error *err)
+{
+	int held[DESCRIPTORS_LEAST], count = 0, error;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+	while (count < DESCRIPTORS_LEAST && (held[count] = eventfd(0, EFD_CLOEXEC)) >= 0)
+		count++;
+	error = errno;
+	for (int i = 0; i < count; i++)
+		close(held[i]);
+	if (count == DESCRIPTORS_LEAST)
+		return 0;
+	errno = error;
+	return fail(err, error_of(error, ERR_DESCRIPTORS), "only %d more files can be opened, and measuring needs %d: %s", count, DESCRIPTORS_LEAST, strerror(error));
+}
+
 int session_start(struct target *target, const struct session_options *options, struct spool *spool, struct session **out, struct error *err)
 {
 	struct session *session;
 	struct environment environment;
 	uint64_t ticks;
 
-	if (session_check(target_facts(target), options, err) < 0)
+	if (session_check(target_facts(target), options, err) < 0 || descriptors_check(err) < 0)
 		return -1;
 	session = calloc(1, sizeof *session);
 	if (!session)

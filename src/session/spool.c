@@ -28,7 +28,7 @@ static int temporary_open(const char *folder, struct error *err)
 		return fail(err, ERR_OUTPUT, "%s: the path is too long", folder);
 	fd = mkostemp(path, O_CLOEXEC);
 	if (fd < 0)
-		return fail(err, ERR_OUTPUT, "%s: no temporary file: %s", folder, strerror(errno));
+		return fail(err, file_error_of(errno, ERR_OUTPUT), "%s: no temporary file: %s", folder, strerror(errno));
 	unlink(path);
 	return fd;
 }

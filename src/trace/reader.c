@@ -31,7 +31,7 @@ enum outcome { GOT, END, DAMAGED, CUT };
 static int read_failure(const struct trace *trace, struct error *err)
 {
 	errno = trace->source.failed;
-	return fail(err, errno == ENOMEM ? ERR_MEMORY : ERR_TRACE_OPEN, "cannot read %s: %s", trace->name, strerror(errno));
+	return fail(err, file_error_of(errno, ERR_TRACE_OPEN), "cannot read %s: %s", trace->name, strerror(errno));
 }
 
 static int read_file_head(struct trace *trace, struct error *err)
@@ -78,21 +78,26 @@ static int finish_open(struct trace *trace, const char *name, struct trace **out
 	return result;
 }
 
-int trace_open(const char *path, struct trace **out, struct error *err)
+int trace_open_as(const char *path, const char *name, struct trace **out, struct error *err)
 {
 	bool standard_in = strcmp(path, "-") == 0;
 	struct trace *trace = calloc(1, sizeof *trace);
 	int fd;
 
 	if (!trace)
-		return fail(err, ERR_MEMORY, "opening %s", path);
+		return fail(err, ERR_MEMORY, "opening %s", name);
 	fd = standard_in ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (fd < 0) {
 		free(trace);
-		return fail(err, ERR_TRACE_OPEN, "cannot read %s: %s", path, strerror(errno));
+		return fail(err, file_error_of(errno, ERR_TRACE_OPEN), "cannot read %s: %s", name, strerror(errno));
 	}
 	source_open_fd(&trace->source, fd, !standard_in);
-	return finish_open(trace, standard_in ? "stdin" : path, out, err);
+	return finish_open(trace, name, out, err);
+}
+
+int trace_open(const char *path, struct trace **out, struct error *err)
+{
+	return trace_open_as(path, strcmp(path, "-") == 0 ? "stdin" : path, out, err);
 }
 
 int trace_open_memory(const void *bytes, size_t size, struct trace **out, struct error *err)

@@ -42,6 +42,8 @@ struct trace_info {
 
 /* PATH "-" is stdin. */
 int trace_open(const char *path, struct trace **out, struct error *err);
+/* The same, called NAME in what is said of it. */
+int trace_open_as(const char *path, const char *name, struct trace **out, struct error *err);
 /* Reads BYTES, which stay the caller's and must outlive the trace. */
 int trace_open_memory(const void *bytes, size_t size, struct trace **out, struct error *err);
 /* Reads BYTES, a mapping of a file that we have just written and nobody else writes: its check sums are not looked at. trace_close() unmaps it, and so does a failure. */

@@ -2,10 +2,12 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -207,6 +209,66 @@ Test(sink, a_symbolic_link_stays_and_its_file_is_replaced)
 	cr_assert_eq(lstat("link", &status), 0);
 	cr_assert(S_ISLNK(status.st_mode));
 	cr_assert_str_eq(content_of("real"), "InferScope");
+}
+
+Test(sink, a_symbolic_link_to_nothing_stays_and_its_file_is_made)
+{
+	struct error err = { ERR_NONE };
+	struct stat status;
+	struct sink *sink;
+
+	cr_assert_eq(mkdir("below", 0700), 0);
+	cr_assert_eq(symlink("below/next", "first"), 0);
+	cr_assert_eq(symlink("fresh", "below/next"), 0);
+	cr_assert_eq(sink_open_path("first", false, &sink, &err), 0, "%s", err.text);
+	sink_puts(sink, "InferScope");
+	cr_assert_eq(sink_commit(sink, &err), 0);
+	cr_assert_eq(lstat("first", &status), 0);
+	cr_assert(S_ISLNK(status.st_mode));
+	cr_assert_str_eq(content_of("below/fresh"), "InferScope");
+	cr_assert_eq(symlink("absent/file", "astray"), 0);
+	cr_assert_eq(sink_open_path("astray", false, &sink, &err), -1);
+	cr_assert_str_eq(err.text, "cannot write astray: No such file or directory");
+	cr_assert_eq(symlink("round", "round"), 0);
+	cr_assert_eq(sink_open_path("round", true, &sink, &err), -1);
+	cr_assert_str_eq(err.text, "cannot write round: Too many levels of symbolic links");
+}
+
+/* A look at whether a named pipe can be written must not be its reader's end of file. */
+Test(sink, testing_a_named_pipe_does_not_open_it)
+{
+	struct error err = { ERR_NONE };
+	struct pollfd reader = { .events = POLLIN };
+	struct sink *sink;
+	char got[16] = "";
+
+	cr_assert_eq(mkfifo("pipe", 0600), 0);
+	cr_assert_eq(sink_test_path("pipe", false, &err), 0, "nobody reads yet");
+	reader.fd = open("pipe", O_RDONLY | O_NONBLOCK);
+	cr_assert_geq(reader.fd, 0);
+	cr_assert_eq(sink_test_path("pipe", false, &err), 0);
+	cr_assert_eq(poll(&reader, 1, 0), 0, "it was opened and closed");
+	cr_assert_eq(sink_open_path("pipe", false, &sink, &err), 0);
+	sink_puts(sink, "InferScope");
+	cr_assert_eq(sink_commit(sink, &err), 0);
+	cr_assert_eq(read(reader.fd, got, sizeof got - 1), 10);
+	close(reader.fd);
+}
+
+Test(sink, without_descriptors_that_is_what_is_said)
+{
+	struct rlimit few, limit;
+	struct error err = { ERR_NONE };
+	struct sink *sink;
+	int result;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	few = (struct rlimit){ 0, limit.rlim_max };
+	setrlimit(RLIMIT_NOFILE, &few);
+	result = sink_open_path("report.md", false, &sink, &err);
+	setrlimit(RLIMIT_NOFILE, &limit);
+	cr_assert_eq(result, -1);
+	cr_assert_eq(err.code, ERR_DESCRIPTORS, "%s", err.text);
 }
 
 Test(sink, a_full_device_is_told_once_and_kept)

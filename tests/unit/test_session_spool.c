@@ -1,10 +1,12 @@
 /* The spool: what is put in comes out in order; at the bound the oldest calls go and the names stay. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -171,6 +173,27 @@ Test(pool, refuses_what_is_no_fresh_memfd)
 	cr_assert_eq(pool_open(STDIN_FILENO, pool_bytes(1), &pool, &err), -1);
 	close(file);
 	close(unsealable);
+}
+
+Test(pool, says_which_limit_is_too_low)
+{
+	int fd = memfd_create("lanes", MFD_ALLOW_SEALING | MFD_CLOEXEC);
+	struct rlimit few, limit;
+	struct error err = { 0 };
+	struct pool pool;
+	int result;
+
+	signal(SIGXFSZ, SIG_IGN);
+	getrlimit(RLIMIT_FSIZE, &limit);
+	few = (struct rlimit){ 4096, limit.rlim_max };
+	setrlimit(RLIMIT_FSIZE, &few);
+	result = pool_open(fd, pool_bytes(1), &pool, &err);
+	setrlimit(RLIMIT_FSIZE, &limit);
+	cr_assert_eq(result, -1);
+	cr_assert_eq(err.code, ERR_OUTPUT);
+	cr_assert_not_null(strstr(err.text, "ulimit -f"), "%s", err.text);
+	cr_assert_not_null(strstr(err.hint, "--trace-size-mb"), "%s", err.hint);
+	close(fd);
 }
 
 /* ---- the last while ---- */
