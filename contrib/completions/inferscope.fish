@@ -68,7 +68,7 @@ complete -c inferscope -n '__fish_seen_subcommand_from attach run analyze merge 
 complete -c inferscope -n '__fish_seen_subcommand_from attach run analyze merge' -l strict -d 'end with status 10 when data are partial'
 complete -c inferscope -n '__fish_seen_subcommand_from attach run' -l argv -r -f -a 'redacted all' -d 'the process\'s command line in trace and report: without values of --token, --api-key, PASSWORD= and the like, or all of it'
 complete -c inferscope -n '__fish_seen_subcommand_from attach run dump top detach doctor' -l unverified -d 'go on with a Python or libc that InferScope was not tried with'
-complete -c inferscope -n '__fish_seen_subcommand_from attach' -l ready-fd -r -d 'write a byte to this descriptor, and close it, as soon as measuring has begun; 0 = none'
+complete -c inferscope -n '__fish_seen_subcommand_from attach' -l ready-fd -r -d 'write a byte to this descriptor, and close it, as soon as measuring has begun, of several processes one for each; 0 = none'
 complete -c inferscope -n '__fish_seen_subcommand_from attach' -l inside-fd -r -d 'the process measures itself, and helps by this socket: it opens its memory and loads the collector, so that no right to trace it is needed (docs/python.md); 0 = no'
 complete -c inferscope -n '__fish_seen_subcommand_from attach' -l dry-run -d 'look at the process, say what attaching would do, and do not touch it'
 complete -c inferscope -n '__fish_seen_subcommand_from run' -l python -r -d 'the interpreter that runs the script'

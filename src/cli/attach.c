@@ -35,13 +35,6 @@ static int dry_run(struct measure *measure, const struct target *target, struct 
 	return 0;
 }
 
-/* To whoever started us and waits for the measurement to begin. That it cannot be told is no reason to end. */
-static void ready_tell(int fd)
-{
-	if (fd > 0 && write(fd, "", 1) == 1)
-		close(fd);
-}
-
 /* A process that measures itself has opened its memory: nothing of it needs to be traced, or to have room. */
 static int inside_begin(struct measure *measure, struct error *err)
 {
@@ -92,7 +85,7 @@ static int measure_target(struct measure *measure, struct target **opened, uint6
 		status_phase(measure->status, NULL);
 		return -1;
 	}
-	ready_tell((int)options_count(&measure->invocation->options, OPT_READY_FD));
+	measure_begun(measure);
 	measure_record(measure, session, stop, &left);
 	session_free(session);
 	if (measure->receipt.end == END_ABANDONED || *stop >= 2) {

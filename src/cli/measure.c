@@ -110,6 +110,14 @@ void measure_tell(struct measure *measure)
 		measure->nvml = nvml_open(NULL, why, sizeof why);
 }
 
+void measure_begun(const struct measure *measure)
+{
+	int fd = (int)options_count(&measure->invocation->options, OPT_READY_FD);
+
+	if (fd > 0 && write(fd, "", 1) == 1)
+		close(fd);
+}
+
 void measure_done(struct measure *measure)
 {
 	status_close(measure->status);

@@ -35,6 +35,8 @@ struct measure {
 int measure_init(struct measure *measure, const struct invocation *invocation, pid_t pid, const char *mode, struct error *err);
 /* From now on progress is told of, unless warnings alone are wanted. */
 void measure_tell(struct measure *measure);
+/* Tells whoever started us that measuring has begun. That it cannot be told is no reason to end. */
+void measure_begun(const struct measure *measure);
 void measure_done(struct measure *measure);
 /* Opens the temporary trace where the kept one will be, or in TMPDIR. */
 int measure_spool(struct measure *measure, struct error *err);

@@ -35,6 +35,7 @@ static int member_session(struct measure *measure, struct member_page *page, str
 
 	if (measure_spool(measure, err) < 0 || (measure->recorder && recorder_start(measure->recorder, err) < 0) || session_start(target, &measure->session, measure->spool, &session, err) < 0)
 		return -1;
+	measure_begun(measure);
 	page->phase = MEMBER_RECORDING;
 	page->watched = measure->recorder != NULL;
 	session_record(session, measure->recorder ? recorder_stop(measure->recorder) : stop, progress_share, (void *)&sharing);

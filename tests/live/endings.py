@@ -23,7 +23,7 @@ def tests(world):
 def stopped_by(world, python, number):
     with Target(python, PLANTED, "busy") as target:
         attach = world.attach(target.pid, "-d", "60s")
-        settle(target.pid, attach)
+        settle(attach)
         attach.stop(number)
         attach.expect(0, 20)
         require(world.report()["functions"], "the report has no functions")
@@ -43,7 +43,7 @@ def twice(world, python):
     """A second Ctrl-C detaches and writes nothing."""
     with Target(python, PLANTED, "busy") as target:
         attach = world.attach(target.pid, "-d", "60s")
-        settle(target.pid, attach)
+        settle(attach)
         attach.stop()
         time.sleep(0.3)  # what comes sooner is the same one
         attach.stop()
@@ -58,7 +58,7 @@ def killed(world, python):
     """An attacher that dies leaves hooks that take themselves off, and a target that can be measured again."""
     with Target(python, PLANTED, "busy") as target:
         attach = world.attach(target.pid, "-d", "60s")
-        settle(target.pid, attach)
+        settle(attach)
         attach.stop(signal.SIGKILL)
         attach.wait(10)
         require(state_of(target.pid) in "RS", "the target is in state %s" % state_of(target.pid))

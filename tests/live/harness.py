@@ -10,6 +10,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -213,15 +214,71 @@ class Target:
         return self.log.read()[-600:].decode(errors="replace").strip()
 
 
+class Attaching(subprocess.Popen):
+    """A process of `inferscope attach`, started by COMMAND, which tells when it has begun to measure."""
+
+    def __init__(self, command, **how):
+        ours, theirs = os.pipe()
+        self.ready = os.fdopen(ours, "rb", buffering=0)
+        try:
+            super().__init__([*map(str, command), "--ready-fd", str(theirs)], pass_fds=[theirs], **how)
+        finally:
+            os.close(theirs)
+
+    def begun(self, processes=1, seconds=60):
+        """Returns once it measures so many PROCESSES: hooks are on in them."""
+        end = time.monotonic() + seconds
+        while processes:
+            readable, _, _ = select.select([self.ready], [], [], max(0, end - time.monotonic()))
+            require(readable, "measuring did not begin within %d s" % seconds)
+            told = self.ready.read(processes)
+            if not told:
+                said = self.communicate(timeout=60)[1] or ""
+                raise Fail("measuring did not begin, exit status %s: %s" % (status_text(self.returncode), tail(said if isinstance(said, str) else said.decode(errors="replace"))))
+            processes -= len(told)
+        return self
+
+
+class Measured:
+    """An attach that measures when the constructor returns. stop() ends it; then report and err are there."""
+
+    def __init__(self, folder, pid, *options, prefix=(), trace="none"):
+        self.path = os.path.join(folder, "report.json")
+        command = [*prefix, find_binary(), "attach", pid, "-d", "0", "-o", self.path, "--trace", trace, "--force", *options]
+        self.child = Attaching(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=folder).begun()
+
+    def descriptors(self):
+        """What it has open."""
+        links = []
+        for fd in glob.glob("/proc/%d/fd/*" % self.child.pid):
+            try:
+                links.append(os.readlink(fd))
+            except OSError:
+                pass
+        return links
+
+    def stop(self):
+        self.child.send_signal(signal.SIGINT)
+        return self.wait()
+
+    def wait(self):
+        """The report, when it has ended."""
+        self.err = self.child.communicate(timeout=120)[1]
+        require(self.child.returncode == 0, "status %d: %s" % (self.child.returncode, self.err[-400:]))
+        with open(self.path) as f:
+            self.report = json.load(f)
+        return self.report
+
+
 class Attach:
     """One `inferscope` command, running. wait() gives its exit status; out and err are its text."""
 
     def __init__(self, world, *args, cwd=None, stdin=None):
         self.out = self.err = ""
         self.args = [world.binary] + [str(a) for a in args]
-        self.begun = time.monotonic()
-        self.child = subprocess.Popen(world.prefix + self.args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd or world.folder, stdin=stdin or subprocess.DEVNULL,
-                                      env=world.env())
+        self.started = time.monotonic()
+        kind = Attaching if args[0] == "attach" else subprocess.Popen
+        self.child = kind(world.prefix + self.args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd or world.folder, stdin=stdin or subprocess.DEVNULL, env=world.env())
 
     def wait(self, seconds=60):
         try:
@@ -231,7 +288,7 @@ class Attach:
             _, err = self.child.communicate()
             raise Fail("inferscope did not end within %d s: %s: %s" % (seconds, self.text(), tail(err.decode(errors="replace"))))
         self.out, self.err = out.decode(errors="replace"), err.decode(errors="replace")
-        self.seconds = time.monotonic() - self.begun
+        self.seconds = time.monotonic() - self.started
         return self.child.returncode
 
     def stop(self, number=signal.SIGINT):
@@ -282,23 +339,10 @@ class World:
             raise Fail("no valid JSON report: %s" % error)
 
 
-def settle(pid, attach, seconds=15):
-    """Waits until the collector is in PID and had a moment to arm; the target must be idle enough to let it."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if attach.child.poll() is not None:
-            attach.wait()
-            raise Fail("%s ended early, exit status %s: %s" % (attach.text(), status_text(attach.child.returncode), tail(attach.err)))
-        try:
-            with open("/proc/%d/maps" % pid) as f:
-                if "inferscope-collector" in f.read():
-                    break
-        except OSError:
-            raise Fail("the target is gone")
-        time.sleep(0.02)
-    else:
-        raise Fail("no collector in the target after %d s" % seconds)
-    time.sleep(0.7)
+def settle(attach):
+    """Waits until it measures, and some time more, so that there is something to tell of."""
+    attach.child.begun()
+    time.sleep(0.5)
 
 
 def find_function(report, name, file=None):
@@ -347,4 +391,55 @@ def wait_for(condition, seconds, why):
     while not condition():
         if time.monotonic() > end:
             raise Fail(why)
-        time.sleep(0.05)
+        time.sleep(0.02)
+
+
+def wait_for_state(pid, letters, seconds=20):
+    wait_for(lambda: state_of(pid) in letters, seconds, "process %d does not come to state %s" % (pid, letters))
+
+
+def wanted(suite, name, words=None):
+    """
+    Whether this test is to run: its name has to hold each text of `tests/live/run -k` and, where a runner is given WORDS, one of these. With `tests/live/run --list`
+    none does, and it is told.
+    """
+    whole, words = suite + "/" + name, [word for word in sys.argv[1:] if not word.startswith("-")] if words is None else words
+    if not all(text in whole for text in os.environ.get("INFERSCOPE_LIVE_ONLY", "").split("\n")) or (words and not any(word in name or word in (suite, whole) for word in words)):
+        return False
+    if os.environ.get("INFERSCOPE_LIVE_LIST"):
+        print("LIST", whole, flush=True)
+        return False
+    return True
+
+
+NOTHING_CHOSEN = 5
+
+
+def run_tests(suite, tests):
+    """Runs those that are wanted of (name, function without arguments), and prints a line for each. Returns an exit status: 1 when one failed, NOTHING_CHOSEN when none was wanted."""
+    count = failed = 0
+    for name, test in tests:
+        if not wanted(suite, name):
+            continue
+        count += 1
+        verdict, why = verdict_of(test)
+        failed += verdict == "FAIL"
+        print(verdict, suite + "/" + name + (": " + why if why else ""), flush=True)
+    if not count and not os.environ.get("INFERSCOPE_LIVE_LIST"):
+        print("%s: no test is called that" % suite, file=sys.stderr)
+    return 1 if failed else 0 if count else NOTHING_CHOSEN
+
+
+def verdict_of(test):
+    """PASS, SKIP or FAIL, and what it says in one line; a bug of the test is a failure with its place."""
+    try:
+        return "PASS", " ".join(str(test() or "").split())
+    except Skip as why:
+        return "SKIP", " ".join(str(why).split())
+    except Fail as why:
+        return "FAIL", " ".join(str(why).split())
+    except Exception as error:
+        trace = error.__traceback__
+        while trace.tb_next and trace.tb_next.tb_frame.f_code.co_filename.startswith(HERE):
+            trace = trace.tb_next
+        return "FAIL", "%s: %s (%s:%d)" % (type(error).__name__, " ".join(str(error).split()), os.path.basename(trace.tb_frame.f_code.co_filename), trace.tb_lineno)

@@ -137,7 +137,7 @@ def counts(world, python, backend, kind):
     with Target(python, KNOWN, kind, "--rounds", "50" if world.quick else "200") as target:
         options = ["-d", "0", "--max-overhead", "none", "--hook", backend] + (["--c-calls", "all"] if kind == "ccalls" else [])
         attach = world.attach(target.pid, *options)
-        settle(target.pid, attach)
+        settle(attach)
         target.go()
         truth = ast.literal_eval(target.expect("TRUTH", 90)[6:])
         require(truth["wrong"] == 0, "the program itself went wrong %d times" % truth["wrong"])
@@ -163,7 +163,7 @@ def shares(world, python, options, tolerance):
     seconds = 5 if world.quick else 20
     with Target(python, KNOWN, "shares", "--seconds", str(seconds)) as target:
         attach = world.attach(target.pid, "-d", "0", *options)
-        settle(target.pid, attach)
+        settle(attach)
         target.go()
         truth = ast.literal_eval(target.expect("TRUTH", seconds + 60)[6:])["ledger"]
         attach.stop()

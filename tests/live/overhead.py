@@ -121,7 +121,7 @@ def known(world, python, kind, seconds, *words, functions=0, rate=0):
     """The report of one run of known.py, and what that knows."""
     with Target(python, KNOWN, kind, "--seconds", str(seconds), "--functions", str(functions)) as target:
         attach = world.attach(target.pid, "-d", "0", "--rate", str(rate), "--c-calls", "none", *words)
-        settle(target.pid, attach)
+        settle(attach)
         target.go()
         truth = ast.literal_eval(target.expect("TRUTH", seconds + 60)[6:])
         attach.stop()

@@ -161,10 +161,26 @@ Test(perf, goes_on_after_a_rest_where_it_was)
 	end_child(pid);
 }
 
+/* A page for children to say in that they are where they are to be sampled. */
+static volatile int *place_to_say(void)
+{
+	volatile int *said = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	cr_assert_neq(said, MAP_FAILED);
+	return said;
+}
+
+static void await_said(const volatile int *said)
+{
+	while (!*said)
+		usleep(1000);
+}
+
 /* Spins with so much stack that no sample ends before it does. */
 static pid_t deep_child(void)
 {
 	enum { DEEP = 1 << 17 };
+	volatile int *said = place_to_say();
 	pid_t pid = fork();
 
 	if (pid == 0) {
@@ -173,9 +189,11 @@ static pid_t deep_child(void)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (size_t i = 0; i < DEEP; i += 64)
 			deep[i] = 1;
+		*said = 1;
 		for (;;)
 			;
 	}
+	await_said(said);
 	return pid;
 }
 
@@ -203,7 +221,6 @@ Test(perf, brings_more_stack_once_that_was_asked_for)
 	pid_t pid = deep_child();
 	struct perf *perf = open_or_skip(pid, 1000, 4096);
 
-	usleep(50000); /* its first samples would come from before it is deep */
 	cr_assert_eq(perf_add(perf, pid), 0);
 	cr_assert_eq(stack_size(perf), 4096);
 	perf_widen(perf, pid, 9000);
@@ -223,13 +240,15 @@ Test(perf, brings_more_stack_once_that_was_asked_for)
 /* Spins on a stack at STACK of which only the first page was ever touched. */
 static pid_t sparse_child(void *stack)
 {
+	volatile int *said = place_to_say();
 	pid_t pid = fork();
 
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		*(volatile char *)stack = 1;
-		__asm__ volatile("mov %0, %%rsp\n\t1: jmp 1b" : : "r"(stack) : "memory");
+		__asm__ volatile("mov %0, %%rsp\n\tmovl $1, (%1)\n\t1: jmp 1b" : : "r"(stack), "r"(said) : "memory");
 	}
+	await_said(said);
 	return pid;
 }
 
@@ -246,7 +265,6 @@ Test(perf, copies_stack_to_the_first_page_that_was_neither_written_nor_read)
 	madvise(stack, 2 * BYTES, MADV_NOHUGEPAGE);
 	pid = sparse_child(stack);
 	perf = open_or_skip(pid, 1000, BYTES);
-	usleep(50000);
 	cr_assert_eq(perf_add(perf, pid), 0);
 	cr_expect_eq(stack_size(perf), TOUCHED);
 	cr_assert_eq(process_vm_readv(pid, &ours, 1, &theirs, 1, 0), (ssize_t)sizeof rest);

@@ -90,7 +90,8 @@ static void take(void *context, pid_t tid, enum thread_counter which, uint64_t v
 static void expect_storm(const struct told *told)
 {
 	cr_expect(told->values[COUNTER_MINOR_FAULTS] >= PAGES && told->values[COUNTER_MINOR_FAULTS] <= FAULTS_MOST, "%llu faults", (unsigned long long)told->values[COUNTER_MINOR_FAULTS]);
-	cr_expect(told->values[COUNTER_SWITCHES] >= NAPS, "%llu switches", (unsigned long long)told->values[COUNTER_SWITCHES]);
+	cr_expect(told->values[COUNTER_SWITCHES] >= NAPS - NAPS / 10, /* a nap may be over before its thread has left the CPU, where that was taken away */
+	          "%llu switches", (unsigned long long)told->values[COUNTER_SWITCHES]);
 }
 
 Test(counts, know_how_many_pages_were_touched)

@@ -10,8 +10,8 @@ import subprocess
 import tempfile
 import time
 
-from common import BINARY, BUSY, NOBODY, PYTHON, PYTHONS, Busy, held, inferscope, is_free, read_link, refuse
-from harness import Skip, require
+from common import BINARY, BUSY, NOBODY, PYTHON, PYTHONS, Busy, Keeper, inferscope, is_free, measuring, read_link, refuse
+from harness import Attaching, Skip, require, wait_for, wait_for_state
 
 
 def wrong_pids():
@@ -39,7 +39,7 @@ def kernel_thread():
 
 def zombie():
     child = subprocess.Popen(["true"])
-    time.sleep(0.2)
+    wait_for_state(child.pid, "Z")
     try:
         refuse(3, "attach", child.pid, says="zombie|ended")
     finally:
@@ -70,7 +70,7 @@ def old_pythons():
 def stopped_target():
     with Busy() as target:
         os.kill(target.pid, signal.SIGSTOP)
-        time.sleep(0.2)
+        wait_for_state(target.pid, "T")
         refuse(6, "attach", target.pid, says="stopped")
         os.kill(target.pid, signal.SIGCONT)
 
@@ -117,13 +117,14 @@ def installed_setuid():
 
 def gil_not_to_be_had():
     """E_GIL: the attacher gives up, and nothing is armed when the GIL comes free later."""
-    with tempfile.TemporaryDirectory() as folder, held(0, 5) as target:
-        time.sleep(0.5)
+    with tempfile.TemporaryDirectory() as folder, Keeper() as target:
+        target.keep()
         refuse(6, "attach", target.pid, "--gil-timeout", "500ms", says="GIL", cwd=folder)
         require(not os.listdir(folder), "files were left")
         status, _, err = inferscope("attach", target.pid, "-d", "500ms", "--hook", "none", "--trace", "none", cwd=folder)
         require(status == 0, "samples alone, while the thread of that attach still waits: %d %s" % (status, err))
-        time.sleep(5.5)
+        target.tell()  # that it may let go
+        wait_for(lambda: len(os.listdir("/proc/%d/task" % target.pid)) == 1, 30, "a thread of ours stays")
         require(is_free(target) and target.child.poll() is None, "it was armed after all, or harmed")
         require(inferscope("attach", target.pid, "-d", "500ms", cwd=folder)[0] == 0, "the next attach")
 
@@ -138,12 +139,8 @@ def few_rights():
         shutil.copy(BINARY, os.path.join(folder, "inferscope"))
         for rights, words in ((0x80002, ["--bounding-set", "-all,+sys_ptrace,+dac_override", "--inh-caps", "-all"]),
                               (0x80000, nobody[1:] + ["--inh-caps", "-all,+sys_ptrace", "--ambient-caps", "+sys_ptrace"])):
-            reader, writer = os.pipe()
-            attach = subprocess.Popen(["setpriv", *words, os.path.join(folder, "inferscope"), "attach", str(target.pid), "-d", "60s", "--ready-fd", str(writer), "-o", "%x.md" % rights, "--trace", "none"],
-                                      cwd=folder, pass_fds=[writer], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-            os.close(writer)
-            os.read(reader, 1)  # measuring has begun, or it has ended
-            os.close(reader)
+            attach = Attaching(["setpriv", *words, os.path.join(folder, "inferscope"), "attach", target.pid, "-d", "60s", "-o", "%x.md" % rights, "--trace", "none"],
+                               cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True).begun()
             with open("/proc/%d/status" % attach.pid) as f:
                 has = re.search(r"CapEff:\s*(\w+)", f.read())
             attach.send_signal(signal.SIGINT)
@@ -182,10 +179,10 @@ def recorder_that_never_began():
 def second_at_once():
     """While one measures, another is told so."""
     with Busy() as target, tempfile.TemporaryDirectory() as folder:
-        first = subprocess.Popen([BINARY, "attach", str(target.pid), "-d", "4s"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder)
-        time.sleep(1.5)
+        first = measuring(target, "-d", "0", cwd=folder)
         refuse(6, "attach", target.pid, "-d", "1s", "-o", os.path.join(folder, "b.md"), says="measured")
         refuse(6, "detach", target.pid, says="measured")
+        first.send_signal(signal.SIGINT)
         out, err = first.communicate(timeout=20)
         require(first.returncode == 0, err)
 

@@ -109,7 +109,7 @@ class Scene:
         threads = len(os.listdir("/proc/%d/task" % self.target.pid))
         for pause_s in (0, 5):  # on a machine that is very busy its thread may not have begun
             attach = self.attach(*options)
-            harness.settle(self.target.pid, attach, 30)
+            harness.settle(attach)
             time.sleep(pause_s)
             if not waits:
                 self.wait_until_left()

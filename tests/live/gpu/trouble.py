@@ -96,7 +96,7 @@ def uninitialised(python):
     """CUDA is loaded but not initialised: nobody initialises it for the program, and CUPTI is not called."""
     with Scene(python, "late") as scene:
         attach = scene.attach()
-        harness.settle(scene.target.pid, attach, 30)
+        harness.settle(attach)
         attach.stop()
         attach.expect(0)
         report = scene.world.report()

@@ -8,6 +8,10 @@ import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+import harness
+from harness import Fail, Skip, require
+
 BUILD = os.path.join(os.environ.get("BUILD", os.getcwd()), "tests/live/inject")
 DRIVER = os.path.join(BUILD, "enter")
 PAYLOAD = os.path.join(BUILD, "payload.so")
@@ -15,20 +19,6 @@ MISSING = os.path.join(BUILD, "payload_missing.so")
 QUICK = bool(os.environ.get("QUICK")) or "--quick" in sys.argv
 ROUNDS = int(os.environ.get("INFERSCOPE_ROUNDS", "50" if QUICK else "200"))
 counts = {"PASS": 0, "FAIL": 0, "SKIP": 0}
-ONLY = [word for word in sys.argv[1:] if not word.startswith("-")]
-
-
-class Skip(Exception):
-    pass
-
-
-class Fail(Exception):
-    pass
-
-
-def require(condition, why):
-    if not condition:
-        raise Fail(why)
 
 
 def pythons():
@@ -163,17 +153,27 @@ def settle(pid, before, seconds=5):
         time.sleep(0.05)
 
 
+SUITE = os.path.basename(os.path.dirname(os.path.abspath(sys.argv[0])))
+
+
+def wanted(name):
+    return harness.wanted(SUITE, name)
+
+
 def run_test(name, body, *arguments):
-    if ONLY and not any(word in name for word in ONLY):
-        return
-    try:
-        said = body(*arguments)
-        verdict, why = "PASS", said or ""
-    except Skip as reason:
-        verdict, why = "SKIP", str(reason)
-    except Fail as reason:
-        verdict, why = "FAIL", str(reason)
-    except Exception as error:
-        verdict, why = "FAIL", "%s: %s" % (type(error).__name__, error)
+    if wanted(name):
+        tell(name, body, *arguments)
+
+
+def tell(name, body, *arguments):
+    verdict, why = harness.verdict_of(lambda: body(*arguments))
     counts[verdict] += 1
-    print(verdict, name + (": " + " ".join(why.split()) if why else ""), flush=True)
+    print(verdict, SUITE + "/" + name + (": " + why if why else ""), flush=True)
+
+
+def outcome():
+    """What the runner ends with."""
+    if not any(counts.values()):
+        return harness.NOTHING_CHOSEN
+    print("%(PASS)d passed, %(FAIL)d failed, %(SKIP)d skipped" % counts)
+    return 1 if counts["FAIL"] else 0

@@ -88,9 +88,9 @@ def all_starved():
 
 def run_tests(python):
     """They sleep nearly all the time: many at once."""
-    kinds = [kind for kind in KINDS if not common.ONLY or any(word in "blocked in " + kind for word in common.ONLY)]
+    kinds = [kind for kind in KINDS if common.wanted("blocked in " + kind)]
     with concurrent.futures.ThreadPoolExecutor(20) as pool:
         started = [(kind, start(pool, kind, python)) for kind in kinds]
         for kind, jobs in started:
-            common.run_test("blocked in " + kind, outcome, *jobs)
+            common.tell("blocked in " + kind, outcome, *jobs)
     common.run_test("blocked in calls, starved", all_starved)

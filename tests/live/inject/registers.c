@@ -1,7 +1,7 @@
 /*
  * Fills all general registers, the flags (direction flag too), the red zone and xmm0-15 with random values, spins without touching
  * them, and compares: whoever borrows this thread must put everything back. With a second argument, an interval timer of that many
- * microseconds delivers signals meanwhile, whose handler uses 20 KiB of stack.
+ * microseconds delivers signals meanwhile, whose handler uses 20 KiB of stack. Ends after so many seconds, or at SIGTERM.
  */
 #include <signal.h>
 #include <stdint.h>
@@ -82,6 +82,14 @@ static void timer_start(long us)
 	setitimer(ITIMER_REAL, &timer, NULL);
 }
 
+static volatile sig_atomic_t ended;
+
+static void end(int number)
+{
+	(void)number;
+	ended = 1;
+}
+
 int main(int argc, char **argv)
 {
 	static const uint64_t flags[] = { 0x202, 0x203, 0x246, 0x282, 0xa02, 0xa97, 0x606, 0xed7 };
@@ -92,9 +100,10 @@ int main(int argc, char **argv)
 
 	if (argc > 2)
 		timer_start(atol(argv[2]));
+	signal(SIGTERM, end);
 	printf("READY %d\n", (int)getpid());
 	fflush(stdout);
-	for (; now() < until; checks++) {
+	for (; !ended && now() < until; checks++) {
 		uint64_t off;
 
 		for (size_t i = 0; i < sizeof in; i++)

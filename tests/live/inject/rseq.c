@@ -3,6 +3,7 @@
  * the commit finds our descriptor gone though nobody aborted us ("dropped").
  */
 #include <linux/rseq.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,14 @@ __asm__(
 	"rseq_section:	.long 0, 0\n	.quad 1b, 2b - 1b, 6b\n"
 	".popsection\n");
 
+static volatile sig_atomic_t ended;
+
+static void end(int number)
+{
+	(void)number;
+	ended = 1;
+}
+
 int main(int argc, char **argv)
 {
 	struct rseq *area = (struct rseq *)((char *)__builtin_thread_pointer() + __rseq_offset);
@@ -37,9 +46,10 @@ int main(int argc, char **argv)
 		printf("SKIP no rseq here\n");
 		return 77;
 	}
+	signal(SIGTERM, end);
 	printf("READY %d\n", (int)getpid());
 	fflush(stdout);
-	while (time(NULL) < until)
+	while (!ended && time(NULL) < until)
 		for (int i = 0; i < 200; i++) {
 			long how = rseq_spin(area, 2000);
 
