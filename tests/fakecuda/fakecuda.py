@@ -119,9 +119,6 @@ class Gpu:
         self.check(self.cudart.cudaStreamCreate(ctypes.byref(out)))
         return out
 
-    def free_stream(self, stream):
-        self.check(self.cudart.cudaStreamDestroy(stream))
-
     def device(self, number):
         self.check(self.cudart.cudaSetDevice(number))
 
@@ -130,12 +127,6 @@ class Gpu:
 
     def stream_sync(self, stream=None):
         self.check(self.cudart.cudaStreamSynchronize(stream))
-
-    def event_sync(self, stream=None):
-        event = ctypes.c_void_p()
-        self.check(self.cudart.cudaEventCreate(ctypes.byref(event)))
-        self.check(self.cudart.cudaEventRecord(event, stream))
-        self.check(self.cudart.cudaEventSynchronize(event))
 
     def memory(self, size, pinned=False):
         """Device memory, or pinned host memory."""

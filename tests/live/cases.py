@@ -77,5 +77,5 @@ def check_report(report, case):
         names = {t["name"]: t for t in report["threads"]}
         for name in ("T-only_sleeps", "T-waits_lock"):
             thread = next((t for n, t in names.items() if n and n.startswith(name[:15])), None)
-            if thread and thread.get("wall_ns"):
-                require(thread.get("cpu_ns", 0) < 0.2 * thread["wall_ns"], "%s looks like CPU work: %s" % (name, thread))
+            require(thread, "no thread is called %s: %s" % (name, sorted(n for n in names if n)))
+            require(thread["cpu_ns"] < 0.2 * thread["wall_ns"], "%s looks like CPU work: %s" % (name, thread))

@@ -377,6 +377,23 @@ def thread_names(pid):
     return names
 
 
+def switches_of(pid):
+    """How often its threads were switched so far."""
+    count = 0
+    for path in glob.glob("/proc/%d/task/*/status" % pid):
+        try:
+            with open(path) as f:
+                count += sum(int(line.split()[1]) for line in f if "ctxt_switches" in line)
+        except OSError:
+            pass  # it has ended meanwhile
+    return count
+
+
+def resident_kib(pid):
+    with open("/proc/%d/status" % pid) as f:
+        return int(re.search(r"VmRSS:\s+(\d+)", f.read())[1])
+
+
 def status_text(status):
     return "none" if status is None else "signal %d" % -status if status < 0 else str(status)
 

@@ -74,7 +74,7 @@ def busy(world, python):
         require(spin["cpu_self_ns"] > 0.5 * total, "spin has %.0f %% of the CPU time, it takes nearly all" % (100.0 * spin["cpu_self_ns"] / max(1, total)))
         require(report["threads"], "no threads in the report")
         check_verdict(report)
-        require(attach.seconds < 12, "2 s of measuring took %.1f s" % attach.seconds)
+        require(attach.seconds < 40, "2 s of measuring took %.1f s" % attach.seconds)
         unharmed(target)
         status, last = target.finish()
         require(status == 0 and not target.errors(), "the target ended with %s, stderr: %s" % (status, target.errors()))

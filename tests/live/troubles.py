@@ -76,7 +76,10 @@ def killed_early(world, python):
 def two_at_once(world, python):
     """One measures; the other is told who."""
     with Target(python, PLANTED, "locks") as target:
-        both = [Attach(world, "attach", target.pid, "-d", "4s", "-o", world.path("%d.json" % i), "--trace", "none", "--force") for i in range(2)]
+        both = [Attach(world, "attach", target.pid, "-d", "0", "-o", world.path("%d.json" % i), "--trace", "none", "--force") for i in range(2)]
+        wait_for(lambda: [attach for attach in both if attach.child.poll() is not None], 60, "both go on")
+        for attach in both:
+            attach.stop()
         ends = [attach.wait(60) for attach in both]
         require(sorted(ends) == [0, 6], "exit statuses %s: %s" % (ends, [tail(attach.err) for attach in both]))
         winner, loser = both if ends[0] == 0 else both[::-1]

@@ -8,7 +8,7 @@ import subprocess
 import time
 
 import harness
-from harness import Target, footprint, require
+from harness import Target, footprint, require, resident_kib
 from sessions import TARGET, ask, loop
 
 
@@ -101,10 +101,6 @@ def detached(world, python):
         require("/memfd:inferscope-lanes" not in open("/proc/%d/maps" % target.pid).read(), "our shared memory stayed mapped")
         status, last = target.finish(40)
         require(status == 0, last)
-
-
-def resident_kib(pid):
-    return int(re.search(r"VmRSS:\s*(\d+)", open("/proc/%d/status" % pid).read())[1])
 
 
 def grows_nothing(world, python):

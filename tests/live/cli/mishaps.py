@@ -79,6 +79,21 @@ def interrupted():
             require(first.returncode == 0 and "report.md" in out, "%s: %d %s" % (number, first.returncode, err))
 
 
+def left_at_once():
+    """A second Ctrl-C while it leaves: nothing is written, and what was not confirmed is told; the target frees itself when it can."""
+    with tempfile.TemporaryDirectory() as folder, Keeper() as target:
+        attach = measuring(target, "-d", "0", cwd=folder)
+        target.keep()
+        begin = time.monotonic()
+        for _ in range(2):
+            attach.send_signal(signal.SIGINT)
+            time.sleep(0.5)  # what comes sooner is the same one
+        _, err = attach.communicate(timeout=60)
+        require(attach.returncode == 7 and "not confirmed" in err, "%d after %.1f s: %s" % (attach.returncode, time.monotonic() - begin, err))
+        require(not os.listdir(folder), "it wrote %s although it was told not to" % os.listdir(folder))
+        target.release()
+
+
 def held_up():
     """An attacher that stands still for 3 s: the hooks go off meanwhile, and the report says so."""
     with Busy() as target, tempfile.TemporaryDirectory() as folder:
@@ -230,4 +245,4 @@ def full_stdout():
             require(done.returncode == 0 and not done.stderr, "%s, and nobody reads: %d %s" % (words, done.returncode, done.stderr))
 
 
-TESTS = (not_clean, not_clean_nor_written, no_answer, dead_attacher, interrupted, held_up, clock_set, target_ends, target_execs, stopped_meanwhile, disk_full, read_only, full_stdout)
+TESTS = (not_clean, not_clean_nor_written, no_answer, dead_attacher, interrupted, left_at_once, held_up, clock_set, target_ends, target_execs, stopped_meanwhile, disk_full, read_only, full_stdout)

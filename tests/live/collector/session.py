@@ -63,7 +63,7 @@ class Session:
         self.settings.update(settings)
         self.map = None
 
-    def command(self, command, wait_ms=2000):
+    def command(self, command, wait_ms=20000):
         self.handover = ctypes.create_string_buffer(LAYOUT['size.handover'][0])
         put(self.handover, 0, 'handover.magic', LAYOUT['magic.handover'][0])
         put(self.handover, 0, 'handover.command', command)

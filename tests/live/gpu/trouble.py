@@ -7,7 +7,7 @@ import tempfile
 import time
 
 import harness
-from harness import Fail, Skip, Target, World, require, thread_names
+from harness import Fail, Skip, Target, World, require, resident_kib, thread_names
 from scene import BINARY, BUILT, CLIENT, HERE, KERNEL, QUICK, WHEELS, Scene, check_calls_balance, check_kernels, fakecuda, kinds_on, names
 
 
@@ -282,11 +282,6 @@ def dropped(python):
             require("CUPTI lost" in " ".join(report["warnings"]), "warnings: %s" % report["warnings"])
             require(taken < 80 << 10, "the target took %d KiB" % taken)
             scene.finish()
-
-
-def resident_kib(pid):
-    with open("/proc/%d/status" % pid) as f:
-        return int(re.search(r"VmRSS:\s+(\d+)", f.read())[1])
 
 
 def real_library(python):

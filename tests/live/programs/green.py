@@ -6,7 +6,6 @@ from gevent import monkey
 monkey.patch_all(sys=False)
 
 import os
-import select
 import sys
 
 import gevent
