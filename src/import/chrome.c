@@ -54,6 +54,11 @@ static const struct field args_table[] = {
 	FIELD("stream", FORM_WHOLE, stream), FIELD("device", FORM_WHOLE, device), FIELD("correlation", FORM_WHOLE, correlation), FIELD("bytes", FORM_WHOLE, bytes),
 	TEXT_FIELD("kind", kind, WORD_BYTES), TEXT_FIELD("name", given_name, NAME_BYTES), FIELD("grid", FORM_THREE, grid), FIELD("block", FORM_THREE, block),
 };
+/* What arrows begin with, as Kineto writes them. */
+static const struct field arrow_table[] = {
+	FIELD("id", FORM_KEY, id), FIELD("pid", FORM_KEY, pid), FIELD("tid", FORM_WHOLE, tid), FIELD("ts", FORM_US, start_ns), { "cat", 3, FORM_CATEGORY, offsetof(struct event_fields, category), WORD_BYTES, JSON_WORD("cat") },
+};
+enum { ARROW_FIELDS = sizeof arrow_table / sizeof *arrow_table };
 enum { EVENT_FIELDS = sizeof event_table / sizeof *event_table, ARGS_FIELDS = sizeof args_table / sizeof *args_table };
 
 /* Of keys: too short for a call of memcmp. */
@@ -102,11 +107,16 @@ static bool is_arrow(enum category about)
 	return about == CATEGORY_ARROW || about == CATEGORY_OLD_ARROW || about == CATEGORY_OLDER_ARROW;
 }
 
-/* Counters, asynchronous ones, arrows between others: nobody asks what else stands there. */
-static bool is_ignored(const struct event_fields *event)
+static bool is_flow(char phase)
 {
-	if (event->phase == 's' || event->phase == 'f')
-		return *event->category && !is_arrow(event->about);
+	return phase == 's' || phase == 'f';
+}
+
+/* Nobody asks what else stands there: counters, asynchronous ones, arrows between others; arrows of which all is known. */
+static bool is_read(const struct event_fields *event)
+{
+	if (is_flow(event->phase))
+		return *event->category && (!is_arrow(event->about) || (event->id.known && event->pid.known && event->tid.known && event->start_ns.known));
 	return event->phase && !strchr("XBEiIM", event->phase);
 }
 
@@ -213,8 +223,15 @@ static bool read_table(struct json *json, const struct field *table, size_t coun
 			return token == JSON_OBJECT_END;
 		if (!(field ? take_value(json, field, event) : json_pass(json)))
 			return false;
-		if (field && (field->form == FORM_PHASE || field->form == FORM_CATEGORY) && is_ignored(event) && json_leave(json))
+		if (!field || (field->form != FORM_PHASE && field->form != FORM_CATEGORY))
+			continue;
+		if (is_read(event) && json_leave(json))
 			return true;
+		if (field->form == FORM_PHASE && is_flow(event->phase)) {
+			table = arrow_table;
+			count = ARROW_FIELDS;
+			next = 0;
+		}
 	}
 }
 
@@ -408,7 +425,7 @@ static void take_event(struct chrome *chrome, struct event_fields *event)
 		take_named(gather, event);
 		return;
 	}
-	if ((event->phase == 's' || event->phase == 'f') && is_arrow(event->about)) {
+	if (is_flow(event->phase) && is_arrow(event->about)) {
 		take_arrow(gather, event);
 		return;
 	}
