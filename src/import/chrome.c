@@ -299,15 +299,17 @@ static uint32_t device_of(struct gather *gather, const struct event_fields *even
 	uint32_t told = small(event->device);
 	bool moved = event->pid.known && event->pid.value != told;
 	uint64_t identity = moved ? mix64((uint64_t)event->pid.value) + told : told;
-	struct device_facts facts = { .name = "", .uuid = "" };
 	uint32_t number = gather_device_known(gather, identity);
-	char name[64];
+	struct device_facts facts;
+	char name[160], place[48];
 
 	if (number != UINT32_MAX)
 		return number;
-	snprintf(name, sizeof name, "device %u of %lld", told, (long long)event->pid.value);
+	facts = gather_described(gather, told);
+	snprintf(place, sizeof place, "device %u of %lld", told, (long long)event->pid.value);
+	snprintf(name, sizeof name, "%s%s%s", facts.name, *facts.name ? ", " : "", *event->process ? event->process : place);
 	if (moved)
-		facts.name = *event->process ? event->process : name;
+		facts.name = name;
 	return gather_device_add(gather, identity, told, &facts);
 }
 

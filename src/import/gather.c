@@ -375,6 +375,30 @@ uint32_t gather_device_known(const struct gather *gather, uint64_t identity)
 	return map_get(&gather->devices_by_identity, identity);
 }
 
+static uint64_t known_or_0(struct number number, int64_t most)
+{
+	return number.known && number.value > 0 && number.value <= most ? (uint64_t)number.value : 0;
+}
+
+struct device_facts gather_described(const struct gather *gather, uint32_t id)
+{
+	const struct described_device *found = NULL;
+
+	for (size_t i = 0; i < gather->about.device_count; i++) {
+		const struct described_device *device = &gather->about.devices[i];
+
+		if (device->id.value != id)
+			continue;
+		if (found && strcmp(found->name, device->name) != 0)
+			return (struct device_facts){ .name = "", .uuid = "" };
+		found = device;
+	}
+	if (!found)
+		return (struct device_facts){ .name = "", .uuid = "" };
+	return (struct device_facts){ known_or_0(found->memory_bytes, INT64_MAX), (uint32_t)known_or_0(found->multiprocessors, INT32_MAX),
+		(uint32_t)(known_or_0(found->compute_major, 1000) * 10 + known_or_0(found->compute_minor, 9)), found->name, "" };
+}
+
 uint32_t gather_device_add(struct gather *gather, uint64_t identity, uint32_t wanted, const struct device_facts *facts)
 {
 	struct device *device = list_add_or_fail(&gather->devices, DEVICES_MAX, &gather->failed);

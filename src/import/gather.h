@@ -41,7 +41,10 @@ void gather_fail(struct gather *gather); /* out of memory: gather_finish() says 
 /* What a document says of itself: the word there, and the capture's key. */
 static const struct { const char *word, *key; } about_rows[] = { { "rank", "rank" }, { "world_size", "world_size" }, { "numSms", "gpu.multiprocessors" } };
 enum { ABOUT_ROWS = sizeof about_rows / sizeof *about_rows };
-struct gather_about { struct number numbers[ABOUT_ROWS]; };
+/* What it says of a device, whatever else has the same number. */
+struct described_device { struct number id, memory_bytes, compute_major, compute_minor, multiprocessors; char name[80]; };
+enum { DESCRIBED_MAX = 128 };
+struct gather_about { struct number numbers[ABOUT_ROWS]; struct described_device devices[DESCRIBED_MAX]; size_t device_count; };
 void gather_set_about(struct gather *gather, const struct gather_about *about);
 
 /* A thread's number for the calls below, UINT32_MAX when there can be no more. */
@@ -82,10 +85,12 @@ void gather_device(struct gather *gather, const struct device_work *work);
 void gather_flow_begin(struct gather *gather, uint64_t id, int64_t pid);
 void gather_flow_end(struct gather *gather, uint64_t id, uint64_t place);
 
+/* What is known of a device; strings as long as the call, empty ones and 0 where it is not. */
+struct device_facts { uint64_t memory_bytes; uint32_t multiprocessors, compute; const char *name, *uuid; };
 /* A device's number in our trace. IDENTITY: the same for the same device, whoever calls it what. UINT32_MAX: it has none yet. */
 uint32_t gather_device_known(const struct gather *gather, uint64_t identity);
-/* What is known of it; strings as long as the call, empty ones and 0 where it is not. */
-struct device_facts { uint64_t memory_bytes; uint32_t multiprocessors, compute; const char *name, *uuid; };
+/* As the document describes its device ID, where it does that in one way; strings as long as GATHER. */
+struct device_facts gather_described(const struct gather *gather, uint32_t id);
 /* Gives it one: WANTED, or the lowest that is free where another device has that. */
 uint32_t gather_device_add(struct gather *gather, uint64_t identity, uint32_t wanted, const struct device_facts *facts);
 

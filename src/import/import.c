@@ -49,25 +49,66 @@ static int format_of_array(struct json *json)
 	return -1;
 }
 
-/* What torch.profiler says of the job and the devices, each an object or an array of such: {"backend": "nccl", "rank": 3, "world_size": 8}, [{"id": 0, "numSms": 108}]. Of several
- * devices the first counts. False when the document broke. */
+/* What is wanted of a device's description. */
+static const struct { const char *word; size_t offset; } device_words[] = {
+	{ "id", offsetof(struct described_device, id) }, { "totalGlobalMem", offsetof(struct described_device, memory_bytes) }, { "computeMajor", offsetof(struct described_device, compute_major) },
+	{ "computeMinor", offsetof(struct described_device, compute_minor) }, { "numSms", offsetof(struct described_device, multiprocessors) },
+};
+
+/* Of the job, or of the device at hand. */
+static struct number *number_of(const struct json *json, struct gather_about *about, struct described_device *device)
+{
+	for (size_t i = 0; i < sizeof device_words / sizeof *device_words; i++)
+		if (json_is(json, device_words[i].word))
+			return (struct number *)(void *)((char *)device + device_words[i].offset);
+	for (size_t i = 0; i < ABOUT_ROWS; i++)
+		if (json_is(json, about_rows[i].word))
+			return &about->numbers[i];
+	return NULL;
+}
+
+static void add_device(struct gather_about *about, const struct described_device *device)
+{
+	char number[32];
+
+	if (device->id.known && about->device_count < DESCRIBED_MAX) {
+		snprintf(number, sizeof number, "GPU %lld", (long long)device->id.value);
+		about->devices[about->device_count] = *device;
+		if (strcmp(device->name, number) == 0) /* it says no more, as our own exports of what has no name */
+			about->devices[about->device_count].name[0] = '\0';
+		about->device_count++;
+	}
+	for (size_t i = 0; i < ABOUT_ROWS; i++)
+		if (strcmp(about_rows[i].word, "numSms") == 0 && !about->numbers[i].known)
+			about->numbers[i] = device->multiprocessors;
+}
+
+/* What torch.profiler says of the job and the devices, each an object or an array of such: {"backend": "nccl", "rank": 3, "world_size": 8}, [{"id": 0, "name": "NVIDIA A100", "numSms": 108}]. Of several
+ * devices the first one's numSms counts for all. Merged traces may have several devices of one number. False when the document broke. */
 static bool read_about(struct json *json, enum json_token token, struct gather_about *about)
 {
+	struct described_device device = { .name = "" };
 	unsigned outside = json->depth;
 
 	if (token != JSON_OBJECT && token != JSON_ARRAY)
 		return json_skip(json, token);
 	while (json->depth >= outside && (token = json_next(json)) != JSON_BAD) {
-		struct number *out = NULL;
+		struct number *out;
+		bool name;
 
+		if (token == JSON_OBJECT)
+			device = (struct described_device){ .name = "" };
+		else if (token == JSON_OBJECT_END)
+			add_device(about, &device);
 		if (token != JSON_KEY)
 			continue;
-		for (size_t i = 0; i < ABOUT_ROWS; i++)
-			if (json_is(json, about_rows[i].word))
-				out = &about->numbers[i];
+		out = number_of(json, about, &device);
+		name = json_is(json, "name");
 		token = json_next(json);
 		if (out && token == JSON_NUMBER && !out->known)
 			*out = json_number(json, false);
+		else if (name && token == JSON_STRING)
+			json_text(json, device.name, sizeof device.name);
 	}
 	return token != JSON_BAD;
 }

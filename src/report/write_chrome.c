@@ -377,8 +377,19 @@ static void write_head(struct chrome *all)
 	const struct timeline *timeline = all->timeline;
 
 	sink_puts(all->sink, "{\"schema\":\"inferscope.chrome/1\",\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"deviceProperties\":[");
-	for (size_t i = 0; i < timeline->device_count; i++)
-		sink_printf(all->sink, "%s{\"id\":%u,\"name\":\"GPU %u\"}", i ? "," : "", timeline->devices[i].id, timeline->devices[i].id);
+	for (size_t i = 0; i < timeline->device_count; i++) {
+		const struct device *device = &timeline->devices[i];
+
+		text_clear(&all->line);
+		text_clear(&all->name);
+		text_printf(&all->name, "GPU %u", device->id);
+		text_printf(&all->line, "%s{\"id\":%u,\"name\":\"", i ? "," : "", device->id);
+		text_add_json(&all->line, *device->name ? device->name : text_string(&all->name), *device->name ? strlen(device->name) : all->name.length);
+		text_add_string(&all->line, "\"}");
+		all->failed |= all->line.failed || all->name.failed;
+		if (!all->failed)
+			sink_write(all->sink, all->line.data, all->line.length);
+	}
 	sink_printf(all->sink, "],\"distributedInfo\":{\"rank\":0},\"baseTimeNanoseconds\":%llu,\"inferscope\":{\"quality\":", (unsigned long long)timeline->start_unix_ns);
 	export_quality(all->report, &all->name);
 	text_clear(&all->line);

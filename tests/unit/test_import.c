@@ -521,7 +521,24 @@ Test(import, devices_that_stand_at_pids_of_their_own_have_names)
 	cr_assert_not_null(dump, "%s", err.text);
 	cr_expect_not_null(strstr(dump, "gpu_device ref=1 memory_bytes=0 bandwidth_kb=0 multiprocessors=0 compute=0 name=\"rank1 0\""), "%s", dump);
 	cr_expect_not_null(strstr(dump, "gpu_device ref=2 memory_bytes=0 bandwidth_kb=0 multiprocessors=0 compute=0 name=\"device 1 of 1001\""), "%s", dump);
-	cr_expect_null(strstr(dump, "gpu_device ref=0"), "nobody moved it:\n%s", dump);
+	cr_expect_null(strstr(dump, "gpu_device memory_bytes"), "nobody moved it:\n%s", dump);
+	free(dump);
+}
+
+Test(import, devices_have_the_names_that_the_document_gives_them)
+{
+	static const char document[] = "{\"deviceProperties\":[{\"id\":0,\"name\":\"NVIDIA H200\",\"totalGlobalMem\":1024,\"computeMajor\":9,\"computeMinor\":0,\"numSms\":132},{\"id\":1,\"name\":\"A\"},{\"id\":1,\"name\":\"B\"},"
+		"{\"id\":2,\"name\":\"GPU 2\"},{\"name\":\"none\"},7],\"distributedInfo\":{\"rank\":3},\"traceEvents\":["
+		KERNEL("a", "0", "20", "0", "5") "," KERNEL("b", "1", "30", "1", "5") "," KERNEL("c", "2", "40", "2", "6") "," KERNEL("d", "100", "50", "0", "6") "]}";
+	static const char *const parts[] = { "gpu_device memory_bytes=1024 bandwidth_kb=0 multiprocessors=132 compute=90 name=\"NVIDIA H200\" uuid",
+		"gpu_device ref=3 memory_bytes=1024 bandwidth_kb=0 multiprocessors=132 compute=90 name=\"NVIDIA H200, device 0 of 100\" uuid", "key=\"rank\" value=\"3\"", "key=\"gpu.multiprocessors\" value=\"132\"" };
+	struct error err;
+	char *dump = imported(document, &err);
+
+	cr_assert_not_null(dump, "%s", err.text);
+	expect_in_order(dump, parts, sizeof parts / sizeof *parts);
+	cr_expect_null(strstr(dump, "gpu_device ref=1"), "two cards have that number:\n%s", dump);
+	cr_expect_null(strstr(dump, "gpu_device ref=2"), "its name says no more than its number:\n%s", dump);
 	free(dump);
 }
 
