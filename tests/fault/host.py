@@ -144,6 +144,7 @@ def each(trouble, found, hands, attempt):
     with concurrent.futures.ThreadPoolExecutor(len(hands)) as pool:
         ends = collections.Counter(pool.map(once, chosen))
     require(not wrong, "%d of %d: %s" % (len(wrong), len(chosen), " | ".join(sorted(set(wrong)))))
+    require(2 * len(missed) <= len(chosen), "%d of %d places were not reached: nothing failed there" % (len(missed), len(chosen)))
     return "%d places, %d tried, %d not reached; ended with %s" % (len(found), len(chosen), len(missed), ", ".join("%d (%d times)" % pair for pair in sorted(ends.items())))
 
 

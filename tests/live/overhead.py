@@ -193,7 +193,7 @@ def phases(world, python):
             taken[int(at / 1e6 - since_change + 0.5), since_change >= 1] += cost_ns / 1e7  # per cent of that second
     settled = {second: round(share, 2) for (second, late), share in taken.items() if late and 0 <= second < seconds - 2}
     text = "settled %s, all %s %% of %g %%" % (settled, report["budget"]["achieved_pct"], budget)
-    require(len(calls) > 1000, "only %d calls were seen" % len(calls))
+    require(len(calls) > 1000 and settled, "only %d calls were seen: %s" % (len(calls), text))
     require(all(share <= 1.5 * budget for share in settled.values()) and report["budget"]["achieved_pct"] <= 1.05 * budget + BEFOREHAND / cpu_seconds(report), text)
     return text
 

@@ -220,7 +220,7 @@ def exits(python):
         found = names(scene.events("gpu_kernel"))
         require(found == launched, "kernels %s, launched %s" % (dict(found), dict(launched)))
         ended = [i for i, row in enumerate(scene.journal()) if row[4:6] == ["#", "exit"]]
-        require(not ended or not [row for row in scene.journal()[ended[0]:] if row[4] == ">"], "CUPTI was called after exit")
+        require(ended and not [row for row in scene.journal()[ended[0]:] if row[4] == ">"], "CUPTI was called after exit")
 
 
 def forks(python):
