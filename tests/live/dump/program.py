@@ -9,6 +9,9 @@ import sys
 import threading
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "programs"))
+from still import wait_until_still
+
 READY = []
 STOP = threading.Event()
 COMPARE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_int), ctypes.POINTER(ctypes.c_int))
@@ -98,7 +101,7 @@ def rows_of(frame):
 def teller():
     while len(READY) < len(PLACES) + 1:
         time.sleep(0.01)
-    time.sleep(0.2)
+    wait_until_still()
     tids = {thread.ident: thread.native_id for thread in threading.enumerate()}
     frames = sys._current_frames()
     told = {tids[ident]: rows_of(frame) for ident, frame in frames.items() if ident != threading.get_ident()}

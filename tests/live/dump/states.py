@@ -8,6 +8,9 @@ import sys
 import threading
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "programs"))
+from still import wait_until_still
+
 tids = {}
 
 
@@ -40,7 +43,7 @@ def deadlock():
 
     threads = [threading.Thread(target=take, args=pair, daemon=True) for pair in ((one, two), (two, one))]
     [thread.start() for thread in threads]
-    time.sleep(0.3)
+    wait_until_still()
     say({"lock_wait": [thread.native_id for thread in threads] + [os.getpid()]})
     threads[0].join()
 
@@ -49,7 +52,7 @@ def pipe():
     ends = os.pipe()
     reader = threading.Thread(target=lambda: os.read(ends[0], 1), daemon=True)
     reader.start()
-    time.sleep(0.3)
+    wait_until_still()
     say({"io_wait": [reader.native_id], "sleep": [os.getpid()], "object": "fd %d (pipe:" % ends[0]})
     time.sleep(60)
 

@@ -8,6 +8,9 @@ import sys
 import threading
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "programs"))
+from still import wait_until_still
+
 NUMBERS = []
 
 
@@ -108,5 +111,5 @@ threading.Thread(target=rest, name="a name that is much longer than what the ker
 renamed = threading.Thread(target=rest, daemon=True)
 renamed.start()
 renamed.name = "renamed"
-time.sleep(0.1)
+wait_until_still()
 asyncio.run(main(sys.argv[1]))

@@ -11,6 +11,9 @@ import sys
 import threading
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "programs"))
+from still import wait_until_still
+
 READY = []
 STOP = threading.Event()
 HOLD = float(os.environ.get("HOLD", "60"))
@@ -114,7 +117,7 @@ def stack_of(frame):
 def teller():
     while len(READY) < len(PLACES) + 1:
         time.sleep(0.01)
-    time.sleep(0.1)
+    wait_until_still()
     tids = {thread.ident: thread.native_id for thread in threading.enumerate()}
     me = threading.get_ident()
     frames = sys._current_frames()

@@ -7,6 +7,9 @@ import sys
 import threading
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "programs"))
+from still import wait_until_still
+
 try:
     import _xxsubinterpreters as interpreters
 except ImportError:
@@ -33,7 +36,7 @@ def elsewhere():
 other = None
 if interpreters:
     threading.Thread(target=elsewhere, daemon=True).start()
-    time.sleep(0.5)
+    wait_until_still()
     other = "far_away"
 threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
 sleeps = threading.Thread(target=sleeper, daemon=True)
