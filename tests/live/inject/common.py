@@ -2,6 +2,7 @@
 import glob
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -78,7 +79,8 @@ def mappings(pid):
 
 
 class Target:
-    """A program that prints READY pid, and at its end OK or FAIL."""
+    """A program that prints READY pid, and at its end OK or FAIL. Its folder, if it has one, is removed with it."""
+    folder = None
 
     def __init__(self, *command, env=None):
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=dict(os.environ, **(env or {})))
@@ -100,6 +102,8 @@ class Target:
             self.process.kill()
         self.process.stdout.close()
         self.process.wait()
+        if self.folder:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def end(self, stop=True, timeout=60):
         """Lets it end; raises unless it says OK and nothing else."""
@@ -142,7 +146,7 @@ def last_line(said):
     return (said.strip().splitlines() or ["(nothing said)"])[-1]
 
 
-def settle(pid, before, seconds=5):
+def settle(pid, before, seconds=20):
     """Our threads end on their own; then everything must be as it was."""
     until = time.monotonic() + seconds
     while True:

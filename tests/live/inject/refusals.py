@@ -87,14 +87,12 @@ def refuse_python(path):
 def refuse_user(python):
     if os.getuid() != 0:
         raise Skip("needs root to become somebody else")
-    with python_target(python, "idle") as target:
-        folder = tempfile.mkdtemp()
+    with python_target(python, "idle") as target, tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         copy = os.path.join(folder, "enter")
         subprocess.run(["cp", DRIVER, copy], check=True)
         said = subprocess.run(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", copy, str(target.pid), "check"],
                               stdout=subprocess.PIPE, text=True).stdout
-        subprocess.run(["rm", "-r", folder], check=True)
         require("refused: E_PERMISSION" in said and "uid 65534" in said, said)
         target.end()
         return [l for l in said.splitlines() if l.startswith("refused")][0][9:]
@@ -132,14 +130,12 @@ def refuse_dumpable(python):
         raise Skip("needs root to become somebody else")
     program = ("import ctypes,os,time\nos.setgid(65534)\nos.setuid(65534)\nctypes.CDLL(None).prctl(4,0,0,0,0)\n"
                "print('READY',os.getpid(),flush=True)\ntime.sleep(30)")
-    folder = tempfile.mkdtemp()
-    os.chmod(folder, 0o755)
-    copy = os.path.join(folder, "enter")
-    subprocess.run(["cp", DRIVER, copy], check=True)
-    with Target("/usr/bin/python3", "-c", program) as target:
+    with tempfile.TemporaryDirectory() as folder, Target("/usr/bin/python3", "-c", program) as target:
+        os.chmod(folder, 0o755)
+        copy = os.path.join(folder, "enter")
+        subprocess.run(["cp", DRIVER, copy], check=True)
         said = subprocess.run(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", copy, str(target.pid), "check"],
                               stdout=subprocess.PIPE, text=True).stdout
-    subprocess.run(["rm", "-r", folder], check=True)
     require("refused: E_DUMPABLE" in said, said)
     return [l for l in said.splitlines() if l.startswith("refused")][0][9:]
 
