@@ -151,8 +151,10 @@ static int look_at_exec(struct launch *launch, struct error *err)
 		launch->trap_blocked = true;
 	launch->break_addr = gate_program_entry(launch->pid);
 	if (!launch->break_addr || gate_break_at(launch->pid, launch->break_addr) < 0) {
+		bool unseen = !launch->break_addr && errno == ENOENT;
+
 		fail(err, ERR_LAUNCH_REFUSED, "cannot stop %s at its entry: %s", launch->program, launch->break_addr || errno ? strerror(errno) : "it has none");
-		return fail_hint(err, "debug registers seem to be unavailable here; start the program, then `inferscope attach PID`");
+		return unseen ? fail_hint(err, "mount -t proc proc /proc: what /proc tells of the program is not there") : fail_hint(err, "debug registers seem to be unavailable here; start the program, then `inferscope attach PID`");
 	}
 	return 0;
 }

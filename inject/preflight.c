@@ -1,6 +1,7 @@
 /* What can be known of a process before anything is done to it: is it fit, and is there room. gate.c and images.c have the rest. */
 #include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,9 +48,31 @@ static void read_names(struct target *target)
 /* A machine in trouble is not a process that is not there. */
 static int refuse_unseen(struct target *target)
 {
-	if (errno == ENOENT || errno == ESRCH)
+	bool absent = errno == ENOENT || errno == ESRCH, real = strcmp(target->procfs.root, procfs_real.root) == 0;
+
+	if (absent && real && (kill(target->pid, 0) == 0 || errno == EPERM))
+		return target_refuse(target, ERR_PERMISSION, "process", "run as root, or as the user of the process", "it is there, but /proc does not show it to this user (mounted with hidepid)");
+	if (absent)
 		return target_refuse(target, ERR_NO_PROCESS, "process", NULL, "there is no such process");
 	return target_refuse(target, error_of(errno, ERR_PERMISSION), "process", NULL, "what /proc tells of it cannot be read (%s)", strerror(errno));
+}
+
+/* What /proc calls a pid, ptrace must call by it, too: else one process would be looked at, and another entered. */
+static int preflight_procfs(struct target *target)
+{
+	char path[512], self[32] = "";
+	ssize_t length;
+
+	if (strcmp(target->procfs.root, procfs_real.root) != 0)
+		return 0; /* a test's */
+	snprintf(path, sizeof path, "%s/self", target->procfs.root);
+	length = readlink(path, self, sizeof self - 1);
+	if (length < 0)
+		return target_refuse(target, ERR_NO_PROCESS, "process", "mount -t proc proc /proc", "%s is not mounted here, and says what a process is", target->procfs.root);
+	self[length] = '\0';
+	if (strtol(self, NULL, 10) == getpid())
+		return 0;
+	return target_refuse(target, ERR_NO_PROCESS, "process", "mount -t proc proc /proc in this pid namespace, or run InferScope in the other one (nsenter)", "%s is of another pid namespace than this process", target->procfs.root);
 }
 
 int preflight_process(struct target *target)
@@ -58,6 +81,8 @@ int preflight_process(struct target *target)
 	struct proc_times times;
 	char name[64], hint[64];
 
+	if (preflight_procfs(target) < 0)
+		return -1;
 	if (target->pid == getpid())
 		return target_refuse(target, ERR_OWN_PROCESS, "process", NULL, "that is this very process");
 	if (procfs_status(&target->procfs, target->pid, 0, &target->status) < 0 ||

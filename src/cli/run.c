@@ -129,7 +129,7 @@ static int run_measured(struct measure *measure, char **program, struct error *e
 	signal(SIGXFSZ, SIG_IGN);
 	if (!launch_at_gate(launch)) {
 		result = child_wait(launch, &status, err);
-		log_print(measure->level, LOG_INFO, "the program ended before its first line; there is nothing to report");
+		log_print(measure->level, LOG_INFO, "the program ended without a line of Python of its own: there is nothing to report; what a shell or launcher starts as its child is measured by `inferscope attach PID --children`");
 		launch_close(launch);
 		return result < 0 ? failure_status(invocation, err) : signals_end_as(status);
 	}

@@ -83,6 +83,20 @@ Test(analyze_rules, tell_pauses_of_collections_that_ran_by_themselves)
 	cr_assert_null(why_not_evaluated(quick, "py.gc_pause"));
 }
 
+/* A program that wants a hundredth of a core, and waits for it most of that time, has no trouble worth a word; one that wants a twentieth has, and not a high one. */
+Test(analyze_rules, do_not_call_neighbours_what_an_idle_program_waits)
+{
+#define WAITING(cpu, wait) META ON(0) OFF(10000000000) SESSION "0 capture key=\"cpus\" value=\"4\"\n" "0 thread_time ref=7 cpu_ns=0 run_wait_ns=0 state=83 wait=\"epoll_wait\"\n" \
+	"10000000000 thread_time ref=7 cpu_ns=" #cpu " run_wait_ns=" #wait " state=83 wait=\"epoll_wait\"\n"
+	const struct analysis *idle = analysis_of_text(WAITING(10000000, 100000000), NULL, 0), *little = analysis_of_text(WAITING(50000000, 500000000), NULL, 0);
+
+	cr_assert_null(why_not_evaluated(idle, "cpu.neighbours"), "%s", why_not_evaluated(idle, "cpu.neighbours"));
+	cr_assert_null(finding_of(idle, "cpu.neighbours"));
+	cr_assert_not_null(finding_of(little, "cpu.neighbours"));
+	cr_assert_eq(finding_of(little, "cpu.neighbours")->severity, SEVERITY_MEDIUM);
+	cr_assert_str_eq(finding_of(little, "cpu.neighbours")->title, "Other programs have the cores: 0.06 wanted, 0.01 had");
+}
+
 static void expect_place(const char *golden, const char *rule, const char *function)
 {
 	const struct finding_report *finding = finding_of(analysis_of_golden(golden), rule);

@@ -37,6 +37,19 @@ def kernel_thread():
     refuse(5, "attach", 2, says="kernel")
 
 
+def other_processes():
+    """/proc of another pid namespace, none at all, or one that hides others' processes: that is said, and not that there is no Python or no process."""
+    if os.geteuid() != 0:
+        raise Skip("needs root to mount /proc")
+    nobody = "setpriv --reuid %d --regid %d --clear-groups " % (NOBODY, NOBODY)
+    with Busy() as target, copy_for_nobody() as (folder, copy):
+        for status, says, way, before in ((3, "another pid namespace", ["--pid", "--fork"], ""), (3, "not mounted", ["--mount"], "mount -t tmpfs none /proc && "), (4, "hidepid", ["--mount"], "mount -t proc -o hidepid=2 none /proc && exec " + nobody)):
+            done = subprocess.run(["unshare", *way, "sh", "-c", before + '"$0" dump %d' % target.pid, copy], capture_output=True, text=True, cwd=folder)
+            if "unshare" in done.stderr or "mount:" in done.stderr:
+                raise Skip(done.stderr.strip())
+            require(done.returncode == status and says in done.stderr, "%s: %d %s" % (way, done.returncode, done.stderr))
+
+
 def zombie():
     child = subprocess.Popen(["true"])
     wait_for_state(child.pid, "Z")
@@ -187,5 +200,5 @@ def second_at_once():
         require(first.returncode == 0, err)
 
 
-TESTS = (wrong_pids, own_pid, kernel_thread, zombie, shell, old_pythons, stopped_target, traced_target, no_permission, installed_setuid, gil_not_to_be_had, few_rights, hooks_taken,
+TESTS = (wrong_pids, own_pid, kernel_thread, other_processes, zombie, shell, old_pythons, stopped_target, traced_target, no_permission, installed_setuid, gil_not_to_be_had, few_rights, hooks_taken,
          recorder_that_never_began, second_at_once)
