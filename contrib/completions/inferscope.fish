@@ -28,7 +28,7 @@ complete -c inferscope -n '__fish_seen_subcommand_from attach' -l ship -r -d 'wh
 complete -c inferscope -n '__fish_seen_subcommand_from attach' -l ship-as -r -d 'what the program is called in the services of --ship'
 complete -c inferscope -n '__fish_seen_subcommand_from attach' -l ship-mb -r -d 'how much may wait to be sent; the oldest profiles go'
 complete -c inferscope -n '__fish_seen_subcommand_from attach' -l on -r -d 'a flight recorder: keep the last --keep (60s), until Ctrl-C unless --duration is given, and write it when this holds: p99(scope:inference) > 200ms, gil.wait_pct > 20 and cpu.busy_cores > 1 (docs/rules.md)'
-complete -c inferscope -n '__fish_seen_subcommand_from attach' -l window -r -d 'the condition of --on is about the last so much, looked at once a second'
+complete -c inferscope -n '__fish_seen_subcommand_from attach' -l window -r -d 'the condition of --on is about the last so much (or --keep, where that is shorter), looked at once a second'
 complete -c inferscope -n '__fish_seen_subcommand_from attach' -l keep-files -r -d 'the flight recorder ends when it has written so many'
 complete -c inferscope -n '__fish_seen_subcommand_from attach run analyze merge diff dump-trace assemble' -l output -s o -r -d 'where the result goes (report.md); a folder or a stem for several formats; - is stdout'
 complete -c inferscope -n '__fish_seen_subcommand_from attach run analyze merge diff' -l format -s f -r -d 'how the report is written; without it the extension of the output says'

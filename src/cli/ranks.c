@@ -1,6 +1,8 @@
 #include "cli/ranks.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/thread.h"
@@ -81,6 +83,29 @@ static void result_add(struct present_result *all, const struct present_result *
 	}
 }
 
+/* A file that is given twice would be two processes, and all sums too large. */
+static int twice_check(char *const *paths, size_t count, struct error *err)
+{
+	struct stat *files = calloc(count, sizeof *files);
+	int result = files ? 0 : fail(err, ERR_MEMORY, "reading %zu traces", count);
+
+	for (size_t i = 0; i < count && result == 0; i++) {
+		if (stat(paths[i], &files[i]) < 0 || !S_ISREG(files[i].st_mode))
+			files[i].st_ino = 0;
+		for (size_t j = 0; j < i && files[i].st_ino && result == 0; j++) {
+			if (files[j].st_ino != files[i].st_ino || files[j].st_dev != files[i].st_dev)
+				continue;
+			if (strcmp(paths[i], paths[j]) == 0)
+				fail(err, ERR_USAGE, "%.200s is given twice", paths[i]);
+			else
+				fail(err, ERR_USAGE, "%.200s and %.200s are one file", paths[j], paths[i]);
+			result = fail_hint(err, "give each trace once: what is in it would be counted twice");
+		}
+	}
+	free(files);
+	return result;
+}
+
 int ranks_read(char *const *paths, size_t count, const struct options *options, struct rank *ranks, struct rank_side *sides, struct present_result *result, struct error *err)
 {
 	struct readers readers = { .paths = paths, .options = options, .ranks = ranks, .sides = sides, .count = count, .readings = calloc(count, sizeof *readers.readings) };
@@ -89,7 +114,7 @@ int ranks_read(char *const *paths, size_t count, const struct options *options, 
 
 	if (!readers.readings)
 		return fail(err, ERR_MEMORY, "reading %zu traces", count);
-	if (present_rules(options, &rules, err) < 0)
+	if (twice_check(paths, count, err) < 0 || present_rules(options, &rules, err) < 0)
 		goto out;
 	readers.rules = rules;
 	read_all(&readers);

@@ -146,8 +146,12 @@ int recorder_words_read(const struct options *options, struct recorder_words *ou
 		fail(err, ERR_USAGE, "--keep \"%.100s\" is no time of 1 s or more", keep);
 		return fail_hint(err, "a folder goes with --every; a flight recorder keeps a time: --keep 60s");
 	}
-	if (out->window_ns < SECOND_NS || out->window_ns > out->keep_ns)
-		return fail(err, ERR_USAGE, "--window %s: the condition is about 1 s or more of what is kept", options_text(options, OPT_WINDOW));
+	if (!options_given(options, OPT_WINDOW) && out->window_ns > out->keep_ns)
+		out->window_ns = out->keep_ns;
+	if (out->window_ns < SECOND_NS || out->window_ns > out->keep_ns) {
+		fail(err, ERR_USAGE, "--window %s: the condition is about 1 s or more of what is kept, which is %s", options_text(options, OPT_WINDOW), *keep ? keep : "60s");
+		return fail_hint(err, "give a shorter --window, or a longer --keep");
+	}
 	return *condition ? ruleset_condition(condition, &out->condition, err) : 0;
 }
 
