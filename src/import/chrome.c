@@ -297,7 +297,7 @@ static uint64_t place_of(const struct event_fields *event)
 static uint32_t device_of(struct gather *gather, const struct event_fields *event)
 {
 	uint32_t told = small(event->device);
-	bool moved = event->pid.known && event->pid.value != told;
+	bool moved = event->pid.known && event->device.known && event->pid.value != told;
 	uint64_t identity = moved ? mix64((uint64_t)event->pid.value) + told : told;
 	uint32_t number = gather_device_known(gather, identity);
 	struct device_facts facts;

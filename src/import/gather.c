@@ -94,10 +94,22 @@ uint32_t gather_process(struct gather *gather, int64_t pid)
 	if (!process)
 		return NO_THREAD;
 	process->pid = pid;
-	process->number = (uint32_t)pid;
+	process->shown = (uint32_t)pid;
 	index = (uint32_t)gather->processes.count - 1;
 	gather->failed |= !map_put(&gather->processes_by_pid, (uint64_t)pid, index);
 	return index;
+}
+
+uint32_t process_number(struct gather *gather, uint32_t index)
+{
+	struct process *process = index < gather->processes.count ? &gather->processes.items[index] : NULL;
+
+	if (!process)
+		return 0;
+	if (!process->numbered)
+		process->number = gather->process_count++;
+	process->numbered = true;
+	return process->number;
 }
 
 static uint64_t thread_key(uint32_t process, int64_t tid)
@@ -176,7 +188,7 @@ void gather_process_word(struct gather *gather, int64_t pid, const char *word, u
 	if (process == NO_THREAD || gather->processes.items[process].word)
 		return;
 	gather->processes.items[process].word = true;
-	gather->processes.items[process].number = number;
+	gather->processes.items[process].shown = number;
 	gather->processes.items[process].name = string_id(gather, word);
 }
 
@@ -252,6 +264,7 @@ static struct row *row_add(struct gather *gather, uint32_t thread, enum row_kind
 	}
 	*row = (struct row){ .start_ns = start_ns, .end_ns = end_ns, .kind = kind, .order = (uint32_t)gather->row_count & 0x3fffffff };
 	gather->row_count++;
+	process_number(gather, gather->threads.items[thread].process);
 	process = &gather->processes.items[gather->threads.items[thread].process];
 	process->first = process->first ? process->first : (uint32_t)gather->row_count;
 	process->last = (uint32_t)gather->row_count;
@@ -336,7 +349,7 @@ static struct lane *stream_lane(struct gather *gather, uint32_t process, uint32_
 
 void put_device(struct gather *gather, const struct device_work *work)
 {
-	struct lane *lane = stream_lane(gather, work->owner ? work->owner - 1 : 0, work->device, work->stream);
+	struct lane *lane = stream_lane(gather, work->owner - 1, work->device, work->stream);
 	uint64_t start = ticks_of(work->start_ns), duration = ticks_of(work->end_ns) - start; /* taken only where it is none below zero */
 
 	if (!lane) {

@@ -21,7 +21,9 @@ struct row {
 struct function { uint32_t process, name, file, line, python; };
 struct process {
 	int64_t pid;
-	uint32_t number, name; /* number: as it is shown */
+	uint32_t shown, name;  /* its number for people, and what it is called */
+	uint32_t number;       /* in our trace, once it has rows or work; what has a name alone is a device: those stand at pids, too */
+	bool numbered;
 	bool word;             /* its name is what the file calls it */
 	bool calls;            /* the runtime or driver of devices */
 	uint32_t first, last;  /* of all rows those that are its own lie between them; from 1, 0 = none */
@@ -70,7 +72,7 @@ struct gather {
 	size_t row_count;
 	struct { int64_t pid, tid; uint32_t thread; bool known; } asked; /* for last: most events are of the same thread as the one before */
 	int64_t first_ns, last_ns;
-	uint32_t lane_count;
+	uint32_t lane_count, process_count;
 	struct gather_totals totals;
 	bool failed; /* out of memory */
 	struct error error;
@@ -83,6 +85,7 @@ static inline const char *string_of(const struct gather *gather, uint32_t id)
 
 /* gather.c */
 uint32_t string_id(struct gather *gather, const char *text);
+uint32_t process_number(struct gather *gather, uint32_t index); /* in our trace; 0 of one that is not known */
 void put_device(struct gather *gather, const struct device_work *work);
 
 /* owners.c */

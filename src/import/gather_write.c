@@ -10,7 +10,7 @@ enum { CHUNK_BYTES = 1 << 20, PLAIN_BYTES_MAX = 256 << 20 };
 
 void lane_begin(struct gather *gather, struct lane *lane, uint32_t process, uint32_t tid, uint32_t kind)
 {
-	*lane = (struct lane){ .number = gather->lane_count++, .process = process, .tid = tid, .kind = kind };
+	*lane = (struct lane){ .number = gather->lane_count++, .process = process_number(gather, process), .tid = tid, .kind = kind };
 	event_builder_init(&lane->events);
 }
 
@@ -143,9 +143,9 @@ static void put_process(struct gather *gather, uint32_t index)
 	struct lane lane;
 
 	lane_begin(gather, &lane, index, 0, LANE_META);
-	event_add(&lane.events, at, EVENT_PROCESS, process->number, 0, (uint32_t)0, (uint64_t)0, name, name, "");
+	event_add(&lane.events, at, EVENT_PROCESS, process->shown, 0, (uint32_t)0, (uint64_t)0, name, name, "");
 	event_add(&lane.events, at, EVENT_WINDOW_ON, 0, 0, (uint32_t)WINDOW_ARM);
-	for (size_t i = 0; index == 0 && i < gather->devices.count; i++)
+	for (size_t i = 0; process->number == 0 && i < gather->devices.count; i++)
 		put_facts(gather, &lane, &gather->devices.items[i], at);
 	put_names(gather, &lane, index, at);
 	event_add(&lane.events, ticks_of(gather->last_ns), EVENT_WINDOW_OFF, 0, 0, (uint32_t)WINDOW_ARM);
@@ -197,7 +197,7 @@ static void put_captures(struct gather *gather, const char *broken)
 	uint64_t at = ticks_of(gather->last_ns);
 	struct lane lane;
 
-	lane_begin(gather, &lane, 0, 0, LANE_SESSION);
+	lane_begin(gather, &lane, UINT32_MAX, 0, LANE_SESSION);
 	event_add(&lane.events, at, EVENT_CAPTURE, 0, 0, "mode", "import");
 	event_add(&lane.events, at, EVENT_CAPTURE, 0, 0, "format", gather->format);
 	if (broken)
@@ -216,12 +216,17 @@ int gather_finish(struct gather *gather, const char *broken, struct error *err)
 	if (!gather->processes.count)
 		gather_process(gather, 0);
 	owners_settle(gather);
+	if (!gather->process_count)
+		process_number(gather, 0);
 	for (uint32_t i = 0; i < gather->processes.count; i++)
-		put_process(gather, i);
+		if (gather->processes.items[i].numbered)
+			put_process(gather, i);
 	for (size_t i = 0; i < gather->threads.count; i++)
-		put_thread(gather, &gather->threads.items[i]);
+		if (gather->threads.items[i].rows.count)
+			put_thread(gather, &gather->threads.items[i]);
 	for (uint32_t i = 0; i < gather->processes.count; i++)
-		put_thread_names(gather, i);
+		if (gather->processes.items[i].numbered)
+			put_thread_names(gather, i);
 	for (size_t i = 0; i < gather->streams.count; i++)
 		lane_flush(gather, &gather->streams.items[i]->lane);
 	put_captures(gather, broken);

@@ -140,7 +140,7 @@ static uint32_t new_device(struct nsys *nsys, uint64_t identity, uint32_t cuda_i
 	uint32_t wanted = seen && !nsys->alike && seen->gpu >= 0 && seen->gpu < GPUS_MAX ? (uint32_t)seen->gpu : cuda_id;
 
 	for (size_t i = 0; !seen && nsys->alike && i < nsys->seen.count; i++)
-		if (nsys->seen.items[i].number == cuda_id)
+		if (nsys->seen.items[i].number == cuda_id) /* NOLINT(clang-analyzer-core.NullDereference): there are items where the count says so */
 			seen = &nsys->seen.items[i];
 	facts = facts_of(nsys, seen);
 	return gather_device_add(nsys->gather, identity, wanted, &facts);

@@ -489,6 +489,22 @@ Test(import, work_of_several_processes_is_that_of_the_process_that_is_told)
 		expect_told(&rows[i]);
 }
 
+#define NAMED(pid) "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":" pid ",\"args\":{\"name\":\"python\"}},{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":" pid ",\"tid\":7,\"args\":{\"name\":\"stream 7\"}}"
+
+Test(import, a_device_is_no_process)
+{
+	struct error err;
+	char *dump = imported("[" NAMED("0") "," NAMED("1") "," CALL("100", "10", "5") "," KERNEL("k", "0", "20", "0", "5") ",{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":100,\"args\":{\"name\":\"python\"}}]", &err), *process;
+
+	cr_assert_not_null(dump, "%s", err.text);
+	process = strstr(dump, " process ref=100 ");
+	cr_assert_not_null(process, "%s", dump);
+	cr_expect_not_null(strstr(process, "command=\"python\""), "%s", dump);
+	cr_expect(!strstr(strchr(process, '\n'), " process ") && !strstr(dump, "process=1"), "one process:\n%s", dump);
+	cr_expect_null(strstr(dump, "stream 7"), "no thread:\n%s", dump);
+	free(dump);
+}
+
 #define WORKS KERNEL("first", "0", "20", "0", "5") "," KERNEL("second", "0", "30.5", "0", "5")
 #define BEGINS ARROW("s", "1", "100", "1", "10") "," ARROW("s", "2", "200", "1", "11")
 #define ENDS ARROW("f", "2", "0", "7", "20") "," ARROW("f", "1", "0", "7", "30.5")
