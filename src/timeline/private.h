@@ -69,7 +69,7 @@ struct process_build {
 	struct process out;
 	uint32_t command, executable, python;
 	bool named, has_times, has_calls;
-	uint64_t user_first, system_first, minor_first, major_first;
+	uint64_t user_first, system_first, minor_first, major_first, times_first, times_last /* when its clocks were read */;
 	LIST(struct window_build) windows;
 	struct counter_points rss;
 	bool window_open;

@@ -73,12 +73,14 @@ void readings_process(struct timeline_private *p, struct process_build *process,
 	note_reading(p, at_ns);
 	if (!process->has_times) {
 		process->has_times = true;
+		process->times_first = at_ns;
 		process->user_first = user;
 		process->system_first = system;
 		process->minor_first = minor;
 		process->major_first = major;
 		process->out.rss_first_bytes = rss;
 	}
+	process->times_last = at_ns > process->times_last ? at_ns : process->times_last;
 	process->out.user_ns = user > process->user_first ? user - process->user_first : 0;
 	process->out.system_ns = system > process->system_first ? system - process->system_first : 0;
 	process->out.minor_faults = minor > process->minor_first ? minor - process->minor_first : 0;

@@ -68,24 +68,56 @@ static void rebase_windows(struct timeline_private *p)
 	}
 }
 
+static uint64_t between(uint64_t before, uint64_t after, double share)
+{
+	return after > before ? before + (uint64_t)((double)(after - before) * share) : before;
+}
+
+/* What the clocks said at AT_NS, between two readings: between them the thread did the same all along, as far as anybody knows. */
+static void clocks_at(const struct thread_point *before, const struct thread_point *after, uint64_t at_ns, struct thread_point *out)
+{
+	double share = (double)(at_ns - before->at_ns) / (double)(after->at_ns - before->at_ns);
+
+	out->cpu_ns = between(before->cpu_ns, after->cpu_ns, share);
+	out->run_wait_ns = between(before->run_wait_ns, after->run_wait_ns, share);
+	out->voluntary = between(before->voluntary, after->voluntary, share);
+	out->involuntary = between(before->involuntary, after->involuntary, share);
+}
+
+/* Of the readings before the start and after the end only the nearest matter: as much of them as lies in between. (An attach that takes long reads the clocks long before the first window.) */
 static void rebase_points(struct timeline_private *p, struct thread_build *thread)
 {
+	uint64_t start = p->timeline.start_ns, end = start + p->timeline.duration_ns;
+	struct thread_point before = { 0 };
 	size_t kept = 0;
+	bool last = false;
 
-	for (size_t i = 0; i < thread->points.count; i++) {
+	for (size_t i = 0; i < thread->points.count && !last; i++) {
 		struct point point = thread->points.items[i];
+		const struct thread_point read = point.out;
 
-		/* Of the readings before the start and after the end only the nearest matter. */
-		if (point.out.at_ns < p->timeline.start_ns)
+		if (read.at_ns <= start)
 			kept = 0;
-		bool last = point.out.at_ns >= p->timeline.start_ns + p->timeline.duration_ns;
-
-		point.out.at_ns = relative(p, point.out.at_ns);
+		last = read.at_ns >= end;
+		if (i && before.at_ns < start && read.at_ns > start)
+			clocks_at(&before, &read, start, &thread->points.items[0].out);
+		if (i && before.at_ns < end && read.at_ns > end)
+			clocks_at(&before, &read, end, &point.out);
+		point.out.at_ns = relative(p, read.at_ns);
 		thread->points.items[kept++] = point;
-		if (last)
-			break;
+		before = read;
 	}
 	thread->points.count = kept;
+}
+
+static void rebase_times(const struct timeline_private *p, struct process_build *process)
+{
+	uint64_t span = process->times_last - process->times_first, duration = p->timeline.duration_ns;
+
+	if (!process->has_times || span <= duration)
+		return;
+	process->out.user_ns = between(0, process->out.user_ns, (double)duration / (double)span);
+	process->out.system_ns = between(0, process->out.system_ns, (double)duration / (double)span);
 }
 
 static void find_life(struct timeline_private *p, struct thread_build *thread)
@@ -268,6 +300,8 @@ void segments_build(struct timeline_private *p)
 {
 	find_duration(p);
 	rebase_windows(p);
+	for (size_t i = 0; i < p->processes.count; i++)
+		rebase_times(p, &p->processes.items[i]);
 	for (size_t i = 0; i < p->threads.count; i++) {
 		rebase_points(p, &p->threads.items[i]);
 		find_life(p, &p->threads.items[i]);

@@ -24,6 +24,28 @@ Test(timeline_threads, split_time_by_the_kernels_clocks)
 	cr_assert_eq(sum_of_parts(thread), thread->wall_ns);
 }
 
+/* An attach that takes 2 s reads the clocks before and after them: what was done before the first window is no part of the capture, and neither is what came after the last. */
+Test(timeline_threads, count_what_lies_within_the_capture)
+{
+	struct timeline *t = timeline_from_text(META NAMES ON(2000000000) OFF(3000000000) SESSION
+		"0 process_time ref=7 user_ns=0 system_ns=0\n"
+		"0 thread_time ref=7 cpu_ns=0 run_wait_ns=0 voluntary=0 involuntary=0 state=82\n"
+		"2500000000 thread_time ref=7 cpu_ns=500000000 run_wait_ns=250000000 voluntary=25 involuntary=50 state=82\n"
+		"3500000000 thread_time ref=7 cpu_ns=800000000 run_wait_ns=450000000 voluntary=35 involuntary=60 state=82\n"
+		"4000000000 process_time ref=7 user_ns=800000000 system_ns=400000000\n"
+		THREAD(3, 7) "2000000000 enter ref=1\n");
+	const struct thread *thread = &t->threads[0];
+
+	cr_assert_eq(t->duration_ns, 1000000000);
+	cr_expect_eq(thread->cpu_ns, 100000000 + 150000000, "%llu", (unsigned long long)thread->cpu_ns);
+	cr_expect_eq(thread->run_wait_ns, 50000000 + 100000000);
+	cr_expect_eq(thread->voluntary, 5 + 5);
+	cr_expect_eq(thread->python_ns, 250000000, "%llu", (unsigned long long)thread->python_ns);
+	cr_expect_eq(sum_of_parts(thread), thread->wall_ns);
+	cr_expect_eq(t->processes[0].user_ns, 200000000);
+	cr_expect_eq(t->processes[0].system_ns, 100000000);
+}
+
 /* Of a thread that ended, and of another one that has its number now. */
 Test(timeline_threads, add_up_clocks_of_all_that_had_a_number)
 {
