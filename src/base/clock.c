@@ -31,6 +31,11 @@ uint64_t clock_realtime_ns(void)
 	return read_clock(CLOCK_REALTIME);
 }
 
+time_t clock_wall_seconds(void)
+{
+	return (time_t)(clock_realtime_ns() / 1000000000);
+}
+
 uint64_t clock_thread_ns(void)
 {
 	return read_clock(CLOCK_THREAD_CPUTIME_ID);

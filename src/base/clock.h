@@ -8,6 +8,8 @@
 
 uint64_t clock_monotonic_ns(void);
 uint64_t clock_realtime_ns(void);
+/* Seconds since 1970 by that clock: time() lags it by up to a tick (10 ms), and calls a round of 12:00:00 one of 11:59:59. */
+time_t clock_wall_seconds(void);
 uint64_t clock_thread_ns(void); /* CPU time of the calling thread */
 /* CPU time of all threads of PID so far, exact where stat counts in clock ticks (linux/posix-timers.h: the clock's number holds the pid). False where the kernel has no such clock. */
 bool clock_process_ns(pid_t pid, uint64_t *ns);

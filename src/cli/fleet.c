@@ -115,7 +115,7 @@ static int fleet_find(struct fleet *fleet, struct found_list *list, struct error
 static int folder_plan(struct fleet *fleet, const struct options *options, struct error *err)
 {
 	const char *given = options_text(options, OPT_TRACE);
-	time_t now = time(NULL);
+	time_t now = clock_wall_seconds();
 	struct tm utc;
 
 	if (strcmp(given, "none") == 0)

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/sink.h"
 
 static int format_unknown(const char *name, struct error *err)
@@ -121,7 +122,7 @@ static int reports_plan(const struct options *options, struct outputs *out, stru
 static int trace_plan(const struct options *options, pid_t pid, struct outputs *out, struct error *err)
 {
 	const char *given = options_text(options, OPT_TRACE);
-	time_t now = time(NULL);
+	time_t now = clock_wall_seconds();
 	struct tm utc;
 	char stamp[32];
 

@@ -149,7 +149,7 @@ static int round_name(struct options *options, struct error *err)
 {
 	const char *keep = options_text(options, OPT_KEEP);
 	char folder[OUTPUT_PATH - 32], report[OUTPUT_PATH], stamp[ROUND_NAME_LENGTH + 1];
-	time_t now = time(NULL);
+	time_t now = clock_wall_seconds();
 	struct tm utc;
 
 	gmtime_r(&now, &utc);
