@@ -363,6 +363,19 @@ static void fleet_record(struct fleet *fleet)
 
 /* ---- all of it ---- */
 
+/* Of all formats that are asked for none is one of a report of several processes. */
+static int joint_missing(const struct fleet *fleet, struct error *err)
+{
+	const char *format = fleet->measure.outputs.reports[0].format->name;
+
+	if (*fleet->folder) {
+		log_print(fleet->measure.level, LOG_INFO, "there is no report of all in %s (text, md, json): it is written of each process, in %s", format, fleet->folder);
+		return 0;
+	}
+	fail(err, ERR_OPTION_VALUE, "there is no report of several processes in %s, and --trace none keeps none of each", format);
+	return fail_hint(err, "-f text, md or json; or a folder for what is of each: --trace FOLDER");
+}
+
 static int fleet_open(struct fleet *fleet, struct invocation *invocation, struct outputs *plan, struct error *err)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
@@ -380,6 +393,8 @@ static int fleet_open(struct fleet *fleet, struct invocation *invocation, struct
 	for (size_t i = 0; i < fleet->measure.outputs.count && !fleet->watch.wanted; i++)
 		if (job_format_find(fleet->measure.outputs.reports[i].format->name))
 			plan->reports[plan->count++] = fleet->measure.outputs.reports[i];
+	if (fleet->measure.outputs.count && !plan->count && !fleet->watch.wanted && joint_missing(fleet, err) < 0)
+		return -1;
 	return outputs_test(plan, err);
 }
 

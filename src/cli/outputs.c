@@ -139,6 +139,26 @@ static int trace_plan(const struct options *options, pid_t pid, struct outputs *
 	return 0;
 }
 
+/* However they are written: ./x and x, or by a link to the folder. */
+static bool same_place(const char *a, const char *b)
+{
+	const char *a_slash = strrchr(a, '/'), *b_slash = strrchr(b, '/');
+	char folder[OUTPUT_PATH];
+	struct stat one, other;
+
+	if (strcmp(a, b) == 0)
+		return true;
+	if (stat(a, &one) == 0 && stat(b, &other) == 0)
+		return S_ISREG(one.st_mode) && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+	if (strcmp(a_slash ? a_slash + 1 : a, b_slash ? b_slash + 1 : b) != 0)
+		return false;
+	path_folder(a, folder, sizeof folder);
+	if (stat(folder, &one) < 0)
+		return false;
+	path_folder(b, folder, sizeof folder);
+	return stat(folder, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
 int outputs_plan(const struct options *options, pid_t pid, struct outputs *out, struct error *err)
 {
 	memset(out, 0, sizeof *out);
@@ -150,8 +170,8 @@ int outputs_plan(const struct options *options, pid_t pid, struct outputs *out, 
 	if (trace_plan(options, pid, out, err) < 0)
 		return -1;
 	for (size_t i = 0; i < out->count; i++) {
-		if (*out->trace && strcmp(out->trace, out->reports[i].path) == 0) {
-			fail(err, ERR_USAGE, "trace and report would both be \"%.200s\"", out->trace);
+		if (*out->trace && same_place(out->trace, out->reports[i].path)) {
+			fail(err, ERR_USAGE, "trace and report would both be \"%.200s\"", out->reports[i].path);
 			return fail_hint(err, "give them different names, or --trace none");
 		}
 	}

@@ -79,6 +79,9 @@ Test(outputs, trace_and_report_are_two_files)
 {
 	cr_assert_eq(plan("x.md", NULL, "x.md", 1), -1);
 	cr_assert_eq(err.code, ERR_USAGE);
+	cr_assert_eq(plan("./x.md", NULL, "x.md", 1), -1, "one file by two names");
+	cr_assert_eq(plan("/tmp/../tmp/none-such.md", NULL, "/tmp/none-such.md", 1), -1);
+	cr_assert_eq(plan("/tmp/none-such.md", NULL, "/none-such.md", 1), 0, "%s", err.text);
 }
 
 Test(outputs, an_unknown_format_is_told_the_known_ones)
