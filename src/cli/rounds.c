@@ -266,6 +266,8 @@ static int rounds_run(struct invocation *invocation, struct ship *ship, struct e
 		round_close(options);
 		if (rounds_prune(options_text(options, OPT_KEEP), most_bytes, err) < 0)
 			return -1;
+		if (clock_realtime_ns() >= next_ns) /* it took too long (a machine that is busy): the next one begins with those of other machines, too */
+			next_ns = (clock_realtime_ns() / every_ns + 1) * every_ns;
 		round_wait(ship, next_ns, every_ns, stop, level);
 	}
 	return 0;
