@@ -147,16 +147,18 @@ def case_churn():
 
 def case_old_threads():
     """Threads from before the arm are watched, their stacks are seeded, and what returns matches."""
-    go = threading.Event()
+    go, arrived = threading.Event(), []
 
     def deep(n):
         if n:
             return deep(n - 1)
+        arrived.append(n)
         go.wait()
         return tree(6)
     threads = [threading.Thread(target=deep, args=(20,)) for _ in range(5)]
     [t.start() for t in threads]
-    time.sleep(0.1)
+    while len(arrived) < len(threads):
+        time.sleep(0.01)
 
     def work():
         go.set()

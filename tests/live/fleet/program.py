@@ -60,7 +60,9 @@ def launcher(count):
 
 def pool(count):
     with multiprocessing.get_context("fork").Pool(count) as workers:
-        pids = set(workers.map(identify, range(4 * count), chunksize=1))
+        pids = set()
+        while len(pids) < count:
+            pids.update(workers.map(identify, range(4 * count), chunksize=1))
         for pid in pids:
             say("PID", pid)
         say("READY", os.getpid())

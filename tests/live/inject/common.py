@@ -178,6 +178,7 @@ def tell(name, body, *arguments):
 def outcome():
     """What the runner ends with."""
     if not any(counts.values()):
+        print("%s: no test is called that" % SUITE, file=sys.stderr)
         return harness.NOTHING_CHOSEN
     print("%(PASS)d passed, %(FAIL)d failed, %(SKIP)d skipped" % counts)
     return 1 if counts["FAIL"] else 0
