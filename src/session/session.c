@@ -192,6 +192,7 @@ static int session_arm(struct session *session, struct error *err)
 	if (result < 0)
 		return hooks_spared(session, err);
 	session->armed = true;
+	session->pushed_ns = clock_monotonic_ns(); /* as the handshake has done until now */
 	return drain_open(&session->pool, &session->clock, FIRST_TARGET_LANE, &sink, &session->drain, err);
 }
 

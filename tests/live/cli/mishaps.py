@@ -95,17 +95,19 @@ def left_at_once():
 
 
 def held_up():
-    """An attacher that stands still for 3 s: the hooks go off meanwhile, and the report says so."""
-    with Busy() as target, tempfile.TemporaryDirectory() as folder:
-        first = measuring(target, "-d", "5s", cwd=folder)
-        first.send_signal(signal.SIGSTOP)
-        time.sleep(3)
-        first.send_signal(signal.SIGCONT)
-        out, err = first.communicate(timeout=30)
-        require(first.returncode == 0 and "held up" in err, "%d %s" % (first.returncode, err))
-        with open(os.path.join(folder, "report.md")) as f:
-            require("held up" in f.read(), "the report does not say so")
-        require(is_free(target), "lanes are still mapped")
+    """An attacher that stands still for 3 s, at once or later: the hooks go off meanwhile, and the report says so."""
+    for before in (0, 0, 1):
+        with Busy() as target, tempfile.TemporaryDirectory() as folder:
+            first = measuring(target, "-d", "6s", cwd=folder)
+            time.sleep(before)
+            first.send_signal(signal.SIGSTOP)
+            time.sleep(3)
+            first.send_signal(signal.SIGCONT)
+            out, err = first.communicate(timeout=60)
+            require(first.returncode == 0 and "held up" in err, "%d %s" % (first.returncode, err))
+            with open(os.path.join(folder, "report.md")) as f:
+                require("held up" in f.read(), "the report does not say so")
+            require(is_free(target), "lanes are still mapped")
 
 
 def clock_set():

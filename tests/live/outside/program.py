@@ -87,6 +87,7 @@ def touch_pages(memory, pages):
 
 
 def hop(switches):
+    sys.stdin.readline()  # who measures has seen this thread by now
     for _ in range(HOPS):
         time.sleep(0.0001)
     with open("/proc/thread-self/status") as file:
@@ -102,6 +103,7 @@ def touch():
     switches = []
     thread = threading.Thread(target=hop, args=(switches,), name="hopper")
     thread.start()
+    print("HOPPER", flush=True)
     thread.join()
     print("TOUCHED %d SWITCHED %d" % (PAGES, sum(switches)), flush=True)
 
