@@ -22,7 +22,6 @@ int at_read(const struct options *options, uint64_t *out_unix_ns, struct error *
 int at_wait(uint64_t unix_ns, struct measure *measure, const volatile int *stop, struct error *err)
 {
 	const struct timespec until = { (time_t)(unix_ns / 1000000000), (long)(unix_ns % 1000000000) };
-
 	uint64_t now_ns = clock_realtime_ns();
 
 	if (now_ns > unix_ns + LATE_NS)

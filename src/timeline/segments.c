@@ -70,6 +70,8 @@ static void rebase_windows(struct timeline_private *p)
 
 static uint64_t between(uint64_t before, uint64_t after, double share)
 {
+	if (share >= 1) /* what a hostile trace says is rounded to that, and need not fit any more */
+		return after > before ? after : before;
 	return after > before ? before + (uint64_t)((double)(after - before) * share) : before;
 }
 

@@ -87,7 +87,7 @@ def ask(target, command, seconds=60):
 
 def ready(setup, attach, target):
     """Until the GPU part is on: its thread is there, and had a moment to enable everything."""
-    harness.settle(target.pid, attach, 30)
+    harness.settle(attach)
     harness.wait_for(lambda: "inferscope-gpu" in harness.thread_names(target.pid), 30, "no GPU thread in the target")
     time.sleep(2 if not setup.dry else 1)
 
