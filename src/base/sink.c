@@ -218,7 +218,7 @@ int sink_open_path(const char *path, bool force, struct sink **out, struct error
 
 int sink_test_path(const char *path, bool force, struct error *err)
 {
-	struct sink *sink;
+	struct sink *sink = NULL;
 	struct stat status;
 
 	if (strcmp(path, "-") == 0) {

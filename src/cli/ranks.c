@@ -87,8 +87,10 @@ static void result_add(struct present_result *all, const struct present_result *
 static int twice_check(char *const *paths, size_t count, struct error *err)
 {
 	struct stat *files = calloc(count, sizeof *files);
-	int result = files ? 0 : fail(err, ERR_MEMORY, "reading %zu traces", count);
+	int result = 0;
 
+	if (!files)
+		return fail(err, ERR_MEMORY, "reading %zu traces", count);
 	for (size_t i = 0; i < count && result == 0; i++) {
 		if (stat(paths[i], &files[i]) < 0 || !S_ISREG(files[i].st_mode))
 			files[i].st_ino = 0;
