@@ -8,9 +8,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/limits.h"
 #include "base/list.h"
 #include "unwind/perf_event.h"
 
@@ -48,21 +48,11 @@ static uint64_t vary(struct perf *perf)
 	return period - period / 5 + (perf->random >> 33) % (period * 2 / 5);
 }
 
-static void raise_limit(__rlimit_resource_t which)
-{
-	struct rlimit limit;
-
-	if (getrlimit(which, &limit) == 0 && limit.rlim_cur != limit.rlim_max) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(which, &limit);
-	}
-}
-
 int perf_descriptors_end(void)
 {
 	struct rlimit limit;
 
-	raise_limit(RLIMIT_NOFILE);
+	limit_raise(RLIMIT_NOFILE);
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur > INT_MAX)
 		return INT_MAX;
 	return (int)limit.rlim_cur - (limit.rlim_cur / 2 < DESCRIPTORS_SPARE ? (int)limit.rlim_cur / 2 : DESCRIPTORS_SPARE);
@@ -86,7 +76,7 @@ int perf_open(uint32_t rate_hz, uint32_t stack_bytes, bool wakes, struct perf **
 	perf->stack_bytes = stack_bytes;
 	perf->settings.wakes = wakes;
 	perf->random = (uint64_t)getpid();
-	raise_limit(RLIMIT_MEMLOCK);
+	limit_raise(RLIMIT_MEMLOCK);
 	perf->settings.descriptors_end = perf_descriptors_end();
 	*out = perf;
 	return 0;

@@ -5,6 +5,7 @@ libbase_a_SOURCES = \
 	src/base/cgroups.c src/base/cgroups.h \
 	src/base/clock.c src/base/clock.h \
 	src/base/error.c src/base/error.h src/base/error.def \
+	src/base/limits.c src/base/limits.h \
 	src/base/list.c src/base/list.h \
 	src/base/map.c src/base/map.h \
 	src/base/mappings.c src/base/mappings.h \

@@ -60,4 +60,4 @@ dist_bashcompletion_DATA = contrib/completions/inferscope.bash
 dist_zshcompletion_DATA = contrib/completions/_inferscope
 dist_fishcompletion_DATA = contrib/completions/inferscope.fish
 dist_noinst_SCRIPTS += tests/live/cli/run
-EXTRA_DIST += tests/live/cli/common.py tests/live/cli/mishaps.py tests/live/cli/refused.py
+EXTRA_DIST += tests/live/cli/commands.py tests/live/cli/mishaps.py tests/live/cli/refused.py

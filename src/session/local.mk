@@ -6,7 +6,7 @@ libsession_a_SOURCES = \
 	src/session/capture.c src/session/capture.h \
 	src/session/census.c src/session/census.h \
 	src/session/cgroup.c src/session/cgroup.h \
-	src/session/counters.c src/session/counting.c src/session/state.h \
+	src/session/closing.c src/session/counters.c src/session/counting.c src/session/state.h \
 	src/session/descriptors.c src/session/descriptors.h \
 	src/session/digest.c src/session/digest.h \
 	src/session/drain.c src/session/drain.h \

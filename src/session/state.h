@@ -1,4 +1,4 @@
-/* The inside of a session, shared by its parts: session.c begins and ends it, record.c is the loop between. */
+/* The inside of a session, shared by its parts: session.c begins and ends it, record.c is the loop between, closing.c tells how it was. */
 #ifndef INFERSCOPE_SESSION_STATE_H
 #define INFERSCOPE_SESSION_STATE_H
 
@@ -150,6 +150,9 @@ void counting_read(struct session *session, uint64_t ticks);
 void counting_rows(struct session *session, uint64_t ticks);
 /* A last reading; no descriptor of perf_event is left open after it. */
 void counting_end(struct session *session);
+
+/* closing.c: warnings and last rows, when the process was left. */
+void session_closing(struct session *session, const struct session_receipt *receipt);
 
 /* Field 28 of /proc/PID/stat, 0 when not told. */
 uint64_t session_startstack(const struct session *session);

@@ -21,7 +21,7 @@ import tempfile
 import termios
 import time
 
-from common import Fail, QUICK, Skip, python_target, require, run_test
+from entering import Fail, QUICK, Skip, python_target, require, run_test
 
 BUILD = os.environ.get("BUILD", os.getcwd())
 BINARY = os.path.join(BUILD, "inferscope")

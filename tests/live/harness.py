@@ -415,15 +415,26 @@ def wait_for_state(pid, letters, seconds=20):
     wait_for(lambda: state_of(pid) in letters, seconds, "process %d does not come to state %s" % (pid, letters))
 
 
+def words_given():
+    """What a runner was called with, less --quick and --list, which all have; one that it does not know is not taken for "all"."""
+    unknown = [word for word in sys.argv[1:] if word.startswith("-") and word not in ("--quick", "--list")]
+    if unknown:
+        sys.exit("%s: no option %s: there are --quick, --list, and parts of names" % (sys.argv[0], unknown[0]))
+    return [word for word in sys.argv[1:] if not word.startswith("-")]
+
+
+def only_listed():
+    return bool(os.environ.get("INFERSCOPE_LIVE_LIST")) or "--list" in sys.argv[1:]
+
+
 def wanted(suite, name, words=None):
     """
-    Whether this test is to run: its name has to hold each text of `tests/live/run -k` and, where a runner is given WORDS, one of these. With `tests/live/run --list`
-    none does, and it is told.
+    Whether this test is to run: its name has to hold each text of `tests/live/run -k` and, where a runner is given WORDS, one of these. With --list none does, and it is told.
     """
-    whole, words = suite + "/" + name, [word for word in sys.argv[1:] if not word.startswith("-")] if words is None else words
+    whole, words = suite + "/" + name, words_given() if words is None else words
     if not all(text in whole for text in os.environ.get("INFERSCOPE_LIVE_ONLY", "").split("\n")) or (words and not any(word in name or word in (suite, whole) for word in words)):
         return False
-    if os.environ.get("INFERSCOPE_LIVE_LIST"):
+    if only_listed():
         print("LIST", whole, flush=True)
         return False
     return True
@@ -442,7 +453,7 @@ def run_tests(suite, tests):
         verdict, why = verdict_of(test)
         failed += verdict == "FAIL"
         print(verdict, suite + "/" + name + (": " + why if why else ""), flush=True)
-    if not count and not os.environ.get("INFERSCOPE_LIVE_LIST"):
+    if not count and not only_listed():
         print("%s: no test is called that" % suite, file=sys.stderr)
     return 1 if failed else 0 if count else NOTHING_CHOSEN
 

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 
-from common import BINARY, BUSY, Busy, Keeper, inferscope, is_free, measuring
+from commands import BINARY, BUSY, Busy, Keeper, inferscope, is_free, measuring
 from harness import Skip, require, state_of
 
 

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 
-from common import BINARY, BUSY, NOBODY, PYTHON, PYTHONS, Busy, Keeper, inferscope, is_free, measuring, read_link, refuse
+from commands import BINARY, BUSY, NOBODY, PYTHON, PYTHONS, Busy, Keeper, inferscope, is_free, measuring, read_link, refuse
 from harness import Attaching, Skip, require, wait_for, wait_for_state
 
 

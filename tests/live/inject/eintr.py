@@ -9,8 +9,8 @@ import sys
 import tempfile
 import time
 
-import common
-from common import BUILD, QUICK, Target, enter, last_line, number, require
+import entering
+from entering import BUILD, QUICK, Target, enter, last_line, number, require
 
 KINDS = ("nanosleep", "clock_nanosleep", "poll", "select", "futex", "epoll_wait", "epoll_pwait", "rt_sigtimedwait", "semtimedop", "recv", "read", "ppoll", "pselect6", "write", "send", "recv_all")
 LIMITS = (200, -1, 30000)  # ms
@@ -88,9 +88,9 @@ def all_starved():
 
 def run_tests(python):
     """They sleep nearly all the time: many at once."""
-    kinds = [kind for kind in KINDS if common.wanted("blocked in " + kind)]
+    kinds = [kind for kind in KINDS if entering.wanted("blocked in " + kind)]
     with concurrent.futures.ThreadPoolExecutor(20) as pool:
         started = [(kind, start(pool, kind, python)) for kind in kinds]
         for kind, jobs in started:
-            common.tell("blocked in " + kind, outcome, *jobs)
-    common.run_test("blocked in calls, starved", all_starved)
+            entering.tell("blocked in " + kind, outcome, *jobs)
+    entering.run_test("blocked in calls, starved", all_starved)

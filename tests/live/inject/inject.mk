@@ -31,5 +31,5 @@ $(inject_live)/blocked.so: $(srcdir)/$(inject_live)/blocked.c
 noinst_DATA = $(inject_tools)
 CLEANFILES += $(inject_tools)
 dist_noinst_SCRIPTS += tests/live/inject/run
-EXTRA_DIST += tests/live/inject/common.py tests/live/inject/eintr.py tests/live/inject/refusals.py tests/live/inject/targets.py tests/live/inject/payload.c tests/live/inject/storm.c \
+EXTRA_DIST += tests/live/inject/entering.py tests/live/inject/eintr.py tests/live/inject/refusals.py tests/live/inject/targets.py tests/live/inject/payload.c tests/live/inject/storm.c \
 	tests/live/inject/pretend.c tests/live/inject/single.c tests/live/inject/registers.c tests/live/inject/rseq.c tests/live/inject/blocked.c

@@ -6,8 +6,8 @@ import subprocess
 import tempfile
 import time
 
-import common
-from common import BUILD, DRIVER, ROUNDS, Skip, Target, enter, label, last_line, preflight, python_target, require, run_test
+import entering
+from entering import BUILD, DRIVER, ROUNDS, Skip, Target, enter, label, last_line, preflight, python_target, require, run_test
 from harness import state_of, wait_for_state
 
 SLEEPER = '#include <stdio.h>\n#include <unistd.h>\nint main(void){printf("READY %d\\n",getpid());fflush(stdout);sleep(20);return 0;}\n'
@@ -142,7 +142,7 @@ def refuse_dumpable(python):
 
 def refuse_uninitialised():
     """A C program with libpython mapped and never started."""
-    library = [p for p in common.pythons() if "versions" in p]
+    library = [p for p in entering.pythons() if "versions" in p]
     if not library:
         raise Skip("no shared libpython")
     folder = os.path.join(os.path.dirname(os.path.dirname(library[-1])), "lib")
@@ -159,7 +159,7 @@ def refuse_musl():
         program, source = os.path.join(folder, "pretend"), os.path.join(folder, "main.c")
         with open(source, "w") as file:
             file.write(SLEEPER)
-        subprocess.run(["musl-gcc", "-w", "-rdynamic", "-o", program, source, os.path.join(common.HERE, "pretend.c")], check=True)
+        subprocess.run(["musl-gcc", "-w", "-rdynamic", "-o", program, source, os.path.join(entering.HERE, "pretend.c")], check=True)
         with Target(program) as target:
             return refused(target.pid, "E_LIBC", "musl")
 
@@ -229,7 +229,7 @@ def full_group(python):
     put = lambda name, text: open(os.path.join(folder, name), "w").write(str(text))
     try:
         with python_target(python, "idle") as target:
-            before, said = common.snapshot(target.pid), []
+            before, said = entering.snapshot(target.pid), []
             put("cgroup.procs", target.pid)
             tasks = int(open(os.path.join(folder, "pids.current")).read())
             for left, reason in ((0, "no thread could be made in it"), (1, "pthread_create in it")):
@@ -237,7 +237,7 @@ def full_group(python):
                 _, words = enter(target.pid, ok=(4,))
                 require(reason in words and "Resource temporarily unavailable" in words, words)
                 said.append(words.splitlines()[0])
-                common.settle(target.pid, before)
+                entering.settle(target.pid, before)
             put("pids.max", "max")
             enter(target.pid, "rounds=2")
             target.end()

@@ -177,6 +177,8 @@ def tell(name, body, *arguments):
 
 def outcome():
     """What the runner ends with."""
+    if harness.only_listed():
+        return 0
     if not any(counts.values()):
         print("%s: no test is called that" % SUITE, file=sys.stderr)
         return harness.NOTHING_CHOSEN
