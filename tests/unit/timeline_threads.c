@@ -46,6 +46,21 @@ Test(timeline_threads, count_what_lies_within_the_capture)
 	cr_expect_eq(t->processes[0].system_ns, 100000000);
 }
 
+/* As a double the start is the last reading, and the largest clock more than fits an integer: all of it was before. */
+Test(timeline_threads, count_nothing_of_clocks_that_were_all_before_the_capture)
+{
+	struct timeline *t = timeline_from_text(META NAMES ON(1152921504606846976) OFF(1152921504606846978) SESSION
+		"0 thread_time ref=7 cpu_ns=0 run_wait_ns=0 state=82\n"
+		"1152921504606846977 thread_time ref=7 cpu_ns=18446744073709551615 run_wait_ns=18446744073709551615 voluntary=18446744073709551615 state=82\n"
+		THREAD(3, 7) "1152921504606846976 enter ref=1\n");
+	const struct thread *thread = &t->threads[0];
+
+	cr_assert_eq(t->duration_ns, 2);
+	cr_expect_eq(thread->cpu_ns, 0, "%llu", (unsigned long long)thread->cpu_ns);
+	cr_expect_eq(thread->run_wait_ns, 0, "%llu", (unsigned long long)thread->run_wait_ns);
+	cr_expect_eq(thread->voluntary, 0, "%llu", (unsigned long long)thread->voluntary);
+}
+
 /* Of a thread that ended, and of another one that has its number now. */
 Test(timeline_threads, add_up_clocks_of_all_that_had_a_number)
 {
