@@ -1,6 +1,8 @@
-/* config show: every setting, its value, where it comes from. */
+/* config show: every setting, its value, where it comes from; and variables that look like one and are none. */
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "cli/command.h"
@@ -38,6 +40,67 @@ static void row_print(const struct options *options, enum option_id id, bool jso
 	text_done(&value);
 }
 
+#define PREFIX "INFERSCOPE_"
+enum { KEY_LENGTH_MAX = 40 };
+
+/* The setting that KEY may have meant, which is named as options are; OPT_COUNT: none is like it. */
+static enum option_id setting_meant(const char *key)
+{
+	enum option_id id = option_find(key, strlen(key), 0);
+	const char *close = id == OPT_COUNT ? option_suggest(key, strlen(key), 0) : NULL;
+
+	if (close)
+		id = option_find(close, strlen(close), 0);
+	return id != OPT_COUNT && option_rows[id].reach == REACH_SETTING ? id : OPT_COUNT;
+}
+
+/* Is VARIABLE, of LENGTH, called like a setting, and none? *MEANT is the nearest, or OPT_COUNT. */
+static bool is_ignored(const char *variable, size_t length, enum option_id *meant)
+{
+	char key[KEY_LENGTH_MAX + 1] = "", name[64];
+	size_t prefix = strlen(PREFIX);
+
+	if (length <= prefix || memcmp(variable, PREFIX, prefix) != 0 || (length == strlen(PREFIX "PROGRAM") && memcmp(variable, PREFIX "PROGRAM", length) == 0))
+		return false; /* the program is what the Python package starts */
+	for (size_t i = prefix; i < length && length - prefix <= KEY_LENGTH_MAX; i++)
+		key[i - prefix] = variable[i] == '_' ? '-' : (char)tolower((unsigned char)variable[i]);
+	*meant = setting_meant(key);
+	if (*meant == OPT_COUNT)
+		return true;
+	option_environment_name(*meant, name, sizeof name);
+	return strlen(name) != length || memcmp(name, variable, length) != 0;
+}
+
+static void ignored_print(bool json)
+{
+	bool first = true;
+
+	for (char **at = environ; *at; at++) {
+		size_t length = strcspn(*at, "=");
+		enum option_id meant;
+		struct text name;
+		char close[64];
+
+		if (!is_ignored(*at, length, &meant))
+			continue;
+		text_init(&name);
+		if (json) {
+			text_add_json(&name, *at, length);
+			printf("%s\"%s\"", first ? "" : ",", text_string(&name));
+		} else {
+			text_add_visible(&name, *at, length);
+			printf("%s is no setting, and has no effect", text_string(&name));
+			if (meant != OPT_COUNT) {
+				option_environment_name(meant, close, sizeof close);
+				printf(": did you mean %s?", close);
+			}
+			putchar('\n');
+		}
+		text_done(&name);
+		first = false;
+	}
+}
+
 int config_command(struct invocation *invocation, struct error *err)
 {
 	bool json = options_flag(&invocation->options, OPT_JSON), first = true;
@@ -50,6 +113,9 @@ int config_command(struct invocation *invocation, struct error *err)
 		row_print(&invocation->options, (enum option_id)i, json, first);
 		first = false;
 	}
+	if (json)
+		printf("],\"ignored\":[");
+	ignored_print(json);
 	if (json)
 		printf("]}\n");
 	return 0;
