@@ -2,11 +2,15 @@
 #include "report/export.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "report/name.h"
 
-enum { NAME_COLUMNS = 400, THREAD_COLUMNS = 100, COMMAND_COLUMNS = 200 };
+#define SHIFTED_PID (1u << 30)
+enum { NAME_COLUMNS = 400, THREAD_COLUMNS = 100, COMMAND_COLUMNS = 200, PID_END = 4194304 /* PID_MAX_LIMIT: the kernel numbers no process so high */ };
 
 const struct export_load EXPORT_LOADS[] = {
 	{ THREAD_PYTHON, "running Python" }, { THREAD_NATIVE, "running native code" }, { THREAD_GIL_WAIT, "waiting for the GIL" }, { THREAD_LOCK_WAIT, "waiting for a lock" },
@@ -94,11 +98,18 @@ void export_thread(const struct timeline *timeline, uint32_t thread, struct text
 	text_printf(out, " (%u)", timeline->threads[thread].tid);
 }
 
-void export_process(const struct report *report, struct text *out)
+static uint32_t pid_of(const struct report *report, uint32_t process)
 {
+	return process ? report->timeline->processes[process].pid : export_pid(report);
+}
+
+void export_process(const struct report *report, uint32_t process, struct text *out)
+{
+	const char *command = process ? report->timeline->processes[process].command : report->command;
+
 	text_clear(out);
-	name_add(out, *report->command ? report->command : "process", COMMAND_COLUMNS, NAME_HEAD);
-	text_printf(out, " (%u)", export_pid(report));
+	name_add(out, command && *command ? command : "process", COMMAND_COLUMNS, NAME_HEAD);
+	text_printf(out, " (%u)", pid_of(report, process));
 }
 
 uint32_t export_pid(const struct report *report)
@@ -106,6 +117,68 @@ uint32_t export_pid(const struct report *report)
 	const struct timeline *timeline = report->timeline;
 
 	return report->pid ? report->pid : timeline->thread_count ? timeline->threads[0].tid : 1;
+}
+
+static bool is_device(const struct timeline *timeline, uint32_t pid)
+{
+	for (size_t i = 0; i < timeline->device_count; i++)
+		if (timeline->devices[i].id == pid)
+			return true;
+	return false;
+}
+
+static bool is_one_of(const uint32_t *pids, uint32_t count, uint32_t pid)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (pids[i] == pid)
+			return true;
+	return false;
+}
+
+uint32_t *export_pids(const struct report *report, bool devices)
+{
+	uint32_t count = report->timeline->process_count ? (uint32_t)report->timeline->process_count : 1, *pids = calloc(count, sizeof *pids);
+
+	for (uint32_t i = 0; pids && i < count; i++) {
+		pids[i] = pid_of(report, i);
+		if (devices && is_device(report->timeline, pids[i])) /* in a container it may be process 1 */
+			pids[i] |= SHIFTED_PID;
+		if (!pids[i] || is_one_of(pids, i, pids[i])) /* not known, or of another container */
+			pids[i] = SHIFTED_PID + PID_END + i;
+	}
+	return pids;
+}
+
+static bool is_shared(const struct gpu_facts *gpu, uint32_t device, uint32_t stream)
+{
+	const struct gpu_stream *streams = gpu->streams;
+	size_t at = search_first(gpu->stream_count, i, streams[i].device < device || (streams[i].device == device && streams[i].stream < stream));
+
+	return at + 1 < gpu->stream_count && streams[at].device == device && streams[at + 1].device == device && streams[at].stream == stream && streams[at + 1].stream == stream;
+}
+
+struct export_owner export_stream_owner(const struct timeline *timeline, uint32_t device, uint32_t stream, uint32_t process, const char *separator)
+{
+	struct export_owner owner = { "" };
+	uint32_t pid, alike = 0;
+
+	if (process >= timeline->process_count || !is_shared(&timeline->gpu, device, stream))
+		return owner;
+	pid = timeline->processes[process].pid;
+	for (size_t i = 0; i < timeline->process_count; i++)
+		alike += timeline->processes[i].pid == pid;
+	if (pid && alike == 1)
+		snprintf(owner.text, sizeof owner.text, "%.12s%u", separator, pid);
+	else
+		snprintf(owner.text, sizeof owner.text, "%.12s#%u", separator, process + 1);
+	return owner;
+}
+
+uint32_t export_process_of(const struct timeline *timeline, uint32_t thread)
+{
+	uint32_t process = thread < timeline->thread_count ? timeline->threads[thread].process : 0;
+
+	return process < timeline->process_count ? process : 0;
 }
 
 void export_quality(const struct report *report, struct text *out)

@@ -8,7 +8,7 @@
 void export_name(const struct timeline *timeline, uint32_t function, struct text *out);
 void export_file(const struct timeline *timeline, uint32_t function, struct text *out);
 void export_thread(const struct timeline *timeline, uint32_t thread, struct text *out); /* "MainThread (4121)" */
-void export_process(const struct report *report, struct text *out);                     /* "python server.py (4121)" */
+void export_process(const struct report *report, uint32_t process, struct text *out);   /* "python server.py (4121)"; by index */
 void export_string(const char *string, struct text *out);                               /* any other name */
 /* Adds a comma and a cell of CSV to LINE; it stays text in a spreadsheet. */
 void export_cell(struct text *line, const char *cell);
@@ -16,6 +16,13 @@ void export_cell(struct text *line, const char *cell);
 void export_quality(const struct report *report, struct text *out);
 
 uint32_t export_pid(const struct report *report);
+/* The numbers of the processes by index, of one at least: different ones, and with DEVICES none that is a device's (Chrome's format takes devices for processes). For free(); NULL: no memory. */
+uint32_t *export_pids(const struct report *report, bool devices);
+/* SEPARATOR (of 12 characters at most) and whose stream it is, where several processes have one of this number on the device; else "". */
+struct export_owner { char text[32]; };
+struct export_owner export_stream_owner(const struct timeline *timeline, uint32_t device, uint32_t stream, uint32_t process, const char *separator);
+/* Index of the process that THREAD is of; 0 for no thread. */
+uint32_t export_process_of(const struct timeline *timeline, uint32_t thread);
 /* Fails with a hint when the trace was not kept. */
 int export_trace(const struct report *report, const char *format, struct error *err);
 

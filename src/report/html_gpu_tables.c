@@ -1,6 +1,7 @@
 /* What devices did, by name, with the columns of Nsight Systems' statistics: kernels, copies, CUDA calls; how launches went; streams. */
 #include <stdio.h>
 
+#include "report/export.h"
 #include "report/html.h"
 
 enum { ROWS_SHOWN = 50, STREAMS_SHOWN = 50, NAME_SHOWN = 72 };
@@ -84,13 +85,12 @@ static void add_launches(struct text *out, const struct gpu_facts *gpu)
 	text_printf(out, "<li>%s kernels ran for less time than their part of the call that launched them</li></ul>", quantity_count(gpu->short_kernels, 0).text);
 }
 
-static void add_stream(struct text *out, const struct gpu_stream *stream, uint64_t duration_ns)
+static void add_stream(struct text *out, const struct timeline *timeline, const struct gpu_stream *stream)
 {
-	char name[32];
+	uint64_t duration_ns = timeline->duration_ns;
 	double busy_pct = duration_ns ? 100 * (double)stream->busy_ns / (double)duration_ns : 0;
 
-	snprintf(name, sizeof name, "GPU %u, stream %u", stream->device, stream->stream);
-	text_printf(out, "<tr><td class=\"nb\">%s</td>", name);
+	text_printf(out, "<tr><td class=\"nb\">GPU %u, stream %u%s</td>", stream->device, stream->stream, export_stream_owner(timeline, stream->device, stream->stream, stream->process, ", process ").text);
 	html_add_number(out, busy_pct, quantity_pct(busy_pct, 0), true);
 	add_time(out, (double)stream->busy_ns, 0);
 	for (size_t cause = 0; cause < GPU_IDLE_CAUSES; cause++)
@@ -123,7 +123,7 @@ static void add_streams(struct text *out, const struct timeline *timeline)
 	html_begin_table(out, "Streams", text_string(&heads));
 	text_end(&heads, out);
 	for (size_t i = 0; i < gpu->stream_count && i < STREAMS_SHOWN; i++)
-		add_stream(out, &gpu->streams[i], timeline->duration_ns);
+		add_stream(out, timeline, &gpu->streams[i]);
 	text_add_string(out, "</tbody></table></div>");
 	if (gpu->stream_count > STREAMS_SHOWN)
 		text_printf(out, "<p class=\"soft small whole\">And %zu more: JSON has them.</p>", gpu->stream_count - STREAMS_SHOWN);

@@ -1,6 +1,7 @@
 /* The device's part of the Markdown report: tables of at most five columns, as the others. */
 #include <math.h>
 
+#include "report/export.h"
 #include "report/md.h"
 #include "report/name.h"
 
@@ -101,7 +102,7 @@ static void add_streams(struct text *out, const struct timeline *timeline)
 	for (size_t i = 0; i < gpu->stream_count && i < STREAMS_SHOWN; i++) {
 		const struct gpu_stream *stream = &gpu->streams[i];
 
-		text_printf(out, "| GPU %u, stream %u | %s | %s | %s", stream->device, stream->stream, quantity_ns(stream->busy_ns, 0).text, quantity_ns(stream->idle_ns[GPU_HOST_LATE], 0).text, quantity_ns(stream->idle_ns[GPU_SYNC_CAUSED], 0).text);
+		text_printf(out, "| GPU %u, stream %u%s | %s | %s | %s", stream->device, stream->stream, export_stream_owner(timeline, stream->device, stream->stream, stream->process, ", process ").text, quantity_ns(stream->busy_ns, 0).text, quantity_ns(stream->idle_ns[GPU_HOST_LATE], 0).text, quantity_ns(stream->idle_ns[GPU_SYNC_CAUSED], 0).text);
 		text_printf(out, " | %u / %u |\n", stream->queue.p50, stream->queue.max);
 	}
 	if (gpu->stream_count > STREAMS_SHOWN)

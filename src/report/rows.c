@@ -34,19 +34,21 @@ void rows_free(struct rows *rows)
 	free(rows);
 }
 
-static struct row **bucket_of(struct rows *rows, enum row_group group, uint32_t a, uint32_t b)
+struct group { enum row_group kind; uint32_t a, b, process; };
+
+static struct row **bucket_of(struct rows *rows, const struct group *group)
 {
-	uint64_t key = ((uint64_t)a << 32 | b) * 0x9e3779b97f4a7c15u + group * 0xc2b2ae3d27d4eb4fu;
+	uint64_t key = ((uint64_t)group->a << 32 | group->b) * 0x9e3779b97f4a7c15u + (group->kind + 16ull * group->process) * 0xc2b2ae3d27d4eb4fu;
 
 	return &rows->buckets[key >> 32 & (BUCKETS - 1)];
 }
 
-static bool in_group(const struct row *row, enum row_group group, uint32_t a, uint32_t b)
+static bool in_group(const struct row *row, const struct group *group)
 {
-	return row->group == group && row->a == a && row->b == b;
+	return row->group == group->kind && row->a == group->a && row->b == group->b && row->process == group->process;
 }
 
-static struct row *row_add(struct rows *rows, struct row **end, enum row_group group, uint32_t a, uint32_t b, uint32_t number)
+static struct row *row_add(struct rows *rows, struct row **end, const struct group *group, uint32_t number)
 {
 	struct row *row = rows->count < ROWS_LIMIT ? calloc(1, sizeof *row) : NULL;
 
@@ -55,9 +57,10 @@ static struct row *row_add(struct rows *rows, struct row **end, enum row_group g
 		rows->refused++;
 		return NULL;
 	}
-	row->group = group;
-	row->a = a;
-	row->b = b;
+	row->group = group->kind;
+	row->a = group->a;
+	row->b = group->b;
+	row->process = group->process;
 	row->number = number;
 	row->id = rows->count++;
 	*end = row;
@@ -102,41 +105,37 @@ static void row_take(struct row *row, uint64_t start_ns, uint64_t end_ns)
 		row->last_ns = end_ns;
 }
 
-static enum row_group group_of(const struct interval *interval, uint32_t *a, uint32_t *b)
+static struct group group_of(const struct interval *interval)
 {
-	*a = interval->thread;
-	*b = 0;
 	switch (interval->kind) {
 	case EVENT_SCOPE_ENTER:
-		return ROWS_SCOPES;
+		return (struct group){ ROWS_SCOPES, interval->thread, 0, 0 };
 	case EVENT_CPU_SYSCALL:
-		return ROWS_SYSCALLS;
+		return (struct group){ ROWS_SYSCALLS, interval->thread, 0, 0 };
 	case EVENT_GC:
-		return ROWS_COLLECTIONS;
+		return (struct group){ ROWS_COLLECTIONS, interval->thread, 0, 0 };
 	case EVENT_GPU_API:
-		return ROWS_DRIVER;
+		return (struct group){ ROWS_DRIVER, interval->thread, 0, 0 };
 	default:
-		*a = interval->device;
-		*b = interval->stream;
-		return interval->kind == EVENT_GPU_SYNC ? ROWS_SYNC : ROWS_STREAM;
+		return (struct group){ interval->kind == EVENT_GPU_SYNC ? ROWS_SYNC : ROWS_STREAM, interval->device, interval->stream, interval->process };
 	}
 }
 
 struct row *rows_place(struct rows *rows, const struct interval *interval, bool *fresh)
 {
-	uint32_t a, b, number = 0;
-	enum row_group group = group_of(interval, &a, &b);
-	struct row **at = bucket_of(rows, group, a, b), *row;
+	const struct group group = group_of(interval);
+	struct row **at = bucket_of(rows, &group), *row;
+	uint32_t number = 0;
 
 	*fresh = false;
 	for (; (row = *at); at = &row->next)
-		if (in_group(row, group, a, b)) {
+		if (in_group(row, &group)) {
 			number++;
 			if (row_fits(row, interval->start_ns, interval->end_ns))
 				break;
 		}
 	if (!row && number < GROUP_LIMIT) {
-		row = row_add(rows, at, group, a, b, number);
+		row = row_add(rows, at, &group, number);
 		*fresh = row != NULL;
 	} else if (!row) {
 		rows->refused++;
@@ -148,7 +147,8 @@ struct row *rows_place(struct rows *rows, const struct interval *interval, bool 
 
 struct row *rows_of_calls(struct rows *rows, uint32_t lane, uint32_t thread, bool *fresh)
 {
-	struct row **at = bucket_of(rows, ROWS_CALLS, thread, 0), **calls;
+	const struct group group = { ROWS_CALLS, thread, 0, 0 };
+	struct row **at = bucket_of(rows, &group), **calls;
 	uint32_t number = 0;
 
 	*fresh = false;
@@ -166,8 +166,8 @@ struct row *rows_of_calls(struct rows *rows, uint32_t lane, uint32_t thread, boo
 		rows->calls_count = lane + (size_t)64;
 	}
 	for (; *at; at = &(*at)->next)
-		number += in_group(*at, ROWS_CALLS, thread, 0);
-	rows->calls[lane] = row_add(rows, at, ROWS_CALLS, thread, 0, number);
+		number += in_group(*at, &group);
+	rows->calls[lane] = row_add(rows, at, &group, number);
 	*fresh = rows->calls[lane] != NULL;
 	return rows->calls[lane];
 }
@@ -188,7 +188,7 @@ void row_name(const struct row *row, const struct timeline *timeline, struct tex
 
 	if (row->group == ROWS_STREAM || row->group == ROWS_SYNC) {
 		text_clear(out);
-		text_printf(out, "stream %u%s", row->b, row->group == ROWS_SYNC ? " sync" : "");
+		text_printf(out, "stream %u%s%s", row->b, export_stream_owner(timeline, row->a, row->b, row->process, " of process ").text, row->group == ROWS_SYNC ? " sync" : "");
 	} else {
 		export_thread(timeline, row->a, out);
 		text_add_string(out, suffixes[row->group]);

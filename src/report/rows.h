@@ -17,6 +17,7 @@ enum { ROW_SPANS = 16 };
 struct row {
 	enum row_group group;
 	uint32_t a, b;      /* thread, or device and stream */
+	uint32_t process;   /* index; of a thread's row 0 */
 	uint32_t number;    /* in its group, from 0 */
 	uint32_t id;        /* of all rows, from 0 */
 	struct row *next;   /* rows.c's own */

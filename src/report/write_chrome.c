@@ -2,6 +2,7 @@
  * Chrome's trace JSON in the dialect of Kineto (PyTorch's profiler), which Perfetto, chrome://tracing, TensorBoard and HolisticTraceAnalysis read. A
  * slice is written when it ends, in the order of nesting.h.
  */
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,6 @@
 #include "report/rows.h"
 
 #define FIRST_ROW_TID 4194305u /* the kernel numbers no thread or process so high */
-#define SHIFTED_PID (1u << 30)
 
 struct chrome {
 	const struct report *report;
@@ -22,7 +22,7 @@ struct chrome {
 	struct rows *rows;
 	struct nesting *nesting;
 	char **labels;         /* of functions, made at their first use, inside JSON quotes */
-	uint32_t pid, next_tid, *row_tids;
+	uint32_t *pids, next_tid, *row_tids; /* pids: of processes, by index */
 	size_t row_capacity;
 	struct text line, name, other;
 	const char *counter;   /* whose values come */
@@ -96,25 +96,43 @@ static void put_sort_index(struct chrome *all, const char *what, uint32_t pid, u
 	end_line(all);
 }
 
-static void put_processes(struct chrome *all)
+static void put_process(struct chrome *all, uint32_t process)
 {
-	export_process(all->report, &all->name);
-	put_meta(all, "process_name", all->pid, 0, "name", &all->name);
+	export_process(all->report, process, &all->name);
+	put_meta(all, "process_name", all->pids[process], 0, "name", &all->name);
 	text_clear(&all->name);
 	text_add_string(&all->name, "CPU");
-	put_meta(all, "process_labels", all->pid, 0, "labels", &all->name);
-	put_sort_index(all, "process_sort_index", all->pid, 0, 0);
-	for (size_t i = 0; i < all->timeline->device_count; i++) {
-		text_clear(&all->name);
-		text_printf(&all->name, "GPU %u", all->timeline->devices[i].id);
-		put_meta(all, "process_name", all->timeline->devices[i].id, 0, "name", &all->name);
-		put_meta(all, "process_labels", all->timeline->devices[i].id, 0, "labels", &all->name);
-		put_sort_index(all, "process_sort_index", all->timeline->devices[i].id, 0, (uint32_t)i + 1);
-	}
+	put_meta(all, "process_labels", all->pids[process], 0, "labels", &all->name);
+	put_sort_index(all, "process_sort_index", all->pids[process], 0, process);
+}
+
+static void put_device(struct chrome *all, uint32_t device, uint32_t index)
+{
+	text_clear(&all->name);
+	text_printf(&all->name, "GPU %u", device);
+	put_meta(all, "process_name", device, 0, "name", &all->name);
+	put_meta(all, "process_labels", device, 0, "labels", &all->name);
+	put_sort_index(all, "process_sort_index", device, 0, index);
+}
+
+static uint32_t thread_pid(const struct chrome *all, uint32_t thread)
+{
+	return all->pids[export_process_of(all->timeline, thread)];
+}
+
+static void put_processes(struct chrome *all)
+{
+	uint32_t count = 1;
+
+	put_process(all, 0);
+	for (; count < all->timeline->process_count; count++)
+		put_process(all, count);
+	for (uint32_t i = 0; i < all->timeline->device_count; i++)
+		put_device(all, all->timeline->devices[i].id, count + i);
 	for (uint32_t i = 0; i < all->timeline->thread_count; i++) {
 		export_thread(all->timeline, i, &all->name);
-		put_meta(all, "thread_name", all->pid, all->timeline->threads[i].tid, "name", &all->name);
-		put_sort_index(all, "thread_sort_index", all->pid, all->timeline->threads[i].tid, 16 * i);
+		put_meta(all, "thread_name", thread_pid(all, i), all->timeline->threads[i].tid, "name", &all->name);
+		put_sort_index(all, "thread_sort_index", thread_pid(all, i), all->timeline->threads[i].tid, 16 * i);
 	}
 }
 
@@ -125,7 +143,7 @@ static bool on_device(const struct row *row)
 
 static uint32_t row_pid(const struct chrome *all, const struct row *row)
 {
-	return on_device(row) ? row->a : all->pid;
+	return on_device(row) ? row->a : thread_pid(all, row->a);
 }
 
 /* The first row of a thread or stream has its number, the others get numbers of their own and a name. */
@@ -147,7 +165,9 @@ static uint32_t row_tid(struct chrome *all, const struct row *row, bool fresh)
 	if (row->group == ROWS_CALLS && !row->number && row->a < all->timeline->thread_count) {
 		tid = all->timeline->threads[row->a].tid;
 	} else {
-		tid = row->group == ROWS_STREAM && !row->number && row->b < FIRST_ROW_TID ? row->b : all->next_tid++;
+		bool shared = on_device(row) && *export_stream_owner(all->timeline, row->a, row->b, row->process, "#").text;
+
+		tid = row->group == ROWS_STREAM && !row->number && !shared && row->b < FIRST_ROW_TID ? row->b : all->next_tid++;
 		row_name(row, all->timeline, &all->name);
 		put_meta(all, "thread_name", row_pid(all, row), tid, "name", &all->name);
 		put_sort_index(all, "thread_sort_index", row_pid(all, row), tid, on_device(row) ? row->b : 16 * row->a + row->group);
@@ -207,7 +227,7 @@ static void put_call(void *context, const struct nested_call *call)
 	begin_event(all, 'X', call->kind);
 	text_add_string(&all->line, label_of(all, call->function));
 	text_add(&all->line, "\"", 1);
-	add_place(all, all->pid, row_tid(all, row, fresh), call->start_ns);
+	add_place(all, thread_pid(all, call->thread), row_tid(all, row, fresh), call->start_ns);
 	add_us(&all->line, ",\"dur\":", call->end_ns - call->start_ns);
 	if (call->open_start || call->open_end || call->exception)
 		text_printf(&all->line, ",\"args\":{\"began_before\":%s,\"ended_after\":%s,\"exception\":%s}", call->open_start ? "true" : "false",
@@ -307,7 +327,7 @@ static void put_instant(struct chrome *all, const struct interval *interval)
 	export_string(export_label(interval), &all->name);
 	text_add_json(&all->line, text_string(&all->name), all->name.length);
 	text_add_string(&all->line, thread ? "\",\"s\":\"t\"" : "\",\"s\":\"p\"");
-	add_place(all, all->pid, thread ? all->timeline->threads[interval->thread].tid : all->pid, interval->start_ns);
+	add_place(all, thread_pid(all, interval->thread), thread ? all->timeline->threads[interval->thread].tid : all->pids[0], interval->start_ns);
 	add_arguments(all, interval);
 	end_line(all);
 }
@@ -340,7 +360,7 @@ static void put_loads(struct chrome *all)
 		const struct load_slot *slot = &all->timeline->slots[i];
 
 		begin_line(all);
-		add_u32(&all->line, "\"ph\":\"C\",\"name\":\"threads\",\"pid\":", all->pid);
+		add_u32(&all->line, "\"ph\":\"C\",\"name\":\"threads\",\"pid\":", all->pids[0]);
 		add_us(&all->line, ",\"ts\":", slot->start_ns);
 		text_add_string(&all->line, ",\"args\":{");
 		for (size_t load = 0; load < EXPORT_LOAD_COUNT; load++) {
@@ -366,10 +386,25 @@ static void put_point(void *context, uint64_t at_ns, double value)
 
 	begin_line(all);
 	text_printf(&all->line, "\"ph\":\"C\",\"name\":\"%s\"", all->counter);
-	add_u32(&all->line, ",\"pid\":", all->pid);
+	add_u32(&all->line, ",\"pid\":", all->pids[0]);
 	add_us(&all->line, ",\"ts\":", at_ns);
 	text_printf(&all->line, ",\"args\":{\"value\":%s}", quantity_plain(value, 3).text);
 	end_line(all);
+}
+
+/* Which process of a job it is, where that is known: who reads several traces tells them apart by it. */
+static void write_job(struct chrome *all)
+{
+	const char *rank = timeline_capture(all->timeline, "rank"), *world = timeline_capture(all->timeline, "rank.world");
+
+	if (!world)
+		world = timeline_capture(all->timeline, "world_size"); /* of a trace of torch's */
+	if (!rank || !isdigit((unsigned char)*rank))
+		return;
+	sink_printf(all->sink, "\"distributedInfo\":{\"rank\":%ld", strtol(rank, NULL, 10));
+	if (world && isdigit((unsigned char)*world))
+		sink_printf(all->sink, ",\"world_size\":%ld", strtol(world, NULL, 10));
+	sink_puts(all->sink, "},");
 }
 
 static void write_head(struct chrome *all)
@@ -390,7 +425,9 @@ static void write_head(struct chrome *all)
 		if (!all->failed)
 			sink_write(all->sink, all->line.data, all->line.length);
 	}
-	sink_printf(all->sink, "],\"distributedInfo\":{\"rank\":0},\"baseTimeNanoseconds\":%llu,\"inferscope\":{\"quality\":", (unsigned long long)timeline->start_unix_ns);
+	sink_puts(all->sink, "],");
+	write_job(all);
+	sink_printf(all->sink, "\"baseTimeNanoseconds\":%llu,\"inferscope\":{\"quality\":", (unsigned long long)timeline->start_unix_ns);
 	export_quality(all->report, &all->name);
 	text_clear(&all->line);
 	add_quoted(&all->line, &all->name);
@@ -412,17 +449,6 @@ static int write_all(struct chrome *all, struct error *err)
 	return 0;
 }
 
-/* Devices are processes there, by their number: ours must not be one of them (in a container it may be process 1). */
-static uint32_t choose_pid(const struct report *report)
-{
-	uint32_t pid = export_pid(report);
-
-	for (size_t i = 0; i < report->timeline->device_count; i++)
-		if (report->timeline->devices[i].id == pid)
-			return SHIFTED_PID | pid;
-	return pid;
-}
-
 int write_chrome(const struct report *report, struct sink *sink, struct error *err)
 {
 	const struct timeline *timeline = report->timeline;
@@ -431,17 +457,18 @@ int write_chrome(const struct report *report, struct sink *sink, struct error *e
 
 	if (export_trace(report, "chrome", err) < 0)
 		return -1;
-	all.pid = choose_pid(report);
+	all.pids = export_pids(report, true);
 	all.rows = rows_new();
 	all.nesting = nesting_new(put_call, &all);
 	all.labels = calloc(timeline->function_count + 1, sizeof *all.labels);
-	if (!all.rows || !all.nesting || !all.labels)
+	if (!all.pids || !all.rows || !all.nesting || !all.labels)
 		fail(err, ERR_MEMORY, "writing the Chrome trace");
 	else
 		result = write_all(&all, err);
 	for (size_t i = 0; all.labels && i < timeline->function_count; i++)
 		free(all.labels[i]);
 	free(all.labels);
+	free(all.pids);
 	free(all.row_tids);
 	nesting_free(all.nesting);
 	rows_free(all.rows);

@@ -48,7 +48,7 @@ static int write_lines(const struct report *report, struct sink *sink, uint32_t 
 	text_init(&head);
 	text_init(&line);
 	text_init(&scratch);
-	export_process(report, &scratch);
+	export_process(report, 0, &scratch);
 	text_add_string(&head, "InferScope wall ns: ");
 	add_frame(&head, text_string(&scratch));
 	for (uint32_t i = 1; i < timeline->node_count && !sink_failed(sink) && !line.failed; i++) {

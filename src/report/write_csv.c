@@ -12,7 +12,7 @@
 
 enum { KINDS_NAMES_LIMIT = 65536 };
 
-struct other { uint32_t kind, name; struct durations spread; uint64_t bytes; };
+struct other { uint32_t kind, name; struct durations spread; uint64_t bytes; bool sampled; /* any of them */ };
 
 struct csv {
 	const struct report *report;
@@ -66,12 +66,15 @@ static bool take(void *context, const struct interval *interval)
 			all->failed |= !durations_add(&all->functions[interval->function], took_ns);
 		break;
 	case EVENT_SCOPE_EXIT:
+	case EVENT_MEMORY_ALLOC: /* samples: neither their number nor their sizes tell of all */
+	case EVENT_MEMORY_FREE:
 		break;
 	default:
 		if (interval->open_start || interval->open_end || !(other = other_of(all, interval)))
 			break;
 		all->failed |= !durations_add(&other->spread, took_ns);
 		other->bytes += interval->bytes;
+		other->sampled |= interval->sampled;
 	}
 	return !all->failed;
 }
@@ -148,10 +151,14 @@ static void write_other(struct csv *all, struct other *other, uint64_t whole)
 	text_printf(&all->line, "%.2f", whole ? 100.0 * (double)other->spread.total / (double)whole : 0.0);
 	add_number(&all->line, other->spread.total);
 	text_add_string(&all->line, ",,");
-	add_number(&all->line, other->spread.count);
-	add_spread(&all->line, &other->spread);
+	if (other->sampled) {
+		text_add_string(&all->line, ",,,,,,"); /* how often, and how long each: not seen */
+	} else {
+		add_number(&all->line, other->spread.count);
+		add_spread(&all->line, &other->spread);
+	}
 	export_cell(&all->line, EXPORT_KINDS[export_kind(other->kind)].category);
-	text_add_string(&all->line, ",exact,,");
+	text_add_string(&all->line, other->sampled ? ",sampled,," : ",exact,,");
 	if (other->bytes)
 		text_printf(&all->line, "%llu", (unsigned long long)other->bytes);
 	export_string(strings_get(all->names, other->name) + 1, &all->text);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "report/document.h"
+#include "report/export.h"
 #include "report/gpu_tables.h"
 
 enum { STACK_FRAMES_MAX = 256, SITES_SHOWN = 500 };
@@ -43,10 +44,10 @@ static void put_streams(struct json *json, cJSON *metrics, const struct timeline
 
 	for (size_t i = 0; i < timeline->gpu.stream_count; i++) {
 		const struct gpu_stream *stream = &timeline->gpu.streams[i];
-		char name[32];
+		char name[64];
 		cJSON *object;
 
-		snprintf(name, sizeof name, "%u/%u", stream->device, stream->stream);
+		snprintf(name, sizeof name, "%u/%u%s", stream->device, stream->stream, export_stream_owner(timeline, stream->device, stream->stream, stream->process, "/").text);
 		put_us(json, busy, name, stream->busy_ns);
 		put_idle_causes(json, put_object(json, idle, name), stream->idle_ns);
 		object = put_object(json, queue, name);

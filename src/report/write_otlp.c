@@ -212,7 +212,7 @@ static void add_resource(struct otlp *all)
 	export_string(service ? service : "unknown_service:python", &all->name);
 	add_attribute(all, "service.name", &all->name, 0);
 	add_attribute(all, "process.pid", NULL, export_pid(all->report));
-	export_process(all->report, &all->name);
+	export_process(all->report, 0, &all->name);
 	add_attribute(all, "process.command_line", &all->name, 0);
 	export_quality(all->report, &all->name);
 	add_attribute(all, "inferscope.quality", &all->name, 0);

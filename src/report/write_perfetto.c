@@ -32,7 +32,8 @@ struct perfetto {
 	unsigned char *written; /* by iid: the name was said */
 	uint64_t *row_tracks;   /* uuid by id of the row */
 	size_t row_capacity;
-	uint64_t next_uuid, *thread_tracks, *device_tracks, process_track, counter_track;
+	uint32_t *pids; /* of processes, by index; their tracks likewise, the first is that of whatever has no thread */
+	uint64_t next_uuid, *thread_tracks, *device_tracks, *process_tracks, counter_track;
 	struct text packet, inner, message, name; /* scratch */
 	bool failed;
 };
@@ -130,12 +131,12 @@ static void end_track(struct perfetto *all)
 	end_packet(all);
 }
 
-static void put_process(struct perfetto *all)
+static void put_process(struct perfetto *all, uint32_t process)
 {
-	all->process_track = begin_track(all, NULL, 0);
-	export_process(all->report, &all->name);
+	all->process_tracks[process] = begin_track(all, NULL, 0);
+	export_process(all->report, process, &all->name);
 	text_clear(&all->message);
-	proto_add_number(&all->message, 1, export_pid(all->report));
+	proto_add_number(&all->message, 1, all->pids[process]);
 	proto_add_string(&all->message, 6, text_string(&all->name));
 	proto_add_message(&all->inner, TRACK_PROCESS, &all->message);
 	end_track(all);
@@ -143,17 +144,18 @@ static void put_process(struct perfetto *all)
 
 static uint64_t thread_track(struct perfetto *all, uint32_t thread)
 {
+	uint32_t process = export_process_of(all->timeline, thread);
 	uint64_t *track;
 
 	if (thread >= all->timeline->thread_count)
-		return all->process_track;
+		return all->process_tracks[process];
 	track = &all->thread_tracks[thread];
 	if (*track)
 		return *track; /* cppcheck-suppress identicalInnerCondition ; the number, not whether there is one */
-	*track = begin_track(all, NULL, all->process_track);
+	*track = begin_track(all, NULL, all->process_tracks[process]);
 	export_thread(all->timeline, thread, &all->name);
 	text_clear(&all->message);
-	proto_add_number(&all->message, 1, export_pid(all->report));
+	proto_add_number(&all->message, 1, all->pids[process]);
 	proto_add_number(&all->message, 2, all->timeline->threads[thread].tid);
 	proto_add_string(&all->message, 5, text_string(&all->name));
 	proto_add_message(&all->inner, TRACK_THREAD, &all->message);
@@ -386,7 +388,7 @@ static void put_note(struct perfetto *all, uint64_t at_ns, const char *name, con
 	text_clear(&all->inner);
 	text_add(&all->packet, bytes, (size_t)(event_head(bytes, at_ns) - bytes));
 	proto_add_number(&all->inner, ON_TYPE, TYPE_INSTANT);
-	proto_add_number(&all->inner, ON_TRACK, all->process_track);
+	proto_add_number(&all->inner, ON_TRACK, all->process_tracks[0]);
 	proto_add_number(&all->inner, ON_CATEGORY, EXPORT_KIND_COUNT + 1);
 	proto_add_string(&all->inner, ON_NAME, name);
 	annotate(all, key, string ? string : "", 0);
@@ -423,7 +425,7 @@ static void put_value(struct perfetto *all, uint64_t track, uint64_t at_ns, doub
 
 static uint64_t counter_track(struct perfetto *all, const char *name)
 {
-	uint64_t track = begin_track(all, name, all->process_track);
+	uint64_t track = begin_track(all, name, all->process_tracks[0]);
 
 	proto_add_bytes(&all->inner, TRACK_COUNTER, "", 0);
 	end_track(all);
@@ -464,7 +466,9 @@ static int write_all(struct perfetto *all, struct error *err)
 	sink_write(all->sink, FIRST_PACKET, sizeof FIRST_PACKET - 1);
 	put_clocks(all);
 	put_categories(all);
-	put_process(all);
+	put_process(all, 0);
+	for (uint32_t i = 1; i < all->timeline->process_count; i++)
+		put_process(all, i);
 	for (uint32_t i = 0; i < all->timeline->thread_count; i++)
 		thread_track(all, i);
 	put_quality(all);
@@ -489,9 +493,11 @@ int write_perfetto(const struct report *report, struct sink *sink, struct error 
 	all.rows = rows_new();
 	all.names = strings_new();
 	all.written = calloc((NAMES_LIMIT + 16 + timeline->function_count) / 8 + 1, 1);
+	all.pids = export_pids(report, false);
+	all.process_tracks = calloc(timeline->process_count + 1, sizeof *all.process_tracks);
 	all.thread_tracks = calloc(timeline->thread_count + 1, sizeof *all.thread_tracks);
 	all.device_tracks = calloc(timeline->device_count + 1, sizeof *all.device_tracks);
-	if (!all.rows || !all.names || !all.written || !all.thread_tracks || !all.device_tracks)
+	if (!all.rows || !all.names || !all.written || !all.pids || !all.process_tracks || !all.thread_tracks || !all.device_tracks)
 		fail(err, ERR_MEMORY, "writing the Perfetto trace");
 	else
 		result = write_all(&all, err);
@@ -503,6 +509,8 @@ int write_perfetto(const struct report *report, struct sink *sink, struct error 
 	strings_free(all.names);
 	free(all.written);
 	free(all.row_tracks);
+	free(all.pids);
+	free(all.process_tracks);
 	free(all.thread_tracks);
 	free(all.device_tracks);
 	return result;

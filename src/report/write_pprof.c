@@ -170,7 +170,7 @@ static void put_strings(struct pprof *all)
 	put_string(all, &all->name);
 	export_quality(all->report, &all->name);
 	put_string(all, &all->name);
-	export_process(all->report, &all->name);
+	export_process(all->report, 0, &all->name);
 	put_string(all, &all->name);
 }
 

@@ -112,7 +112,7 @@ static void write_head(struct speedscope *all, const struct report *report)
 {
 	text_clear(&all->line);
 	text_add_string(&all->line, "{\"exporter\":\"inferscope@" PACKAGE_VERSION "\",\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"name\":\"");
-	export_process(report, &all->text);
+	export_process(report, 0, &all->text);
 	text_add_json(&all->line, text_string(&all->text), all->text.length);
 	export_quality(report, &all->text);
 	text_add_string(&all->line, ": wall-clock self time; ");

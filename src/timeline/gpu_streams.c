@@ -119,7 +119,7 @@ void gpu_streams_build(struct timeline_private *p)
 	for (size_t first = 0, last, at = 0; streams && first < count; first = last, at++) {
 		for (last = first + 1; last < count && same_stream(&work[first], &work[last]); last++)
 			;
-		streams[at] = (struct gpu_stream){ .device = work[first].device, .stream = work[first].span->stream };
+		streams[at] = (struct gpu_stream){ .device = work[first].device, .stream = work[first].span->stream, .process = work[first].span->process };
 		add_times(p, work + first, last - first, &streams[at]);
 		p->failed |= !add_queue(p, work + first, last - first, (uint32_t)at, &streams[at]);
 	}

@@ -55,7 +55,7 @@ static void on_run(void *context, const struct replay *replay, uint64_t from_ns,
 static struct interval call_of(const struct lane_intervals *lane, const struct replay *replay, const struct frame *frame, uint64_t end_ns)
 {
 	return (struct interval){ .kind = frame->kind == EVENT_C_ENTER ? EVENT_C_ENTER : EVENT_PY_ENTER, .start_ns = frame->start_ns, .end_ns = end_ns,
-		.thread = lane->thread, .function = exported(replay->p, frame->function), .depth = (uint32_t)replay->frames.count - 1, .lane = lane->number,
+		.thread = lane->thread, .function = exported(replay->p, frame->function), .depth = (uint32_t)replay->frames.count - 1, .lane = lane->number, .process = lane->process,
 		.open_start = frame->open_start, .name = "", .metadata = "" };
 }
 
@@ -111,7 +111,7 @@ static void give_scope(struct lane_intervals *lane, const struct open_scope *sco
 {
 	struct scope_texts *texts = &lane->all->texts.items[scope->kept];
 	struct interval interval = { .kind = EVENT_SCOPE_ENTER, .start_ns = scope->start_ns, .end_ns = at_ns, .thread = lane->thread, .function = NONE,
-		.lane = lane->number, .open_end = open_end, .name = texts->name ? texts->name : "", .metadata = texts->metadata ? texts->metadata : "" };
+		.lane = lane->number, .process = lane->process, .open_end = open_end, .name = texts->name ? texts->name : "", .metadata = texts->metadata ? texts->metadata : "" };
 
 	give(lane->all, interval);
 	interval.kind = EVENT_SCOPE_EXIT;
@@ -163,7 +163,7 @@ static uint64_t flow_of(const struct lane_intervals *lane, uint32_t correlation)
 /* What stands in one event: instants, system calls, allocations, the device's work. */
 static void give_single(struct intervals *all, const struct lane_intervals *lane, const struct event_cursor *c, uint64_t at_ns)
 {
-	struct interval interval = { .kind = c->event.kind, .start_ns = at_ns, .end_ns = at_ns, .thread = lane->thread, .function = NONE, .lane = lane->number, .name = "", .metadata = "" };
+	struct interval interval = { .kind = c->event.kind, .start_ns = at_ns, .end_ns = at_ns, .thread = lane->thread, .function = NONE, .lane = lane->number, .process = lane->process, .name = "", .metadata = "" };
 	uint32_t caller;
 
 	switch (c->event.kind) {
@@ -177,7 +177,8 @@ static void give_single(struct intervals *all, const struct lane_intervals *lane
 		caller = c->event.ref ? map_get(&all->p->thread_index, c->event.ref) : MAP_ABSENT;
 		if (caller != MAP_ABSENT)
 			interval.thread = all->p->export_thread[caller];
-		if (c->event.flags & EVENT_FLAG_SAMPLED)
+		interval.sampled = c->event.flags & EVENT_FLAG_SAMPLED;
+		if (interval.sampled)
 			interval.metadata = "estimated from samples";
 		break;
 	case EVENT_MEMORY_ALLOC:

@@ -26,6 +26,7 @@ static void keep_thread(struct timeline_private *p, struct thread_build *thread,
 	if (!points)
 		return;
 	*out = thread->out;
+	out->process = thread->process;
 	out->name = strings_get(p->strings, thread->name);
 	out->ours = !out->python && strcmp(out->name, "inferscope") == 0;
 	out->unhooked = thread->unhooked ? strings_get(p->strings, thread->unhooked) : NULL;

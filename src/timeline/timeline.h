@@ -71,6 +71,7 @@ struct thread_point {
 
 struct thread {
 	uint32_t tid;
+	uint32_t process;         /* index */
 	const char *name;
 	const char *unhooked;     /* why its calls are not seen, or NULL */
 	bool python;              /* had at least one Python frame */
@@ -124,7 +125,7 @@ enum gpu_class { GPU_COMPUTATION = 0, GPU_COMMUNICATION = 1, GPU_MEMORY = 2, GPU
 struct gpu_queue { uint64_t readings; uint32_t p50, max; uint64_t full_ns; /* with GPU_QUEUE_FULL or more: a launch has to wait there */ };
 enum { GPU_QUEUE_FULL = 1024 };
 /* idle_ns: between its first work and its last. */
-struct gpu_stream { uint32_t device, stream; uint64_t busy_ns, idle_ns[GPU_IDLE_CAUSES]; struct gpu_queue queue; };
+struct gpu_stream { uint32_t device, stream, process /* index: each numbers its own */; uint64_t busy_ns, idle_ns[GPU_IDLE_CAUSES]; struct gpu_queue queue; };
 /* What devices idled for one cause while the thread that asked for the work after it stood in one stack. */
 struct gpu_idle_stack {
 	enum gpu_idle cause;
@@ -155,7 +156,7 @@ struct gpu_facts {
 	uint64_t any_ns;                /* any class */
 	uint64_t overlap_ns[GPU_CLASSES]; /* [c]: of the two other classes than c, on one device */
 	size_t stream_count, copies_count;
-	const struct gpu_stream *streams; /* by device, then stream */
+	const struct gpu_stream *streams; /* by device, stream and process */
 	const struct gpu_copies *copies;  /* by kind, then memory kinds */
 	uint64_t launches;              /* work whose launch call was recorded */
 	int64_t launch_delay_min_ns, launch_delay_median_ns, launch_delay_p95_ns, launch_delay_max_ns; /* from the end of the call to the start of the work */
@@ -313,8 +314,10 @@ struct interval {
 	uint32_t function;  /* index, or UINT32_MAX */
 	uint32_t depth;
 	uint32_t lane;      /* where it stood in the trace: calls of one lane nest */
+	uint32_t process;   /* index */
 	bool open_start, open_end; /* began before, or ended after, it was watched */
 	bool exception;
+	bool sampled;       /* its length is an estimate, and others were not seen */
 	const char *name;   /* of scopes, instants, kernels, system calls */
 	const char *metadata;
 	uint32_t device, stream, grid[3], block[3];

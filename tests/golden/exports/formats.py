@@ -336,3 +336,17 @@ def read_perfetto(path):
                 add(own, stack[-1][1], -(at - start))
     demand(not any(stacks.values()), "a slice never ends")
     return own, {"slices": slices, "flows": sum(count == 2 for count in flows.values())}
+
+
+def processes_of(data):
+    """Threads by the name of the process that a Perfetto trace has them in; its pid is the threads', too."""
+    tracks = [message(message(value)[60][0]) for field, value in fields(data) if 60 in message(value)]
+    processes = {one(track, 1): message(track[3][0]) for track in tracks if 3 in track}
+    demand(len({one(process, 1) for process in processes.values()}) == len(processes), "two processes with one pid")
+    threads = {one(process, 6).decode(): [] for process in processes.values()}
+    for track in tracks:
+        if 4 in track:
+            process, thread = processes[one(track, 5)], message(track[4][0])
+            demand(one(thread, 1) == one(process, 1), "a thread in another's process")
+            threads[one(process, 6).decode()].append(one(thread, 2))
+    return threads
