@@ -160,18 +160,37 @@ double metric_gpu_repeated(const struct analysis_private *p, const char **why)
 	return all->kernels ? 100 * (double)all->repeated_kernels / (double)all->kernels : metric_unknown(why, p->device ? "no kernels ran" : NO_GPU);
 }
 
+/* As the device's own description says; imported traces may tell one number without saying of which device. */
+static uint32_t multiprocessors_of(const struct analysis_private *p, uint32_t device)
+{
+	const char *told = timeline_capture(p->timeline, "gpu.multiprocessors");
+
+	for (size_t i = 0; i < p->timeline->device_count; i++)
+		if (p->timeline->devices[i].id == device && p->timeline->devices[i].multiprocessors)
+			return p->timeline->devices[i].multiprocessors;
+	return told ? (uint32_t)strtoul(told, NULL, 10) : 0;
+}
+
 double metric_gpu_underfilled(const struct analysis_private *p, const char **why)
 {
 	const struct operations *all = timeline_operations(p->timeline);
-	const char *told = timeline_capture(p->timeline, "gpu.multiprocessors");
-	unsigned long multiprocessors = told ? strtoul(told, NULL, 10) : 0;
 	double known = 0, under = 0;
+	bool told = false;
 
-	if (!p->device || !multiprocessors || multiprocessors > BLOCKS_TOLD)
-		return metric_unknown(why, p->device ? "the trace does not say how many multiprocessors the device has" : NO_GPU);
-	for (unsigned long blocks = 0; blocks <= BLOCKS_TOLD; blocks++) {
-		known += (double)all->blocks_ns[blocks];
-		under += blocks < multiprocessors ? (double)all->blocks_ns[blocks] : 0;
+	for (size_t i = 0; i < all->device_count; i++) {
+		uint32_t multiprocessors = multiprocessors_of(p, all->devices[i].device);
+
+		if (!multiprocessors || multiprocessors > BLOCKS_TOLD)
+			continue;
+		told = true;
+		for (uint32_t blocks = 0; blocks <= BLOCKS_TOLD; blocks++) {
+			known += (double)all->devices[i].ns[blocks];
+			under += blocks < multiprocessors ? (double)all->devices[i].ns[blocks] : 0;
+		}
 	}
-	return known > 0 ? 100 * under / known : metric_unknown(why, "the kernels' grids are not known");
+	if (known > 0)
+		return 100 * under / known;
+	if (!p->device)
+		return metric_unknown(why, NO_GPU);
+	return metric_unknown(why, told || !all->device_count ? "the kernels' grids are not known" : "the trace does not say how many multiprocessors the device has");
 }

@@ -19,6 +19,7 @@ struct kernel_sequence { uint64_t key, hash; uint32_t names[SEQUENCE_KERNELS]; u
 struct operations_build {
 	struct operations out;
 	LIST(struct operation_build) list;
+	LIST(struct device_blocks) devices;
 	struct map by_name;                /* kind << 32 | name */
 	uint32_t other[EVENT_GC + 1];      /* by kind, + 1 */
 	LIST(struct kernel_sequence) sequences;
@@ -166,6 +167,19 @@ static void note_sequence(struct timeline_private *p, struct operations_build *a
 	all->out.repeated_kernels += times >= SEQUENCE_REPEATS;
 }
 
+static void note_blocks(struct timeline_private *p, struct operations_build *all, uint32_t device, uint64_t blocks, uint64_t duration_ns)
+{
+	struct device_blocks *of = NULL;
+
+	for (size_t i = 0; i < all->devices.count && !of; i++)
+		of = all->devices.items[i].device == device ? &all->devices.items[i] : NULL;
+	of = of ? of : list_add_or_fail(&all->devices, OPERATION_DEVICES_LIMIT, &p->failed);
+	if (!of)
+		return;
+	of->device = device;
+	of->ns[blocks < BLOCKS_TOLD ? blocks : BLOCKS_TOLD] += duration_ns;
+}
+
 static void note_kernel(struct timeline_private *p, struct operations_build *all, const struct event_cursor *c, uint32_t name)
 {
 	uint64_t blocks = 1;
@@ -179,7 +193,7 @@ static void note_kernel(struct timeline_private *p, struct operations_build *all
 	all->out.kernels++;
 	all->out.kernel_ns += event_u64(c, 0);
 	if (event_u32(c, 4))
-		all->out.blocks_ns[blocks < BLOCKS_TOLD ? blocks : BLOCKS_TOLD] += event_u64(c, 0);
+		note_blocks(p, all, event_u32(c, 2), blocks, event_u64(c, 0));
 	note_sequence(p, all, event_u32(c, 2), event_u32(c, 3), name);
 }
 
@@ -273,11 +287,13 @@ void operations_build(struct timeline_private *p)
 {
 	struct operations_build *all = build_of(p);
 	struct operation *items;
+	struct device_blocks *devices;
 
 	if (!all)
 		return;
 	items = arena_alloc(&p->arena, all->list.count * sizeof *items + 1);
-	if (!items) {
+	devices = arena_alloc(&p->arena, all->devices.count * sizeof *devices + 1);
+	if (!items || !devices) {
 		p->failed = true;
 		return;
 	}
@@ -292,7 +308,12 @@ void operations_build(struct timeline_private *p)
 	qsort(items, all->list.count, sizeof *items, compare_operations);
 	all->out.items = items;
 	all->out.count = all->list.count;
+	if (all->devices.count)
+		memcpy(devices, all->devices.items, all->devices.count * sizeof *devices);
+	all->out.devices = devices;
+	all->out.device_count = all->devices.count;
 	list_done(&all->list);
+	list_done(&all->devices);
 	list_done(&all->sequences);
 	map_done(&all->by_name);
 	map_done(&all->seen);
@@ -303,6 +324,7 @@ void operations_done(struct timeline_private *p)
 	if (!p->operations)
 		return;
 	list_done(&p->operations->list);
+	list_done(&p->operations->devices);
 	list_done(&p->operations->sequences);
 	map_done(&p->operations->by_name);
 	map_done(&p->operations->seen);

@@ -6,6 +6,7 @@
 
 enum {
 	OPERATIONS_LIMIT = 4096,    /* names; what comes later goes under "(other)" of its kind */
+	OPERATION_DEVICES_LIMIT = 1024, /* kernels of others are not told by their blocks */
 	OPERATION_BUCKETS = 512,    /* eight to an octave: a percentile is at most 7 % off */
 	BLOCKS_TOLD = 512,          /* kernels with more thread blocks count as this many */
 	SEQUENCE_KERNELS = 20,      /* so many kernels in a row … */
@@ -21,11 +22,15 @@ struct operation {
 	const uint32_t *by_bytes;  /* NULL for what moves none */
 };
 
+/* Time of a device's kernels by the number of their thread blocks. */
+struct device_blocks { uint32_t device; uint64_t ns[BLOCKS_TOLD + 1]; };
+
 struct operations {
 	size_t count;
 	const struct operation *items; /* by kind, then most time first, then name */
 	uint64_t kernel_ns;            /* a sum: what overlaps counts twice */
-	uint64_t blocks_ns[BLOCKS_TOLD + 1]; /* the same by the number of thread blocks */
+	size_t device_count;
+	const struct device_blocks *devices; /* the same by device */
 	uint64_t kernels, repeated_kernels;  /* the latter end a sequence that was seen SEQUENCE_REPEATS times */
 	bool sequences_cut;            /* too many different ones to remember: repeated_kernels is a lower bound */
 };

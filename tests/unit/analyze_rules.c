@@ -125,6 +125,28 @@ Test(analyze_rules, say_why_they_cannot_be_judged)
 	cr_expect_not_null(why_not_evaluated(analysis, "aio.loop_block"), "no event loop");
 }
 
+/* 64 blocks do not fill a device of 132 multiprocessors, and do fill one of 16. What is told without a device is of those that nothing else is told of. */
+Test(analyze_rules, fill_each_device_by_its_own_multiprocessors)
+{
+#define DEVICE(ref, count) "0 gpu_device ref=" #ref " multiprocessors=" #count " name=\"a\" uuid=\"" #ref "\" instance=\"\"\n"
+#define KERNELS "chunk process=0 lane=9 tid=0 kind=gpu sequence=1 lost=0 depth=0 refs=" CLOCK \
+	"1 gpu_kernel duration_ns=300 device=0 stream=7 grid_x=64 grid_y=1 grid_z=1 name=\"k\"\n" "1 gpu_kernel duration_ns=100 device=1 stream=7 grid_x=64 grid_y=1 grid_z=1 name=\"k\"\n"
+	static const struct { const char *text; double pct; } rows[] = {
+		{ META ON(0) DEVICE(0, 132) DEVICE(1, 132) OFF(1000) KERNELS, 100 },
+		{ META ON(0) DEVICE(0, 16) DEVICE(1, 132) OFF(1000) KERNELS, 25 },
+		{ META ON(0) DEVICE(1, 16) OFF(1000) KERNELS, 0 },
+		{ META ON(0) DEVICE(1, 16) OFF(1000) SESSION "0 capture key=\"gpu.multiprocessors\" value=\"132\"\n" KERNELS, 75 },
+	};
+	const struct analysis *untold = analysis_of_text(META ON(0) OFF(1000) KERNELS, NULL, 0);
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		double pct = analysis_metric(analysis_of_text(rows[i].text, NULL, 0), "gpu.underfilled_pct");
+
+		cr_expect_float_eq(pct, rows[i].pct, 1e-9, "row %zu: %g", i, pct);
+	}
+	cr_expect_str_eq(why_not_evaluated(untold, "gpu.small_batch"), "the trace does not say how many multiprocessors the device has");
+}
+
 Test(analyze_rules, take_thresholds_by_name)
 {
 	const struct parameter high = { "py.hot_function.pct", 90 };
