@@ -20,4 +20,4 @@ dist_noinst_SCRIPTS += $(REPORT_CHECKS)
 EXTRA_DIST += tests/golden/report/plain.txt tests/golden/report/plain.summary.txt tests/golden/report/plain.md tests/golden/report/plain.html \
 	tests/golden/report/plain.json tests/golden/report/plain.events.json tests/golden/report/hostile.txt tests/golden/report/hostile.summary.txt \
 	tests/golden/report/hostile.md tests/golden/report/hostile.html tests/golden/report/hostile.json tests/golden/report/hostile.events.json
-EXTRA_DIST += tests/golden/exports/formats.py tests/golden/exports/plain.trace tests/golden/exports/device.trace tests/golden/exports/hostile.trace tests/golden/exports/sampled.trace
+EXTRA_DIST += tests/golden/exports/formats.py tests/golden/exports/plain.trace tests/golden/exports/device.trace tests/golden/exports/hostile.trace tests/golden/exports/sampled.trace tests/golden/exports/processes.trace
