@@ -1,10 +1,11 @@
 /* Code objects of the target: telling one from anything else, and their names. Where a frame points, pystack.c says. */
 #include "abi/cpython.h"
+#include "base/clock.h"
 #include "unwind/pyreader.h"
 
 #include <string.h>
 
-enum { CODE_BYTES_MAX = 256, STR_HEADER_BYTES = 72, STR_UNITS_MAX = 1024 };
+enum { CODE_BYTES_MAX = 256, STR_HEADER_BYTES = 72, STR_UNITS_MAX = 1024, NAME_STAMPED_BYTES = 64 };
 
 static bool is_code_type(struct pyreader *reader, uint64_t type)
 {
@@ -29,9 +30,21 @@ static int read_code(struct pyreader *reader, uint64_t addr, unsigned char bytes
 	return is_code_type(reader, word_at(bytes, reader->walk.layout->object_type)) ? 0 : -1;
 }
 
+/* Of the beginning of a name: that of a function that is gone may have had the same address. */
+static uint64_t name_hash(const struct pyreader *reader, uint64_t addr)
+{
+	char text[NAME_STAMPED_BYTES];
+	uint64_t hash = 0;
+
+	if (reader_str(reader, addr, text, sizeof text, NULL) == 0)
+		for (const char *at = text; *at; at++)
+			hash = (hash ^ (unsigned char)*at) * 0x100000001b3ull;
+	return hash;
+}
+
 static uint32_t code_stamp(const struct pyreader *reader, const unsigned char *bytes)
 {
-	uint64_t hash = word_at(bytes, reader->walk.layout->code_name) * 0x9e3779b97f4a7c15ull;
+	uint64_t hash = name_hash(reader, word_at(bytes, reader->walk.layout->code_name)) * 0x9e3779b97f4a7c15ull;
 
 	hash = (hash ^ word_at(bytes, reader->walk.layout->code_filename)) * 0x9e3779b97f4a7c15ull;
 	hash = (hash ^ half_at(bytes, reader->walk.layout->code_firstlineno)) * 0x9e3779b97f4a7c15ull;
@@ -40,17 +53,26 @@ static uint32_t code_stamp(const struct pyreader *reader, const unsigned char *b
 
 const struct known_code *reader_code(struct pyreader *reader, uint64_t addr)
 {
+	uint64_t now_ns = clock_monotonic_ns();
+
+	return reader_code_since(reader, addr, now_ns > KNOWN_NS ? now_ns - KNOWN_NS : 0);
+}
+
+const struct known_code *reader_code_since(struct pyreader *reader, uint64_t addr, uint64_t since_ns)
+{
 	unsigned char bytes[CODE_BYTES_MAX];
 	size_t slot = (size_t)(addr * 0x9e3779b97f4a7c15ull >> 52) % KNOWN_CODES;
 	struct known_code *known;
+	uint64_t looked_ns;
 
 	if (addr == 0)
 		return NULL;
 	while (reader->codes[slot].addr && reader->codes[slot].addr != addr)
 		slot = (slot + 1) % KNOWN_CODES;
 	known = &reader->codes[slot];
-	if (known->addr && reader->round - known->round < KNOWN_ROUNDS)
+	if (known->addr && known->looked_ns >= since_ns)
 		return known;
+	looked_ns = clock_monotonic_ns();
 	if (read_code(reader, addr, bytes) < 0)
 		return NULL;
 	if (!known->addr && ++reader->code_count > KNOWN_CODES / 2) {
@@ -60,7 +82,7 @@ const struct known_code *reader_code(struct pyreader *reader, uint64_t addr)
 		known = &reader->codes[(size_t)(addr * 0x9e3779b97f4a7c15ull >> 52) % KNOWN_CODES];
 	}
 	known->addr = addr;
-	known->round = reader->round;
+	known->looked_ns = looked_ns;
 	known->stamp = code_stamp(reader, bytes);
 	/* 3.12 and later: the trampoline under an inlined __init__ calls itself and its file by the same str, and has no line. */
 	known->internal = reader->walk.minor >= 12 && half_at(bytes, reader->walk.layout->code_firstlineno) == 0

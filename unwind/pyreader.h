@@ -10,17 +10,18 @@ struct cpython_layout;
 /* A code object that was looked at: by address, so that a frame costs no read of its code most of the time. */
 struct known_code {
 	uint64_t addr;    /* 0 = free */
-	uint64_t round;   /* when it was looked at last */
+	uint64_t looked_ns; /* clock_monotonic_ns() before it was looked at last */
 	uint32_t stamp;
 	bool internal;    /* of the interpreter's own making, in no traceback */
 };
 
-enum { KNOWN_CODES = 4096, KNOWN_ROUNDS = 64 /* then it is looked at again */ };
+enum { KNOWN_CODES = 4096 };
+#define KNOWN_NS 50000000ull /* then it is looked at again */
 
 struct pyreader {
 	struct pywalk walk; /* its memory, layout and version are the reader's own */
 	uint64_t code_type; /* address of PyCode_Type, once seen */
-	uint64_t round, torn;
+	uint64_t torn;
 	uint64_t modules; /* how many were imported when asyncio was looked for */
 	uint64_t running; /* asyncio's dict of the tasks that loops run, which is there as long as the interpreter; from 3.14 on any object of asyncio's. 0: it is not imported */
 	struct known_code codes[KNOWN_CODES];
@@ -28,7 +29,9 @@ struct pyreader {
 	struct pystack stack;
 };
 
-/* Looks at the code object at ADDR, or remembers it. NULL when there is none. */
+/* The code object at ADDR as it was at SINCE_NS (clock_monotonic_ns()) or later: remembered, or looked at. NULL when there is none. */
+const struct known_code *reader_code_since(struct pyreader *reader, uint64_t addr, uint64_t since_ns);
+/* The same within the last KNOWN_NS. */
 const struct known_code *reader_code(struct pyreader *reader, uint64_t addr);
 
 /* Makes a stack of what a walk found: code objects looked at, frames of the interpreter's own making left out. -1: torn. */

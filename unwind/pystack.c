@@ -8,6 +8,7 @@
  * comes to the proper end without meeting itself; else it is dropped and counted. Frames of one thread are pyframes.c's, names of code pycode.c's.
  */
 #include "abi/cpython.h"
+#include "base/clock.h"
 #include "unwind/pyreader.h"
 
 #include <stdlib.h>
@@ -99,12 +100,15 @@ uint64_t pyreader_torn(const struct pyreader *reader)
 
 int reader_finish(struct pyreader *reader, const struct pyframes *frames, struct pystack *out)
 {
+	uint64_t now_ns = clock_monotonic_ns(), recent_ns = now_ns > KNOWN_NS ? now_ns - KNOWN_NS : 0;
+
 	out->tid = frames->tid;
 	out->holds_gil = frames->holds_gil;
 	out->cut = frames->cut;
 	out->count = 0;
 	for (uint32_t i = 0; i < frames->count; i++) {
-		const struct known_code *code = reader_code(reader, frames->frames[i].code);
+		/* Of functions that are made, run and freed one after the other each has the address of the one before: the innermost is looked at each time. */
+		const struct known_code *code = reader_code_since(reader, frames->frames[i].code, i == 0 ? now_ns : recent_ns);
 
 		if (!code)
 			return -1;
@@ -159,7 +163,6 @@ int reader_threads(struct pyreader *reader, int (*each)(void *context, uint64_t 
 	uint64_t interp;
 	int count = 0;
 
-	reader->round++;
 	if (reader_word(reader, reader->walk.runtime + (uint64_t)layout->runtime_interp_head, &interp) < 0)
 		return -1;
 	for (int seen = 0; interp && seen < INTERPRETERS_MAX; seen++) {

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -176,6 +177,41 @@ ParameterizedTest(struct version *version, digest, tells_stacks_once_and_samples
 	tell(scene, true, 0);
 	cr_assert_str_eq(told(scene), "sample 1 of 77 state 1 ns 1000000", "with the GIL it runs Python");
 	cr_assert_eq(digest_totals(scene->digest).samples, 3);
+	scene_free(scene);
+}
+
+/* Another str of the same length where the name of CODE lies: as when a function was freed, and one made right after it has all its addresses. */
+static void replace(struct scene *scene, uint64_t code, const char *name)
+{
+	const struct cpython_layout *layout = scene->fake->layout;
+	uint64_t text;
+
+	memcpy(&text, at(scene->fake, code, layout->code_name), sizeof text);
+	memcpy(at(scene->fake, text, layout->unicode_ascii_size), name, strlen(name));
+}
+
+ParameterizedTestParameters(digest, tells_functions_at_one_address_apart)
+{
+	static struct version versions[] = { { 8 }, { 11 }, { 13 }, { 15 } };
+
+	return cr_make_param_array(struct version, versions, sizeof versions / sizeof *versions);
+}
+
+ParameterizedTest(struct version *version, digest, tells_functions_at_one_address_apart)
+{
+	struct scene *scene = scene_new(version->minor);
+
+	if (!scene)
+		cr_skip_test("no room in memory");
+	tell(scene, true, 0);
+	told(scene);
+	replace(scene, scene->inner, "newer");
+	tell(scene, true, 0);
+	cr_assert_str_eq(told(scene), "code newer|stack 2 on 0|sample 2 of 77 state 2 ns 1000000");
+	replace(scene, scene->outer, "after");
+	nanosleep(&(struct timespec){ 0, 60000000 }, NULL); /* what calls it is looked at again after a while */
+	tell(scene, true, 0);
+	cr_assert_str_eq(told(scene), "code after|stack 3 on 99|stack 4 on 3|sample 4 of 77 state 2 ns 1000000");
 	scene_free(scene);
 }
 
