@@ -107,6 +107,68 @@ class Scopes(unittest.TestCase):
             self.assertEqual([i async for i in items()], [0, 1, 2])
         asyncio.run(main())
 
+    def test_async_generators_are_driven_as_without(self):
+        """What is sent, thrown and closed gets to them, and the loop that ends closes them once: all as without a scope."""
+        async def session(log):
+            try:
+                got = yield "begun"
+                while True:
+                    try:
+                        got = yield "sent", got
+                    except KeyError as error:
+                        log.append(("caught", str(error), sys.exc_info()[0] is KeyError))
+                        got = yield "caught"
+            except ValueError:
+                await asyncio.sleep(0)
+                log.append("rolled back")
+                raise
+            except GeneratorExit:
+                log.append("closed")
+                raise
+            finally:
+                log.append((sys.exc_info()[0] or "none", "end"))
+                await asyncio.sleep(0.01)
+                log.append("ended")
+
+        async def stubborn(log):
+            try:
+                yield 1
+            except (GeneratorExit, StopAsyncIteration):
+                yield 2
+
+        async def drive(make):
+            log, told = [], []
+            asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(str(context)))
+            one = make(session)(log)
+            log += [await one.asend(None), await one.asend(7), await one.athrow(KeyError("k")), await one.asend(8)]
+            await one.aclose()
+            with contextlib.suppress(StopAsyncIteration):
+                log.append(await one.__anext__())
+            with self.assertRaises(ValueError) as raised:
+                async with contextlib.asynccontextmanager(make(session))(log):
+                    raise ValueError("of the handler")
+            log.append((str(raised.exception), raised.exception.__context__, raised.exception.__cause__))
+            one = make(stubborn)(log)
+            log += [await one.__anext__(), await one.athrow(StopAsyncIteration())]
+            one = make(stubborn)(log)
+            await one.__anext__()
+            with self.assertRaisesRegex(RuntimeError, "ignored GeneratorExit"):
+                await one.aclose()
+            dropped = make(session)(log)
+            await dropped.__anext__()
+            del dropped
+            await asyncio.sleep(0.05)
+            self.left = [make(session)(log) for _ in range(5)]
+            for one in self.left:
+                await one.__anext__()
+            return log, told
+
+        logs = [asyncio.run(drive(make)) for make in (lambda function: function, scope("session"))]
+        self.assertEqual(logs[1], logs[0])
+        self.assertEqual(logs[1][1], [])
+        self.assertEqual(logs[1][0].count("rolled back"), 1)
+        self.assertEqual(logs[1][0].count("ended"), 8)
+
     def test_threads_and_leaks(self):
         def work():
             for _ in range(2000):

@@ -5,7 +5,6 @@ import contextlib
 import functools
 import html
 import importlib
-import inspect
 import json
 import os
 import pty
@@ -16,6 +15,7 @@ import tempfile
 from typing import IO, Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union, cast
 
 from . import _native
+from ._around import around
 from ._program import InferScopeError, call, end, error_of, option_words, started
 from ._types import Document, Event, Path
 
@@ -30,33 +30,8 @@ def _encode(metadata: Any) -> str:
 
 
 def _decorate(one: Any, function: Callable[..., Any]) -> Callable[..., Any]:
-    """FUNCTION inside a scope of its own per call; coroutines and generators from their first step to their end."""
-    make = functools.partial(_native.scope, one.name, one.metadata)
-    if inspect.iscoroutinefunction(function):
-        @functools.wraps(function)
-        async def coroutine(*args: Any, **kwargs: Any) -> Any:
-            with make():
-                return await function(*args, **kwargs)
-        return coroutine
-    if inspect.isasyncgenfunction(function):
-        @functools.wraps(function)
-        async def items(*args: Any, **kwargs: Any) -> Any:
-            with make():
-                async for item in function(*args, **kwargs):
-                    yield item
-        return items
-    if inspect.isgeneratorfunction(function):
-        @functools.wraps(function)
-        def steps(*args: Any, **kwargs: Any) -> Any:
-            with make():
-                return (yield from function(*args, **kwargs))
-        return steps
-
-    @functools.wraps(function)
-    def plain(*args: Any, **kwargs: Any) -> Any:
-        with make():
-            return function(*args, **kwargs)
-    return plain
+    """FUNCTION inside a scope of its own per call."""
+    return around(function, functools.partial(_native.scope, one.name, one.metadata))
 
 
 class _no_scope:
