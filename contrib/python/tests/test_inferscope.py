@@ -36,6 +36,17 @@ def burn(seconds):
         sum(range(100))
 
 
+class NoRepr:
+    def __repr__(self):
+        raise RuntimeError("half built")
+
+
+CIRCLE = {}
+CIRCLE["self"] = CIRCLE
+REFUSED = [{(1, 2): 3}, CIRCLE, {"o": NoRepr()}, {(1, 2): "x" * 10000}]
+TOLD = ["{(1, 2): 3}", "{'self': {...}}", "<metadata without a repr()>", {"cut": repr({(1, 2): "x" * 10000})[:900]}]
+
+
 class Scopes(unittest.TestCase):
     """Without anybody who measures."""
 
@@ -69,6 +80,15 @@ class Scopes(unittest.TestCase):
         mark_event("m")
         with self.assertRaises(TypeError):
             mark_event(3)
+
+    def test_metadata_that_json_refuses(self):
+        self.assertEqual([scope("a", metadata).metadata for metadata in REFUSED[:3]] + [json.loads(scope("a", REFUSED[3]).metadata)], TOLD)
+
+        class Stopped:
+            def __repr__(self):
+                raise KeyboardInterrupt
+        with self.assertRaises(KeyboardInterrupt):
+            scope("a", Stopped())
 
     def test_decorators(self):
         @scope("named")
@@ -303,6 +323,27 @@ class Inside(unittest.TestCase):
         took = {row["name"]: row["max_ns"] / 1e9 for row in profiler.report["scopes"]}
         self.assertGreater(took["A"], 0.29)
         self.assertTrue(0.045 < took["B"] < took["A"] and 0.14 < took["C"] < took["A"], took)
+
+    def test_metadata_that_json_refuses(self):
+        """A mark fails no program, measured or not."""
+        def deep(n):
+            if n:
+                return deep(n - 1)
+            mark_event("deep", {})
+
+        def mark():
+            for metadata in REFUSED:
+                mark_event("refused", metadata)
+            for n in range(sys.getrecursionlimit() - 150, sys.getrecursionlimit()):  # there is a depth with room for mark_event(), and for nothing of Python's below
+                try:
+                    deep(n)
+                except RecursionError:
+                    return n
+        unmeasured = mark()
+        with Profiler(max_overhead="none") as profiler:
+            measured = mark()
+        self.assertEqual(measured, unmeasured)
+        self.assertEqual([event["metadata"] for event in profiler.get_unified_timeline() if event["event_type"] == "instant" and event["name"] == "refused"], TOLD)
 
     def test_nothing_stays_of_a_program_that_ends_measured(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -83,8 +83,8 @@ static PyObject *allow_tracer(PyObject *module, PyObject *args)
 }
 
 static const char scope_doc[] = "scope(name, metadata=None)\n--\n\nA part of the program's work that reports know by name: `with scope(\"inference\"):`, `async with`, or a decorator, `@scope(\"inference\")`\n"
-	"or `@scope`. metadata: anything that JSON can hold; beyond 1000 bytes it is cut. Costs next to nothing while nobody measures this process.";
-static const char mark_event_doc[] = "mark_event(name, metadata=None)\n--\n\nSays that something happened now. metadata: anything that JSON can hold; beyond 1000 bytes it is cut.\n"
+	"or `@scope`. metadata: anything, told as JSON; beyond 1000 bytes it is cut. Costs next to nothing while nobody measures this process.";
+static const char mark_event_doc[] = "mark_event(name, metadata=None)\n--\n\nSays that something happened now. metadata: anything, told as JSON; beyond 1000 bytes it is cut.\n"
 	"Costs next to nothing while nobody measures this process.";
 
 static PyMethodDef functions[] = {

@@ -95,6 +95,18 @@ bool arguments_parse(const char *function, PyObject *const *args, Py_ssize_t cou
 	return out[0] != NULL;
 }
 
+/* What the program says of itself must not fail it, least of all only while somebody measures: metadata that cannot be told (a __repr__ that raises) says so. What is no error, a
+ * KeyboardInterrupt, is the program's. */
+static PyObject *encoded(PyObject *value)
+{
+	PyObject *text = PyObject_CallFunctionObjArgs(encode, value, NULL);
+
+	if (text || !PyErr_ExceptionMatches(PyExc_Exception))
+		return text;
+	PyErr_Clear();
+	return PyUnicode_FromString("<metadata without a repr()>");
+}
+
 PyObject *text_of(PyObject *value)
 {
 	if (!value || value == Py_None)
@@ -106,7 +118,7 @@ PyObject *text_of(PyObject *value)
 	if (PyUnicode_Check(value))
 		return PyUnicode_FromObject(value);
 	if (encode)
-		return PyObject_CallFunctionObjArgs(encode, value, NULL);
+		return encoded(value);
 	PyErr_SetString(PyExc_TypeError, "metadata is JSON in a str");
 	return NULL;
 }

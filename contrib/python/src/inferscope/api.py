@@ -24,8 +24,11 @@ Tell = Callable[[str], object]
 
 
 def _encode(metadata: Any) -> str:
-    """JSON of at most METADATA_BYTES; what JSON does not know is its repr()."""
-    text = json.dumps(metadata, default=repr, separators=(",", ":"))
+    """JSON of at most METADATA_BYTES; what JSON does not know is its repr(), and so is the whole where JSON refuses it (keys that are tuples, circles)."""
+    try:
+        text = json.dumps(metadata, default=repr, separators=(",", ":"))
+    except Exception:
+        text = repr(metadata)
     return text if len(text) <= METADATA_BYTES else json.dumps({"cut": text[:METADATA_BYTES - 100]}, separators=(",", ":"))[:METADATA_BYTES + 200]
 
 
