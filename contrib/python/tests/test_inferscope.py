@@ -23,8 +23,8 @@ from inferscope import CPUProfiler, CpuCollector, FlameGraphConverter, GpuCollec
 from inferscope import BottleneckAnalyzer, analyze, attach, is_attached, mark_event, profile_function, profiler_context, scope
 
 
-def run_python(text, **env):
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(text)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, env=dict(os.environ, **env), timeout=60)
+def run_python(text, cwd=None, **env):
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(text)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, cwd=cwd, env=dict(os.environ, **env), timeout=60)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -344,6 +344,26 @@ class Inside(unittest.TestCase):
             measured = mark()
         self.assertEqual(measured, unmeasured)
         self.assertEqual([event["metadata"] for event in profiler.get_unified_timeline() if event["event_type"] == "instant" and event["name"] == "refused"], TOLD)
+
+    def test_wrong_options_and_settings(self):
+        """Told as every failure is, with the program's words."""
+        for options, said in (({"rate": 5000}, "rate"), ({"max_overhad": "5%"}, "max-overhad"), ({"native": True}, "native")):
+            for measuring in (Profiler(**options), CpuCollector(**options)):
+                with self.assertRaisesRegex(InferScopeError, said) as caught:
+                    measuring.start()
+                self.assertEqual(caught.exception.status, 2)
+                self.assertIn(caught.exception.code, ("E_OPTION_UNKNOWN", "E_OPTION_VALUE"))
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, ".inferscope.yaml"), "w") as file:
+                file.write("max-overhad: 5%\n")
+            out = run_python("""
+                import inferscope
+                try:
+                    inferscope.Profiler().start()
+                except inferscope.InferScopeError as error:
+                    print(error.status, error, inferscope.is_attached())
+                """, cwd=folder)
+        self.assertRegex(out, r"(?s)^[25] .*max-overhad.*False")
 
     def test_nothing_stays_of_a_program_that_ends_measured(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -165,6 +165,13 @@ class Pytest(Case):
         run("-m", "pytest", "-p", "no:cacheprovider", "--fail-on", "gpu_bound", "test_it.py", cwd=self.folder)
         self.assertIn("nonsense", run("-m", "pytest", "-p", "no:cacheprovider", "--fail-on", "nonsense", "test_it.py", cwd=self.folder, status=4))
 
+    def test_wrong_settings(self):
+        self.file("test_it.py", self.TESTS)
+        self.file(".inferscope.yaml", "max-overhad: 5%\n")
+        out = run("-m", "pytest", "-p", "no:cacheprovider", "--inferscope", "test_it.py", cwd=self.folder, status=4)
+        self.assertIn("max-overhad", out)
+        self.assertNotIn("INTERNALERROR", out)
+
     def test_without(self):
         self.file("test_it.py", self.TESTS)
         self.assertNotIn("inferscope =", run("-m", "pytest", "-p", "no:cacheprovider", "test_it.py", cwd=self.folder))

@@ -41,7 +41,10 @@ class Channel:
     def received(self) -> List[int]:
         """The descriptors of the next message; none at its end."""
         passed = array.array("i")
-        _, ancillary, _, _ = self.ours.recvmsg(MESSAGE.size, socket.CMSG_SPACE(PASSED * passed.itemsize), socket.MSG_CMSG_CLOEXEC)
+        try:
+            _, ancillary, _, _ = self.ours.recvmsg(MESSAGE.size, socket.CMSG_SPACE(PASSED * passed.itemsize), socket.MSG_CMSG_CLOEXEC)
+        except ConnectionResetError:  # it ended before it read our greeting; why is in what it wrote
+            return []
         for _, _, data in ancillary:
             passed.frombytes(data[:len(data) - len(data) % passed.itemsize])
         return list(passed)
