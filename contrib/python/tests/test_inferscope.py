@@ -528,6 +528,36 @@ class Inside(unittest.TestCase):
             """, INFERSCOPE_PROGRAM="/nonexistent")
         self.assertEqual(out.split(), ["False", "False", "True", "5"])
 
+    def test_a_function_outranks_its_profile(self):
+        """Its result and its exceptions are its own, whatever keeps it from being profiled, or its profile from being saved."""
+        @profile_function("/proc/nowhere")
+        def returns():
+            return 42
+
+        @profile_function("/proc/nowhere")
+        def raises():
+            raise KeyError("its own")
+
+        with warnings.catch_warnings(record=True) as told, tempfile.TemporaryDirectory() as folder:
+            warnings.simplefilter("always")
+            self.assertEqual(returns(), 42)
+            with self.assertRaisesRegex(KeyError, "its own"):
+                raises()
+            out = run_python("""
+                import inferscope, os, sys, warnings
+                warnings.simplefilter("ignore")
+                @inferscope.profile_function("profiles")
+                def shown():
+                    return 42
+                sys.stdout.close()
+                assert shown() == 42 and os.path.exists("profiles/shown.json")
+                inferscope._library.get_library = lambda: "/nonexistent.so"
+                assert shown() == 42
+                """, cwd=folder)
+        self.assertEqual(out, "")
+        self.assertEqual([str(one.message)[:34] for one in told], ["the profile of returns is not save", "the profile of raises is not saved"])
+        self.assertEqual({os.path.basename(one.filename) for one in told}, {"test_inferscope.py"})
+
     def test_sampling_again_and_in_children(self):
         profiler = CPUProfiler(threads="own")
         for _ in range(2):
@@ -559,6 +589,38 @@ class Inside(unittest.TestCase):
         with profiler_context(threads="own") as profiler:
             burn(1)
         self.assertGreater(profiler.data["samples"], 0)
+
+    def test_decorated_coroutines_and_generators(self):
+        """Their steps are profiled, and not their making alone."""
+        with tempfile.TemporaryDirectory() as folder:
+            @profile_function(folder)
+            async def coroutine():
+                await asyncio.sleep(0)
+                burn(0.5)
+                return 42
+
+            @profile_function(folder)
+            def steps():
+                got = yield 1
+                burn(0.5)
+                yield got
+
+            @profile_function(folder)
+            async def items():
+                got = yield 1
+                burn(0.5)
+                yield got
+
+            async def main():
+                one = items()
+                self.assertEqual([await coroutine(), await one.asend(None), await one.asend(7)], [42, 1, 7])
+                await one.aclose()
+            asyncio.run(main())
+            one = steps()
+            self.assertEqual([next(one), one.send(7), list(one)], [1, 7, []])
+            for name in ("coroutine", "steps", "items"):
+                with open(os.path.join(folder, name + ".collapsed")) as file:
+                    self.assertRegex(file.read(), name + ";burn")
 
 
 class Outside(unittest.TestCase):

@@ -11,8 +11,9 @@ import warnings
 from typing import Any, Callable, Dict, Iterator, List, Optional, TypeVar, Union, cast
 
 from . import _library
+from ._around import around
 from ._engine import Engine
-from ._program import call
+from ._program import InferScopeError, call
 from ._types import Document, Event, Path
 from .collectors.cpu import CpuCollector
 from .reporter import ReportGenerator
@@ -126,11 +127,14 @@ class CPUProfiler:
         self._running = False
         if self._library.profiler_stop():
             return self._failed()
-        self.data = self._collect(_library.document(self._library))
+        try:
+            self.data = self._collect(_library.document(self._library))
+        except (OSError, ValueError, InferScopeError) as error:  # no place for a temporary file
+            return self._failed(error)
         return True
 
-    def _failed(self) -> bool:
-        self.error = self._library.profiler_error().decode("utf-8", "replace")
+    def _failed(self, error: Optional[Exception] = None) -> bool:
+        self.error = str(error) if error else self._library.profiler_error().decode("utf-8", "replace")
         warnings.warn("not profiled: %s" % self.error, RuntimeWarning, stacklevel=3)
         return False
 
@@ -215,19 +219,37 @@ def _save(profiler: CPUProfiler, folder: Path, name: str) -> None:
     report.print_hot_paths()
 
 
+@contextlib.contextmanager
+def _outranked(what: str) -> Iterator[None]:
+    """What the function makes of its call is its own, whatever becomes of the profile: that is told as a warning."""
+    try:
+        yield
+    except Exception as error:
+        warnings.warn("%s: %s" % (what, error), RuntimeWarning, stacklevel=6)  # who called the function
+
+
+@contextlib.contextmanager
+def _profiled(folder: Path, name: str) -> Iterator[None]:
+    profiler, begun = None, False
+    with _outranked("%s is not profiled" % name):
+        profiler = CPUProfiler()
+        begun = profiler.start()
+    try:
+        yield
+    finally:
+        if profiler and begun:
+            with _outranked("the profile of %s is not saved" % name):
+                if profiler.stop():
+                    _save(profiler, folder, name)
+
+
 def profile_function(output_dir: Path = "./results") -> Callable[[F], F]:
-    """Decorator: each call is profiled; JSON, summary and folded stacks go to OUTPUT_DIR under the function's name, and the report is shown."""
+    """
+    Decorator: each call is profiled, that of a coroutine or generator from its first step to its end; JSON, summary and folded stacks go to OUTPUT_DIR under the
+    function's name, and the report is shown. Where that cannot be the function does what it does all the same, and a warning says why.
+    """
     def decorator(function: F) -> F:
-        @functools.wraps(function)
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
-            profiler = CPUProfiler()
-            begun = profiler.start()
-            try:
-                return function(*args, **kwargs)
-            finally:
-                if begun and profiler.stop():
-                    _save(profiler, output_dir, function.__name__)
-        return cast(F, wrapper)
+        return cast(F, around(function, functools.partial(_profiled, output_dir, getattr(function, "__name__", "function"))))
     return decorator
 
 
