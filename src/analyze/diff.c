@@ -20,6 +20,7 @@ struct diff_private {
 	struct strings *strings;
 	struct diff_side sides[2];
 	double relative, share;
+	double count_error[2]; /* of the number of requests, as a part of it: where that is an estimate */
 	LIST(struct diff_row) rows;
 	LIST(struct pair) pairs;
 	struct map index;
@@ -36,6 +37,12 @@ static const struct scope_latency *scope_named(const struct timeline *timeline, 
 	return NULL;
 }
 
+/* Two standard errors of a number of which COUNT were seen, by chance, in a part of the time. */
+static double count_error(const struct scope_latency *scope)
+{
+	return scope->estimated ? 2 * sqrt((1 - scope->coverage) / (double)scope->count) : 0;
+}
+
 /* Per request when both have enough of the same, so that a busier hour is no regression. */
 static void choose_unit(struct diff_private *p)
 {
@@ -49,8 +56,10 @@ static void choose_unit(struct diff_private *p)
 		return;
 	p->diff.unit = DIFF_PER_REQUEST;
 	p->diff.request = main->name;
-	p->diff.before_units = (double)main->count;
-	p->diff.after_units = (double)same->count;
+	p->diff.before_units = (double)main->all_count;
+	p->diff.after_units = (double)same->all_count;
+	p->count_error[0] = count_error(main);
+	p->count_error[1] = count_error(same);
 }
 
 static double units(const struct diff_private *p, int side)
@@ -113,6 +122,11 @@ static void add_amount(struct diff_private *p, int side, const char *name, const
 	pair->of[side].there = true;
 }
 
+static double amount_error(const struct diff_private *p, int side, const struct amount *amount)
+{
+	return hypot(amount->error_ns, p->count_error[side] * amount->ns) / units(p, side);
+}
+
 static void end_pairs(struct diff_private *p, enum diff_kind kind)
 {
 	for (size_t i = 0; i < p->pairs.count; i++) {
@@ -121,7 +135,7 @@ static void end_pairs(struct diff_private *p, enum diff_kind kind)
 
 		add_row(p, (struct diff_row){ .kind = kind, .name = strings_get(p->strings, pair->name), .file = strings_get(p->strings, pair->file), .line = pair->line,
 		                              .before_ns = before->there ? before->ns / units(p, 0) : NAN, .after_ns = after->there ? after->ns / units(p, 1) : NAN },
-		        hypot(before->error_ns / units(p, 0), after->error_ns / units(p, 1)));
+		        hypot(amount_error(p, 0, before), amount_error(p, 1, after)));
 	}
 	list_done(&p->pairs);
 	map_done(&p->index);
@@ -193,21 +207,24 @@ static double latency_error(const struct scope_latency *scope, double factor)
 
 static void compare_latency(struct diff_private *p, const struct scope_latency *before, const struct scope_latency *after)
 {
-	const struct { const char *name; uint64_t before, after; uint64_t least; double factor; } numbers[] = {
-		{ "p50", before->p50_ns, after->p50_ns, REQUESTS_LEAST, 1.25 }, { "p95", before->p95_ns, after->p95_ns, REQUESTS_LEAST * 4, 2.1 }, { "p99", before->p99_ns, after->p99_ns, P99_LEAST, 3.7 },
+	const struct { const char *name; uint64_t before, after, before_most, after_most; uint64_t least; double factor; } numbers[] = {
+		{ "p50", before->p50_ns, after->p50_ns, before->p50_most_ns, after->p50_most_ns, REQUESTS_LEAST, 1.25 },
+		{ "p95", before->p95_ns, after->p95_ns, before->p95_most_ns, after->p95_most_ns, REQUESTS_LEAST * 4, 2.1 },
+		{ "p99", before->p99_ns, after->p99_ns, before->p99_most_ns, after->p99_most_ns, P99_LEAST, 3.7 },
 	};
 
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
 		char text[512];
 		const char *name;
 
-		if (before->count < numbers[i].least || after->count < numbers[i].least)
+		if (before->count < numbers[i].least || after->count < numbers[i].least || numbers[i].before_most == UINT64_MAX || numbers[i].after_most == UINT64_MAX)
 			continue;
 		snprintf(text, sizeof text, "%.480s %s", before->name, numbers[i].name);
 		name = arena_strndup(&p->arena, text, strlen(text));
 		p->failed |= !name;
 		add_row(p, (struct diff_row){ .kind = DIFF_LATENCY, .name = name ? name : "", .file = "", .before_ns = (double)numbers[i].before, .after_ns = (double)numbers[i].after },
-		        hypot(latency_error(before, numbers[i].factor), latency_error(after, numbers[i].factor)));
+		        hypot(latency_error(before, numbers[i].factor), latency_error(after, numbers[i].factor)) +
+		                fmax((double)(numbers[i].before_most - numbers[i].before), (double)(numbers[i].after_most - numbers[i].after)));
 	}
 }
 

@@ -93,7 +93,7 @@ static void add_process(const struct timeline *timeline, struct rank *out)
 		const struct scope_latency *scope = &timeline->scopes[0];
 
 		snprintf(out->scope, sizeof out->scope, "%s", scope->name);
-		out->scope_count = scope->count;
+		out->scope_count = scope->all_count;
 		out->scope_p50_ns = scope->p50_ns;
 		out->scope_p99_ns = scope->p99_ns;
 	}

@@ -190,7 +190,7 @@ static double scope_number(const struct analysis_private *p, uint64_t value, con
 
 double metric_scope_count(const struct analysis_private *p, const char **why)
 {
-	return scope_number(p, p->timeline->scope_count ? p->timeline->scopes->count : 0, why);
+	return scope_number(p, p->timeline->scope_count ? p->timeline->scopes->all_count : 0, why);
 }
 
 double metric_scope_p50(const struct analysis_private *p, const char **why)

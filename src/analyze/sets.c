@@ -9,6 +9,7 @@
 
 #define OF_FUNCTIONS (SET_OPERATION(OP_TIME) | SET_OPERATION(OP_SELF) | SET_OPERATION(OP_CPU) | SET_OPERATION(OP_COUNT) | SET_OPERATION(OP_LONGEST))
 #define OF_OPERATIONS (SET_OPERATION(OP_TIME) | SET_OPERATION(OP_COUNT) | SET_OPERATION(OP_LONGEST) | SET_OPERATION(OP_PERCENTILE))
+#define OF_SCOPES (OF_OPERATIONS | SET_OPERATION(OP_SEEN))
 #define OF_COPIES (OF_OPERATIONS | SET_OPERATION(OP_BYTES))
 
 static const struct set_info sets[] = {
@@ -31,7 +32,7 @@ static const struct set_info sets[] = {
 	{ "no_demand", SET_GAPS, GPU_NO_DEMAND, GPU_NO_DEMAND, SET_OPERATION(OP_GAP), "the device idle: there was nothing to do" },
 	{ "device_dependency", SET_GAPS, GPU_DEVICE_DEPENDENCY, GPU_DEVICE_DEPENDENCY, SET_OPERATION(OP_GAP), "the device idle although work had been asked for" },
 	{ "idle", SET_GAPS, 0, GPU_IDLE_CAUSES - 1, SET_OPERATION(OP_GAP), "the device idle, whatever the cause" },
-	{ "scope", SET_SCOPE, 0, 0, OF_OPERATIONS, "requests: the rule's scope; scope:NAME those of that name, scope:'POST *' those that fit" },
+	{ "scope", SET_SCOPE, 0, 0, OF_SCOPES, "requests: the rule's scope; scope:NAME those of that name, scope:'POST *' those that fit" },
 };
 
 const struct set_info *set_infos(size_t *count)
@@ -165,8 +166,9 @@ static struct value of_gaps(const struct device *device, const struct set_info *
 static double of_scope(const struct scope_latency *scope, enum expression_operation operation, double rank)
 {
 	switch (operation) {
-	case OP_TIME: return (double)scope->total_ns;
-	case OP_COUNT: return (double)scope->count;
+	case OP_TIME: return (double)scope->all_ns;
+	case OP_COUNT: return (double)scope->all_count;
+	case OP_SEEN: return (double)scope->count;
 	case OP_LONGEST: return (double)scope->max_ns;
 	default: return (double)(rank < 60 ? scope->p50_ns : rank < 97 ? scope->p95_ns : scope->p99_ns);
 	}
@@ -187,7 +189,7 @@ static struct value of_scopes(const struct rule_state *state, const struct expre
 
 		if (fnmatch(node->text, timeline->scopes[i].name, 0) != 0)
 			continue;
-		result = operation == OP_TIME || operation == OP_COUNT ? result + one : fmax(result, one);
+		result = operation == OP_TIME || operation == OP_COUNT || operation == OP_SEEN ? result + one : fmax(result, one);
 		found++;
 	}
 	if (found)

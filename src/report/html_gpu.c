@@ -157,6 +157,8 @@ void html_add_requests(struct text *out, const struct report *report)
 {
 	const struct timeline *timeline = report->timeline;
 
+	bool estimated = false;
+
 	if (!timeline->scope_count)
 		return;
 	text_add_string(out, "<section id=\"requests\"><h2>Requests<small>what the program marks with scope(), and calls of --scope</small></h2>");
@@ -168,14 +170,17 @@ void html_add_requests(struct text *out, const struct report *report)
 		text_add_string(out, "<tr><td class=\"fn\">");
 		html_add_name(out, scope->name, NAME_SHOWN);
 		text_add_string(out, "</td>");
-		html_add_number(out, (double)scope->count, quantity_count(scope->count, 0), false);
+		html_add_number(out, (double)scope->all_count, quantity_count(scope->all_count, scope->estimated ? QUANTITY_ABOUT : 0), false);
 		html_add_number(out, (double)scope->p50_ns, quantity_ns(scope->p50_ns, 0), true);
 		html_add_number(out, (double)scope->p95_ns, quantity_ns(scope->p95_ns, 0), false);
 		html_add_number(out, (double)scope->p99_ns, quantity_ns(scope->p99_ns, scope->count < 100 ? QUANTITY_ABOUT : 0), false);
 		html_add_number(out, (double)scope->max_ns, quantity_ns(scope->max_ns, 0), false);
-		html_add_number(out, share_pct(scope->open_ns, timeline->duration_ns), quantity_pct(share_pct(scope->open_ns, timeline->duration_ns), 0), false);
+		html_add_number(out, share_pct(scope->open_ns, timeline->duration_ns), quantity_pct(share_pct(scope->open_ns, timeline->duration_ns), scope->estimated ? QUANTITY_ABOUT : 0), false);
+		estimated |= scope->estimated;
 		text_add_string(out, "</tr>\n");
 	}
 	html_end_table(out, timeline->scope_count, SCOPES_SHOWN);
-	text_add_string(out, "<p class=\"soft small\">A p99 with ~ is of fewer than 100: one slow request decides it.</p><div id=\"latency\"></div></section>\n");
+	text_add_string(out, "<p class=\"soft small\">A p99 with ~ is of fewer than 100: one slow request decides it.");
+	text_add_string(out, estimated ? " An n with ~ is an estimate: hooks were off for a part of the time. Latencies are of calls that were seen from beginning to end, and long ones are seen more seldom." : "");
+	text_add_string(out, "</p><div id=\"latency\"></div></section>\n");
 }

@@ -274,13 +274,16 @@ static void add_names(struct report *report)
 	text_done(&why);
 }
 
-/* Where scopes tell requests: few of them are no load to judge by. */
+/* Where scopes tell requests: few of them are no load to judge by, and of calls that were watched for a part of the time the long ones are missing. */
 static void add_requests(struct report *report)
 {
-	const struct timeline *timeline = report->timeline;
+	const struct scope_latency *main = report->timeline->scope_count ? &report->timeline->scopes[0] : NULL;
 
-	if (timeline->scope_count && timeline->scopes[0].count < REQUESTS_ENOUGH)
-		add(report, QUALITY_NOTE, "requests", "Requests", counted(report, timeline->scopes[0].count), "few: measure for longer, or under more load");
+	if (main && main->count < REQUESTS_ENOUGH)
+		add(report, QUALITY_NOTE, "requests", "Requests", counted(report, main->count), "few: measure for longer, or under more load");
+	if (main && main->estimated)
+		add(report, QUALITY_NOTE, "requests_cut", "Latencies", report_note(report, "of the %s calls of ~%s that were seen from beginning to end", counted(report, main->count), counted(report, main->all_count)),
+		    report_note(report, "hooks were off for a part of the time: long ones are seen more seldom, those longer than a window never; %s that began were cut", counted(report, main->cut)));
 }
 
 int quality_build(struct report *report, struct error *err)

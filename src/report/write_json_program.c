@@ -241,5 +241,9 @@ void put_scopes(struct json *json, cJSON *root, const struct timeline *timeline)
 		put_u64(json, object, "p99_ns", scope->p99_ns);
 		put_u64(json, object, "max_ns", scope->max_ns);
 		put_u64(json, object, "max_at_ns", scope->max_at_ns);
+		put_number(json, object, "coverage", scope->coverage, 6);
+		put_u64(json, object, "cut_count", scope->cut);
+		put_u64(json, object, "all_count", scope->all_count);
+		put_u64(json, object, "all_total_ns", scope->all_ns);
 	}
 }

@@ -191,8 +191,8 @@ static void on_close(void *context, const struct replay *replay, const struct fr
 	gpu_gaps_close(calls->p, calls->lane, frame->node, frame->start_ns, at_ns);
 	if (replay->frames.count == 1)
 		rests_close(calls->p, replay, at_ns, open_end);
-	if (calls->p->names.list.items[frame->function].scope && !open_end && is_scope(replay, frame))
-		scopes_call(calls->p, frame->function, frame->start_ns, at_ns);
+	if (calls->p->names.list.items[frame->function].scope && is_scope(replay, frame))
+		scopes_call(calls->p, frame->function, frame->start_ns, at_ns, open_end);
 }
 
 static const struct replay_hooks hooks = { on_run, on_open, on_close };

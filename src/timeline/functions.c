@@ -54,6 +54,7 @@ static void finish_function(struct timeline_private *p, struct function_build *f
 		out->precision = name->counted || name->times_shared ? PRECISION_COUNTED : PRECISION_EXACT;
 	out->seen_calls += name->counted;
 	out->calls = rounded(function->calls + counted_calls(out, name));
+	name->outer_calls = function->outer_calls + counted_calls(out, name);
 }
 
 static int compare_functions(const void *left, const void *right)

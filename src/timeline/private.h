@@ -43,6 +43,8 @@ struct name {
 	uint64_t ran, waited;      /* samples with it as innermost Python or native function, by what the thread did */
 	uint64_t counted;          /* calls in COUNT events */
 	bool scope;                /* its calls are scopes */
+	uint64_t scopes_cut;       /* those whose end could not be seen, as hooks went off */
+	double outer_calls;        /* those inside none of itself, in the whole capture */
 	uint8_t loader;            /* 2: it loads data for the work on a device; 1: it does not; 0: not looked at yet */
 	bool times_shared;         /* some of its time was given to functions that are only counted */
 	uint64_t counted_from_ns;  /* absolute: from when it is only counted, or left out; 0 = never */
@@ -234,6 +236,7 @@ struct timeline_private {
 	LIST(struct scope_build) scopes;
 	struct open_scopes open_scopes; /* what is kept of each: its name */
 	struct pieces scopes_open; /* absolute, melted */
+	uint64_t named_open_ns;    /* one that the program named was open: those are seen all along */
 	const struct scope_patterns *patterns;
 	struct operations_build *operations;
 	struct memory_build *memory;
@@ -389,7 +392,7 @@ void rests_build(struct timeline_private *p);
 void scopes_begin(struct timeline_private *p, uint32_t lane, const struct event_cursor *event, uint64_t at_ns);
 void scopes_end(struct timeline_private *p, uint32_t lane, const struct event_cursor *event, uint64_t at_ns);
 void scopes_mark(struct timeline_private *p); /* names that the patterns make scopes */
-void scopes_call(struct timeline_private *p, uint32_t function, uint64_t start_ns, uint64_t end_ns); /* relative */
+void scopes_call(struct timeline_private *p, uint32_t function, uint64_t start_ns, uint64_t end_ns, bool open_end); /* relative */
 void scopes_melt(struct timeline_private *p); /* what is open at the end is closed there; fills scopes_open */
 void scopes_build(struct timeline_private *p); /* after functions are exported */
 

@@ -1,4 +1,7 @@
-/* Scopes: what the program called a request or a step, by with scope(...), or what the user made one: functions by name. */
+/*
+ * Scopes: what the program called a request or a step, by with scope(...), or what the user made one: functions by name. The program tells the former all along, calls
+ * are only seen while hooks are on. So how many there were of the latter and how long they took is taken from what all calls of the function are estimated to be.
+ */
 #include <fnmatch.h>
 #include <stdio.h>
 
@@ -56,9 +59,22 @@ void scopes_mark(struct timeline_private *p)
 	}
 }
 
-void scopes_call(struct timeline_private *p, uint32_t function, uint64_t start_ns, uint64_t end_ns)
+/* One that is open when the capture ends was not cut: any way of watching ends there. */
+void scopes_call(struct timeline_private *p, uint32_t function, uint64_t start_ns, uint64_t end_ns, bool open_end)
 {
-	add_scope(p, p->timeline.start_ns + start_ns, p->timeline.start_ns + end_ns, NONE, function);
+	if (!open_end)
+		add_scope(p, p->timeline.start_ns + start_ns, p->timeline.start_ns + end_ns, NONE, function);
+	else if (end_ns < p->timeline.duration_ns)
+		p->names.list.items[function].scopes_cut++;
+}
+
+/* Adds those that are functions, or those that are not. */
+static void melt(struct timeline_private *p, bool functions)
+{
+	for (size_t i = 0; i < p->scopes.count; i++)
+		if ((p->scopes.items[i].function != NONE) == functions)
+			p->failed |= !pieces_add(&p->scopes_open, p->scopes.items[i].start_ns, p->scopes.items[i].end_ns, SIZE_MAX);
+	pieces_melt(&p->scopes_open);
 }
 
 /* Scopes that are open at the end are demand, but nobody knows how long they take. */
@@ -66,12 +82,12 @@ void scopes_melt(struct timeline_private *p)
 {
 	uint64_t end = p->timeline.start_ns + p->timeline.duration_ns;
 
-	for (size_t i = 0; i < p->scopes.count; i++)
-		p->failed |= !pieces_add(&p->scopes_open, p->scopes.items[i].start_ns, p->scopes.items[i].end_ns, SIZE_MAX);
 	for (size_t i = 0; i < p->open_scopes.list.count; i++)
 		if (p->open_scopes.list.items[i].open)
 			p->failed |= !pieces_add(&p->scopes_open, p->open_scopes.list.items[i].start_ns, end, SIZE_MAX);
-	pieces_melt(&p->scopes_open);
+	melt(p, false);
+	p->named_open_ns = pieces_within(&p->scopes_open, p->timeline.start_ns, end);
+	melt(p, true);
 	p->timeline.scopes_open_ns = pieces_within(&p->scopes_open, p->timeline.start_ns, end);
 }
 
@@ -99,9 +115,42 @@ static int compare_latencies(const void *left, const void *right)
 {
 	const struct scope_latency *a = left, *b = right;
 
-	if (a->total_ns != b->total_ns)
-		return a->total_ns > b->total_ns ? -1 : 1;
+	if (a->all_ns != b->all_ns)
+		return a->all_ns > b->all_ns ? -1 : 1;
 	return strcmp(a->name, b->name);
+}
+
+/* As many as COUNT + CUT began: where does the percentile lie when all that were cut took longer than those of LENGTHS? */
+static uint64_t most_of(const uint64_t *lengths, size_t count, uint64_t cut, unsigned percent)
+{
+	uint64_t rank = percentile_rank(count + cut, percent);
+
+	return rank <= count ? lengths[rank - 1] : UINT64_MAX;
+}
+
+/* One after the other they can be open for no longer than the capture. */
+static uint64_t open_for(const struct timeline_private *p, double ns)
+{
+	return ns < (double)p->timeline.duration_ns ? (uint64_t)ns : p->timeline.duration_ns;
+}
+
+/* What was seen of FUNCTION, and what that says of the whole capture. Its time holds calls that were cut, and those that began before or end after the capture. */
+static void estimate(const struct timeline_private *p, uint32_t name, struct scope_latency *out)
+{
+	const struct name *calls = &p->names.list.items[name];
+	const struct function *function = out->function == NONE ? NULL : &p->timeline.functions[out->function];
+
+	if (!function)
+		return;
+	out->cut = calls->scopes_cut;
+	out->coverage = function->coverage;
+	out->estimated = function->coverage < FULL_COVERAGE;
+	out->all_ns = function->total_ns > out->total_ns ? function->total_ns : out->total_ns;
+	if (!out->estimated)
+		return;
+	out->all_count = calls->outer_calls > (double)out->count && calls->outer_calls < 9e18 ? (uint64_t)(calls->outer_calls + 0.5) : out->count;
+	if (out->total_ns)
+		out->open_ns = open_for(p, (double)out->open_ns * (double)out->all_ns / (double)out->total_ns);
 }
 
 /* Scopes of one name; LENGTHS is room for as many numbers. */
@@ -127,6 +176,27 @@ static void measure(struct timeline_private *p, const struct scope_build *scopes
 	out->p50_ns = percentile_of(lengths, count, 50);
 	out->p95_ns = percentile_of(lengths, count, 95);
 	out->p99_ns = percentile_of(lengths, count, 99);
+	out->coverage = 1;
+	out->all_count = out->count;
+	out->all_ns = out->total_ns;
+	if (scopes->function != NONE)
+		estimate(p, scopes->function, out);
+	out->p50_most_ns = most_of(lengths, count, out->cut, 50);
+	out->p95_most_ns = most_of(lengths, count, out->cut, 95);
+	out->p99_most_ns = most_of(lengths, count, out->cut, 99);
+}
+
+/* Of what calls add to the time in which the program's own scopes are open, as much is missing as of the calls. */
+static void estimate_open(struct timeline_private *p, const struct scope_latency *scopes, size_t count)
+{
+	double seen = 0, all = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		seen += scopes[i].estimated ? (double)scopes[i].total_ns : 0;
+		all += scopes[i].estimated ? (double)scopes[i].all_ns : 0;
+	}
+	if (seen > 0)
+		p->timeline.scopes_open_ns = open_for(p, (double)p->named_open_ns + (double)(p->timeline.scopes_open_ns - p->named_open_ns) * all / seen);
 }
 
 void scopes_build(struct timeline_private *p)
@@ -150,6 +220,8 @@ void scopes_build(struct timeline_private *p)
 	if (!p->failed && names)
 		qsort(out, names, sizeof *out, compare_latencies);
 	free(lengths);
+	if (!p->failed)
+		estimate_open(p, out, names);
 	p->timeline.scopes = out;
 	p->timeline.scope_count = p->failed ? 0 : names;
 }

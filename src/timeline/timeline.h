@@ -191,13 +191,18 @@ struct syscall_site { uint32_t syscall; /* index into syscalls */ uint32_t node;
 /* What counters gained from sample to sample while a function was the innermost Python one (where there was none: the innermost one). */
 struct counter_site { uint32_t function; /* UINT32_MAX: the stack is not known */ uint64_t gained[SAMPLED_COUNTERS]; };
 
-/* A name of with scope(...), or a function that was made one. */
+/* A name of with scope(...), or a function that was made one: calls of those are only seen while hooks are on. */
 struct scope_latency {
 	const char *name;
 	uint32_t function;  /* of functions, else UINT32_MAX */
-	uint64_t count, total_ns;
-	uint64_t open_ns;   /* at least one was open */
+	uint64_t count, total_ns; /* seen from beginning to end; what is below is of these */
 	uint64_t p50_ns, p95_ns, p99_ns, max_ns, max_at_ns;
+	uint64_t p50_most_ns, p95_most_ns, p99_most_ns; /* if those that were cut took longest; UINT64_MAX: nobody knows */
+	uint64_t cut;       /* began while they were watched, and their end could not be seen */
+	double coverage;    /* share of the time in which they could be seen */
+	bool estimated;     /* that is not all of it */
+	uint64_t all_count, all_ns; /* in the whole capture: of functions as their table says */
+	uint64_t open_ns;   /* at least one was open, in the whole capture */
 };
 
 /* A stretch in which samples saw THREAD in one state, with one stack. HOLDER: index of the thread that held the GIL meanwhile, where it waited for it. */
@@ -277,7 +282,7 @@ struct timeline {
 	const struct device *devices;     /* sorted by id */
 	struct gpu_facts gpu;
 	const struct scope_latency *scopes; /* most time first */
-	uint64_t scopes_open_ns;          /* at least one of any name was open */
+	uint64_t scopes_open_ns;          /* at least one of any name was open, in the whole capture */
 	const struct gil_wait *gil_waits; /* longest first */
 	const struct throttle_change *throttles; /* as they came */
 	size_t syscall_count, syscall_site_count;

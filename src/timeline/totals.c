@@ -191,6 +191,7 @@ static void add_node(struct totals *totals, uint32_t index)
 	if (node->longest_ns > function->out.longest_ns)
 		function->out.longest_ns = node->longest_ns;
 	if (!sums->recursive) {
+		function->outer_calls += node->estimated_calls;
 		function->out.seen_total_ns += sums->total_ns;
 		function->total += sums->total;
 		function->out.samples_total += sums->samples;

@@ -6,7 +6,7 @@
 
 struct function_build {
 	struct function out;
-	double calls, self, total, cpu_self;
+	double calls, outer_calls, self, total, cpu_self;
 	uint64_t wall_ns, covered_ns;
 	uint32_t last_thread; /* + 1, while nodes are walked thread by thread */
 	bool used, estimated, sampled;
