@@ -365,6 +365,20 @@ class Inside(unittest.TestCase):
                 """, cwd=folder)
         self.assertRegex(out, r"(?s)^[25] .*max-overhad.*False")
 
+    def test_what_is_turned_off_is_off(self):
+        self.assertEqual(inferscope._program.option_words({"max_overhead": "5%", "memory": True, "gc": False, "skip": ["a", "b"], "rate": None, "top": 0}),
+                         ["--max-overhead", "5%", "--memory", "--no-gc", "--skip", "a,b", "--top", "0"])
+        before = list(gc.callbacks)
+        for options, ours in (({}, 1), ({"gc": False}, 0)):
+            with Profiler(max_overhead="none", **options):
+                self.assertEqual(len(gc.callbacks) - len(before), ours)
+            self.assertEqual(gc.callbacks, before)
+        with Profiler(native=False) as profiler:
+            pass
+        self.assertIn("not wanted", profiler.report["capture"]["settings"]["sampler"])
+        with self.assertRaises(InferScopeError):  # rather than with a rate
+            Profiler(rate=False).start()
+
     def test_nothing_stays_of_a_program_that_ends_measured(self):
         with tempfile.TemporaryDirectory() as folder:
             out = run_python("""

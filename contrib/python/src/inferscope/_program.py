@@ -74,14 +74,14 @@ def end(child: "subprocess.Popen[bytes]") -> None:
 
 
 def option_words(options: Dict[str, Any]) -> List[str]:
-    """max_overhead="5%", native=True → --max-overhead 5% --native."""
+    """max_overhead="5%", memory=True, gc=False, skip=["a", "b"] → --max-overhead 5% --memory --no-gc --skip a,b. None is not given."""
     words = []
     for name, value in options.items():
-        word = "--" + name.replace("_", "-")
-        if value is True:
-            words.append(word)
-        elif value is not None and value is not False:
-            words += [word, str(value)]
+        word = name.replace("_", "-")
+        if value is True or value is False:
+            words.append("--" + ("" if value else "no-") + word)
+        elif value is not None:
+            words += ["--" + word, ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)]
     return words
 
 

@@ -35,7 +35,8 @@ def _document(data: Data) -> Document:
 
 class Profiler:
     """
-    Calls, scopes and GPU work of this process between start() and stop(), in one timeline; also as a with block. Options as of `inferscope attach`.
+    Calls, scopes and GPU work of this process between start() and stop(), in one timeline; also as a with block. Options as of `inferscope attach`:
+    max_overhead="2%", memory=True, gc=False (--no-gc), native=False (--no-native), skip=["a", "b"].
     """
 
     def __init__(self, **options: Any) -> None:
