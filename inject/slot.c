@@ -28,35 +28,23 @@ void slot_build(unsigned char *image, const struct stub_data *data)
 	memcpy(image + STUB_DATA_OFFSET, data, sizeof *data);
 }
 
-/* Where we could not look (no descriptor, say), it may be at work in there. */
-static bool is_gone(int looked, const struct proc_status *status)
-{
-	return looked < 0 ? errno == ENOENT || errno == ESRCH : status->state == 'X' || status->state == 'Z';
-}
-
 bool slot_thread_lives(const struct target *target, pid_t inner_tid)
 {
-	pid_t tids[4096];
-	ssize_t count;
 	struct proc_status status;
+	pid_t tid;
+	int found;
 
 	if (inner_tid <= 0)
 		return false;
 	/* Without a namespace of its own this is one look. */
-	if (target->status.ns_depth <= 1)
-		return !is_gone(procfs_status(&target->procfs, target->pid, inner_tid, &status), &status);
-	count = procfs_threads(&target->procfs, target->pid, tids, sizeof tids / sizeof *tids);
-	if (count < 0)
-		return errno != ENOENT && errno != ESRCH;
-	if (count > (ssize_t)(sizeof tids / sizeof *tids))
-		count = sizeof tids / sizeof *tids;
-	for (ssize_t i = 0; i < count; i++) {
-		int looked = procfs_status(&target->procfs, target->pid, tids[i], &status);
-
-		if (looked < 0 ? !is_gone(looked, &status) : status.inner_pid == inner_tid)
-			return !is_gone(looked, &status);
-	}
-	return false;
+	if (target->status.ns_depth > 1)
+		found = target_find_thread(target, inner_tid, &tid, &status);
+	else if (procfs_status(&target->procfs, target->pid, inner_tid, &status) == 0)
+		found = 1;
+	else
+		found = errno == ENOENT || errno == ESRCH ? 0 : -1;
+	/* Where we could not look (no descriptor, say), it may be at work in there. */
+	return found < 0 || (found > 0 && status.state != 'X' && status.state != 'Z');
 }
 
 /* False for another boot's clock, too. */

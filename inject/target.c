@@ -11,6 +11,9 @@
 
 #include "inject/memory.h"
 
+#define THREADS_SPARE 64
+#define LIST_LOOKS 3
+
 static __attribute__((format(printf, 3, 0))) struct finding *finding_add(struct target *target, const char *check, const char *format,
                                                                          va_list arguments)
 {
@@ -195,28 +198,71 @@ int target_gone(const struct target *target, struct error *err)
 	return fail(err, ERR_EXITED, "process %d has ended", (int)target->pid);
 }
 
+/* Ids of all its threads, in a list as long as that takes, which is the caller's to free. -1 with errno. */
+static ssize_t threads_list(const struct target *target, pid_t **out)
+{
+	ssize_t count = procfs_threads(&target->procfs, target->pid, NULL, 0);
+
+	while (count >= 0) {
+		size_t room = (size_t)count + (size_t)count / 4 + THREADS_SPARE;
+		pid_t *tids = malloc(room * sizeof *tids);
+
+		if (!tids)
+			return -1;
+		count = procfs_threads(&target->procfs, target->pid, tids, room);
+		if (count >= 0 && (size_t)count <= room) {
+			*out = tids;
+			return count;
+		}
+		free(tids); /* more have come meanwhile */
+	}
+	return -1;
+}
+
+int target_find_thread(const struct target *target, pid_t inner_tid, pid_t *outer, struct proc_status *status)
+{
+	/*
+	 * The kernel passes over others when a thread ends at which it stands in its list (next_tid() and first_tid() of fs/proc/base.c, 6.18):
+	 * a list of which one has ended by now may lack the thread that is looked for.
+	 */
+	for (int look = 0, ended = 1; look < LIST_LOOKS && ended; look++) {
+		pid_t *tids, tid = 0;
+		int trouble = 0;
+		ssize_t count = threads_list(target, &tids);
+
+		if (count < 0)
+			return errno == ENOENT || errno == ESRCH ? 0 : -1;
+		ended = 0;
+		/* The newest stand last, and ours are among them. */
+		while (count > 0 && !tid) {
+			if (procfs_status(&target->procfs, target->pid, tids[--count], status) == 0)
+				tid = status->inner_pid == inner_tid ? tids[count] : 0;
+			else if (errno == ENOENT || errno == ESRCH)
+				ended = 1;
+			else
+				trouble = errno;
+		}
+		free(tids);
+		if (tid) {
+			*outer = tid;
+			return 1;
+		}
+		if (trouble) {
+			errno = trouble;
+			return -1;
+		}
+	}
+	return 0;
+}
+
 pid_t target_outer_tid(struct target *target, pid_t inner_tid)
 {
 	struct proc_status status;
-	pid_t found = 0, *tids;
-	ssize_t count;
-	size_t room;
+	pid_t found;
 
 	if (target->status.ns_depth <= 1)
 		return procfs_status(&target->procfs, target->pid, inner_tid, &status) == 0 ? inner_tid : 0;
-	count = procfs_threads(&target->procfs, target->pid, NULL, 0);
-	if (count <= 0)
-		return 0;
-	room = (size_t)count + 64;
-	tids = malloc(room * sizeof *tids);
-	if (!tids)
-		return 0;
-	count = procfs_threads(&target->procfs, target->pid, tids, room);
-	for (ssize_t i = 0; i < count && (size_t)i < room && !found; i++)
-		if (procfs_status(&target->procfs, target->pid, tids[i], &status) == 0 && status.inner_pid == inner_tid)
-			found = tids[i];
-	free(tids);
-	return found;
+	return target_find_thread(target, inner_tid, &found, &status) > 0 ? found : 0;
 }
 
 remote_addr target_symbol(struct target *target, const char *name, uint64_t *size)

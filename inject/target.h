@@ -54,6 +54,11 @@ int preflight_room(struct target *target);       /* preflight.c: seccomp, limits
 int target_open_memory(struct target *target);
 /* Fills ERR: it has ended, or replaced itself, or lives and could not be read. Returns -1. */
 int target_gone(const struct target *target, struct error *err);
+/*
+ * The thread that counts itself INNER_TID, in a pid namespace of its own: 1, with its id here and what its status says; 0: there is none; -1 with errno:
+ * nobody can tell. Each thread is looked at, however many there are.
+ */
+int target_find_thread(const struct target *target, pid_t inner_tid, pid_t *outer, struct proc_status *status);
 /* Maps again, because things may have been loaded or unloaded since. */
 int target_refresh_maps(struct target *target);
 /* Entry of a library called NAME (of a memfd) with this build id (OTHER: with another one; NULL: whichever), 0 = none. *loaded counts libraries of that name. */

@@ -25,6 +25,7 @@
 #include "inject/memory.h"
 #include "inject/resume.h"
 #include "inject/seccomp.h"
+#include "inject/slot.h"
 #include "inject/steps.h"
 #include "inject/threads.h"
 #include "tests/unit/folder.h"
@@ -507,6 +508,67 @@ Test(threads, that_do_something_else_whenever_they_are_looked_at_are_given_up_in
 	while (!thread_still_fit(&target, &choice, &thread) && threads_choose_again(&target, &choice, deadline_ns, &err) == 0)
 		;
 	cr_assert_eq(err.code, ERR_NO_THREAD, "%s", err.text);
+	folder_remove(folder);
+}
+
+enum { OUTER_FIRST = 10000 };
+
+/* Thread N of a process in a pid namespace of its own, in which it counts from 1. */
+static void put_inner(const char *folder, int n, char state)
+{
+	char file[64], text[128];
+
+	snprintf(file, sizeof file, "%d/task/%d/status", OUTER_FIRST, OUTER_FIRST + n - 1);
+	snprintf(text, sizeof text, "Name:\tpython\nState:\t%c (any)\nUid:\t0\t0\t0\t0\nNSpid:\t%d\t%d\n", state, OUTER_FIRST + n - 1, n);
+	folder_write(folder, file, text);
+}
+
+static struct target play_namespace(char folder[FOLDER_BYTES], int threads)
+{
+	struct target target = { .pid = OUTER_FIRST, .status.ns_depth = 2 };
+
+	folder_make(folder);
+	target.procfs.root = folder;
+	for (int n = 1; n <= threads; n++)
+		put_inner(folder, n, 'S');
+	return target;
+}
+
+Test(slot, a_thread_in_a_namespace_is_found_however_many_others_there_are)
+{
+	enum { THREADS = 4300 };
+	static const int places[] = { 0, 1000, 4095, 4096, THREADS - 1 }; /* of the list, in whichever order the folder has it */
+	static pid_t tids[THREADS];
+	char folder[FOLDER_BYTES];
+	struct target target = play_namespace(folder, THREADS);
+
+	cr_assert_eq(procfs_threads(&target.procfs, target.pid, tids, THREADS), THREADS);
+	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+		pid_t tid = tids[places[i]], inner = tid - OUTER_FIRST + 1;
+
+		cr_assert(slot_thread_lives(&target, inner), "the one at %d of the list is taken for gone", places[i]);
+		cr_assert_eq(target_outer_tid(&target, inner), tid);
+	}
+	cr_assert(!slot_thread_lives(&target, THREADS + 1));
+	cr_assert_eq(target_outer_tid(&target, THREADS + 1), 0);
+	folder_remove(folder);
+}
+
+Test(slot, a_thread_that_nobody_can_be_sure_of_lives)
+{
+	char folder[FOLDER_BYTES], path[256];
+	struct target target = play_namespace(folder, 3);
+
+	put_inner(folder, 3, 'Z');
+	cr_assert(!slot_thread_lives(&target, 3), "it has ended, and waits for nothing any more");
+	snprintf(path, sizeof path, "%s/%d/task/%d/status", folder, OUTER_FIRST, OUTER_FIRST + 1);
+	cr_assert_eq(unlink(path), 0);
+	cr_assert(!slot_thread_lives(&target, 2), "it ended after it was listed");
+	cr_assert_eq(mkdir(path, 0700), 0); /* EISDIR */
+	cr_assert(slot_thread_lives(&target, 2), "it may be the one that cannot be read");
+	cr_assert(slot_thread_lives(&target, 1), "another one that cannot be read does not matter");
+	cr_assert_eq(target_outer_tid(&target, 1), OUTER_FIRST);
+	cr_assert_eq(target_outer_tid(&target, 2), 0);
 	folder_remove(folder);
 }
 
