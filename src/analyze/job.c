@@ -140,25 +140,34 @@ static int compare_times(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
+/* A server beside its engine, or what starts the ranks, computes nothing and is none of them. */
+static bool works_on_device(const struct rank *rank)
+{
+	return rank->computation_ns || rank->communication_ns;
+}
+
 /* The one that computes longest lets all others wait in their communication. */
 static void find_straggler(struct job *job)
 {
 	uint64_t *times = malloc(job->count * sizeof *times);
-	size_t most = 0;
+	size_t most = 0, count = 0;
 	double median;
 
 	if (!times)
 		return;
 	for (size_t i = 0; i < job->count; i++) {
-		times[i] = job->ranks[i].computation_ns;
-		most = times[i] > times[most] ? i : most;
+		if (works_on_device(&job->ranks[i]))
+			times[count++] = job->ranks[i].computation_ns;
+		most = job->ranks[i].computation_ns > job->ranks[most].computation_ns ? i : most;
 	}
-	qsort(times, job->count, sizeof *times, compare_times);
-	median = (double)(times[(job->count - 1) / 2] + times[job->count / 2]) / 2;
-	if (times[job->count - 1])
-		job->imbalance_pct = 100 * (1 - (double)times[0] / (double)times[job->count - 1]);
-	job->straggler_pct = median > 0 ? 100 * ((double)times[job->count - 1] / median - 1) : 0;
-	if (job->count > 1 && job->straggler_pct > STRAGGLER_PCT)
+	qsort(times, count, sizeof *times, compare_times);
+	job->computing = count && times[count - 1] ? count : 0;
+	if (job->computing > 1) {
+		median = (double)(times[(count - 1) / 2] + times[count / 2]) / 2;
+		job->imbalance_pct = 100 * (1 - (double)times[0] / (double)times[count - 1]);
+		job->straggler_pct = median > 0 ? 100 * ((double)times[count - 1] / median - 1) : 0;
+	}
+	if (job->straggler_pct > STRAGGLER_PCT)
 		job->straggler = most;
 	free(times);
 }

@@ -65,9 +65,10 @@ struct job {
 	struct request_path slowest;
 	size_t launcher;          /* index: uses less than LAUNCHER_CPUS while processes that it started use more than BUSY_CPUS together; SIZE_MAX: none does */
 	double cpus;              /* CPUs that all used together; NAN: not known */
-	double imbalance_pct;     /* most computation less the least, of the most; NAN: no devices */
+	size_t computing;         /* ranks that work on a device; 0: none computes there */
+	double imbalance_pct;     /* of those: most computation less the least, of the most; NAN: fewer than two */
 	size_t straggler;         /* index: computes longest, by more than STRAGGLER_PCT above the median; SIZE_MAX: none does */
-	double straggler_pct;     /* how far above the median */
+	double straggler_pct;     /* how far above the median of those */
 	double communication_pct; /* of the busy time of all ranks; NAN: none communicates */
 	double overlap_pct;       /* of the communication of all ranks, hidden behind computation; NAN */
 };

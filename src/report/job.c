@@ -106,7 +106,8 @@ static void add_launcher(struct text *out, const struct job *job, bool markdown)
 static void add_straggler(struct text *out, const struct job *job, bool markdown)
 {
 	add_foreign(out, job->ranks[job->straggler].name, markdown);
-	text_printf(out, " is a straggler: it computes for %.1f %% longer than the median rank, and the others wait for it where they communicate.\n", job->straggler_pct);
+	text_printf(out, " is a straggler: it computes for %.1f %% longer than the median rank%s.\n", job->straggler_pct,
+	            job->ranks[job->straggler].communication_ns ? ", and the others wait for it where they communicate" : "");
 }
 
 static void add_head(struct text *out, const struct job *job, bool markdown)
@@ -118,10 +119,14 @@ static void add_head(struct text *out, const struct job *job, bool markdown)
 		text_printf(out, ", which used %.2f CPUs together. ", job->cpus);
 	if (!devices)
 		text_add_string(out, "None of them used a device.\n");
-	else if (isnan(job->imbalance_pct))
+	else if (!job->computing)
 		text_add_string(out, "None of them computes on a device.\n");
-	else
+	else if (job->computing == 1)
+		text_add_string(out, "1 computes on a device.\n");
+	else if (job->computing == job->count)
 		text_printf(out, "The rank that computes least computes %.1f %% less than the one that computes most.\n", job->imbalance_pct);
+	else
+		text_printf(out, "Of the %zu that work on a device, the one that computes least computes %.1f %% less than the one that computes most.\n", job->computing, job->imbalance_pct);
 	if (job->launcher != SIZE_MAX)
 		add_launcher(out, job, markdown);
 	if (job->straggler != SIZE_MAX)
