@@ -111,7 +111,9 @@ int preflight_process(struct target *target)
 		return target_refuse(target, ERR_ALREADY_TRACED, "tracer", NULL, "already traced by %d (%s)", (int)status->tracer,
 		                     command_of(target, status->tracer, name, sizeof name));
 	snprintf(hint, sizeof hint, STOPPED_HINT, (int)target->pid);
-	if ((status->state == 'T' || status->state == 't') && !target->look_only)
+	if (status->state == 'T' && target->look_only)
+		target_warn(target, "state", "it is stopped, and does nothing as long as it is");
+	else if ((status->state == 'T' || status->state == 't') && !target->look_only)
 		return target_refuse(target, ERR_STOPPED, "state", hint, "it is stopped (state %c)", status->state);
 	target_note(target, "process", "%s, %u threads, state %c%s", target->facts.command, status->threads, status->state,
 	            status->ns_depth > 1 ? ", in a pid namespace of its own" : "");

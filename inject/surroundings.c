@@ -88,7 +88,7 @@ static void look_at_memory(struct target *target)
 			limit = here_limit;
 		}
 	} while (cgroup_place_up(&place));
-	if (left < LOW_MEMORY)
+	if (left < LOW_MEMORY && !target->look_only)
 		target_warn(target, "memory", "its control group has %llu MiB left of %llu: attaching takes less than a megabyte of that, but it is close to being ended by the kernel",
 		            (unsigned long long)left >> 20, (unsigned long long)limit >> 20);
 	else if (left != UINT64_MAX)
@@ -105,7 +105,7 @@ int preflight_surroundings(struct target *target)
 		target_note(target, "privileges", "no_new_privs is set: nothing here needs new ones");
 	/* 2: memfds may not be executable at all (Linux 6.3); 1 only takes the mode bit, which the loader does not ask for. */
 	snprintf(path, sizeof path, "%s/sys/vm/memfd_noexec", target->procfs.root);
-	if (text_read(path, text, sizeof text) && text[0] == '2')
+	if (!target->look_only && text_read(path, text, sizeof text) && text[0] == '2')
 		return target_refuse(target, ERR_INJECT, "memfd", "set vm.memfd_noexec to 1 or 0: the collector is loaded from a memfd",
 		                     "vm.memfd_noexec is 2, and code cannot be loaded from a memfd");
 	return 0;

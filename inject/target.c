@@ -95,7 +95,7 @@ static int preflight(struct target *target)
 
 	if (preflight_process(target) < 0)
 		return -1;
-	opened = target->look_only ? 0 : target_open_memory(target);
+	opened = target->memory.fd > 0 ? 0 : target_open_memory(target);
 	if (opened < 0 && errno == ESRCH)
 		return target_refuse(target, ERR_ZOMBIE, "state", NULL, "it is ending, and has no memory any more");
 	/* Why else it is closed to us, the next one knows. */

@@ -89,6 +89,7 @@ int measure_init(struct measure *measure, const struct invocation *invocation, p
 	session->gil_timeout_ms = (uint32_t)(options_duration_ns(options, OPT_GIL_TIMEOUT) / 1000000);
 	session->sync_error_margin_us = (uint32_t)options_count(options, OPT_SYNC_ERROR_MARGIN_US);
 	session->inject.unverified = options_flag(options, OPT_UNVERIFIED);
+	session->inject.look_only = session->backend == BACKEND_NONE;
 	session->whole_arguments = options_choice(options, OPT_ARGV) == 1;
 	session->seed = true;
 	session->mode = mode;

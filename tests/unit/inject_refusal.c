@@ -116,6 +116,11 @@ Test(refusal, warns_of_what_surrounds_it)
 	cr_assert_eq(target_open(71, &options, &target, &err), -1);
 	cr_assert_eq(err.code, ERR_INJECT);
 	target_close(target);
+	options.look_only = true; /* nothing is loaded, and nothing takes memory */
+	cr_assert_eq(target_open(71, &options, &target, &err), -1);
+	for (size_t i = 0; i < target_finding_count(target); i++)
+		cr_assert(!strstr(target_finding(target, i)->text, "MiB left of") && !strstr(target_finding(target, i)->text, "memfd"), "%s", target_finding(target, i)->text);
+	target_close(target);
 	folder_remove(folder);
 }
 

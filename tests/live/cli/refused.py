@@ -4,6 +4,7 @@ import ctypes
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -142,6 +143,51 @@ def gil_not_to_be_had():
         require(inferscope("attach", target.pid, "-d", "500ms", cwd=folder)[0] == 0, "the next attach")
 
 
+FILTERED = """
+import ctypes, struct, time
+libc, rules = ctypes.CDLL(None, use_errno=True), [(0x20, 0, 0, 0)]
+calls = %r
+for i, nr in enumerate(calls):
+    rules.append((0x15, len(calls) - i, 0, nr))
+code = b"".join(struct.pack("HBBI", *rule) for rule in rules + [(6, 0, 0, 0x7fff0000), (6, 0, 0, 0x80000000)])  # allow; kill the process
+held = ctypes.create_string_buffer(code)
+program = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(rules) + 2, ctypes.addressof(held)))
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program, 0, 0) == 0
+""" % ([319, 219, 127] if os.uname().machine == "x86_64" else [279, 128, 136])  # memfd_create, restart_syscall, rt_sigpending
+
+
+def samples_alone():
+    """What stands in the way of entering a process does not stand in the way of --hook none: a filter that nobody can read, a limit, a stop. Nor does it harm it."""
+    if os.geteuid() != 0:
+        raise Skip("needs root to be without some of its rights")
+    few = ["setpriv", "--bounding-set", "-all,+sys_ptrace,+dac_override", "--inh-caps", "-all", BINARY, "attach"]
+    with tempfile.TemporaryDirectory() as folder, Busy(FILTERED + BUSY.replace("range(2000)", "range(200000)").replace("    inner()", "    inner(); time.sleep(0.001)")) as target:
+        def attach(*words):
+            done = subprocess.run(few + [str(target.pid), "-d", "1s", "--trace", "none", "--force", "-o", "r.json", *words], capture_output=True, text=True, cwd=folder)
+            with open("/proc/%d/maps" % target.pid) as f:
+                require("inferscope" not in f.read(), "it was entered")
+            require(target.child.poll() is None, "it was killed: %s" % done.stderr)
+            return done.returncode, done.stderr
+
+        def sampled(*words):
+            status, err = attach("--hook", "none", *words)
+            with open(os.path.join(folder, "r.json")) as f:
+                require(status == 0 and any("inner" in row["name"] for row in json.load(f)["functions"]), "%s: %d %s" % (words, status, err))
+
+        status, err = attach()
+        require(status == 6 and "seccomp filter" in err, "with hooks: %d %s" % (status, err))
+        sampled("--native", "hold", "--rate", "1000")
+        resource.prlimit(target.pid, resource.RLIMIT_NOFILE, (5, resource.prlimit(target.pid, resource.RLIMIT_NOFILE)[1]))
+        sampled()
+        os.kill(target.pid, signal.SIGSTOP)
+        wait_for_state(target.pid, "T")
+        status, err = attach("--hook", "none", "--native", "hold")
+        require(status == 0 and "warning: it is stopped" in err, "stopped: %d %s" % (status, err))
+        wait_for_state(target.pid, "T")
+        os.kill(target.pid, signal.SIGCONT)
+        sampled()
+
+
 def few_rights():
     """What docs/SECURITY.md says suffices: two capabilities for a process of another user, one for one's own where Yama asks for it."""
     if os.geteuid() != 0:
@@ -200,5 +246,5 @@ def second_at_once():
         require(first.returncode == 0, err)
 
 
-TESTS = (wrong_pids, own_pid, kernel_thread, other_processes, zombie, shell, old_pythons, stopped_target, traced_target, no_permission, installed_setuid, gil_not_to_be_had, few_rights, hooks_taken,
+TESTS = (wrong_pids, own_pid, kernel_thread, other_processes, zombie, shell, old_pythons, stopped_target, traced_target, no_permission, installed_setuid, gil_not_to_be_had, samples_alone, few_rights, hooks_taken,
          recorder_that_never_began, second_at_once)
