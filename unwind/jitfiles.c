@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 enum { FILES_MAX = 8, READ_BYTES = 1 << 21, READ_MAX = 1 << 30, SOURCE_MAX = 1024 };
-static const uint64_t LOOK_NS = 200000000;
+static const uint64_t LOOK_NS = 20000000;
+enum { LOOK_SHARE = 100 }; /* looks take at most one part in so many of the time */
 
 struct jitfile {
 	char path[MODULE_PATH_MAX];
@@ -31,7 +32,7 @@ struct jitfiles {
 	struct jitnames names;
 	struct jitfile files[FILES_MAX];
 	size_t count;
-	uint64_t looked_ns;
+	uint64_t next_look_ns;
 	char source[SOURCE_MAX];
 };
 
@@ -172,16 +173,19 @@ static void look(struct jitfiles *files)
 
 bool jitfiles_find(struct jitfiles *files, uint64_t addr, const char **name, const char **file, uint32_t *line)
 {
-	uint64_t now;
+	uint64_t began_ns, took_ns;
+	bool found = jitnames_find(&files->names, addr, name, file, line);
 
-	if (jitnames_find(&files->names, addr, name, file, line))
+	if (found)
 		return true;
-	now = now_ns();
-	if (files->looked_ns && now - files->looked_ns < LOOK_NS)
+	began_ns = now_ns();
+	if (began_ns < files->next_look_ns)
 		return false;
-	files->looked_ns = now;
 	look(files);
-	return jitnames_find(&files->names, addr, name, file, line);
+	found = jitnames_find(&files->names, addr, name, file, line); /* sorts what was added */
+	took_ns = now_ns() - began_ns;
+	files->next_look_ns = began_ns + (took_ns > LOOK_NS / LOOK_SHARE ? took_ns * LOOK_SHARE : LOOK_NS);
+	return found;
 }
 
 const char *jitfiles_source(struct jitfiles *files)

@@ -12,6 +12,7 @@
 #include "session/stacks.h"
 #include "session/tasks.h"
 
+#define RUN_GENERATED (1u << 31) /* with its count: code of no file, which may get its name later, or make room for other code */
 enum { RUNS_MAX = 1 << 22, RUN_EMPTY = 0, THREADS_MAX = 1 << 20, OWED_SAMPLES = 10 /* a longer time nobody knows */ };
 
 struct told_stack {
@@ -122,30 +123,44 @@ static uint32_t run_make(struct digest *digest, uint32_t which)
 		return RUN_EMPTY;
 	for (size_t i = 0; i < count && run_add(digest, stacks_native(digest->stacks, &symbols[i], module, digest->native.frames[which].ip)); i++)
 		digest->runs.items[place]++;
+	if (!module || module->kind == MODULE_JIT)
+		digest->runs.items[place] |= RUN_GENERATED;
 	if (count && module && module->path[0] && !symbols[count - 1].named)
 		stacks_unnamed(digest->stacks, module, joiner_source(digest->settings.joiner, module));
 	return place;
 }
 
-/* The functions at a native frame's address: their place in runs. */
+static bool same_run(const struct digest *digest, uint32_t one, uint32_t other)
+{
+	const uint32_t *runs = digest->runs.items;
+
+	return memcmp(&runs[one], &runs[other], (1 + (size_t)(runs[one] & ~RUN_GENERATED)) * sizeof *runs) == 0;
+}
+
+/* The functions at a native frame's address: their place in runs. Of generated code the names are asked for each time, and the place is another one when they changed. */
 static uint32_t run_find(struct digest *digest, uint32_t which)
 {
 	const struct native_frame *frame = &digest->native.frames[which];
 	uint64_t key = frame->ip << 1 | (which > 0) | (uint64_t)(frame->module & 0x7fff) << 49, begin_ns;
-	uint32_t place = map_get(&digest->run_of, key);
+	uint32_t known = map_get(&digest->run_of, key), place;
 
-	if (place != MAP_ABSENT)
-		return place;
+	if (known != MAP_ABSENT && !(digest->runs.items[known] & RUN_GENERATED))
+		return known;
 	begin_ns = clock_thread_ns();
 	place = run_make(digest, which);
-	map_put(&digest->run_of, key, place);
+	if (known != MAP_ABSENT && place != RUN_EMPTY && same_run(digest, place, known)) {
+		digest->runs.count = place;
+		place = known;
+	} else if (place != RUN_EMPTY || known == MAP_ABSENT) {
+		map_put(&digest->run_of, key, place);
+	}
 	digest->totals.naming_ns += clock_thread_ns() - begin_ns;
 	return place;
 }
 
 static uint32_t push_native(struct digest *digest, uint32_t stack, uint32_t which)
 {
-	uint32_t place = run_find(digest, which), count = digest->runs.items[place];
+	uint32_t place = run_find(digest, which), count = digest->runs.items[place] & ~RUN_GENERATED;
 
 	while (count > 0)
 		stack = stacks_push_native(digest->stacks, stack, digest->runs.items[place + count--]);

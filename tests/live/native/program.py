@@ -1,7 +1,8 @@
 """Knows where its time goes. shares: three kinds of work (a fourth where numpy is installed), and their parts of the thread's CPU time. gil: who keeps the GIL from whom.
 matrix: the same with a log of how long each waited for it. short: calls of some microseconds, each by a function of its own.
-deep: a C function below many calls in Python, and below few. roomy: one that keeps more of the stack than a sample brings at first."""
+deep: a C function below many calls in Python, and below few. made: functions that come and go. roomy: one that keeps more of the stack than a sample brings at first."""
 import ctypes
+import itertools
 import os
 import sys
 import threading
@@ -107,6 +108,26 @@ def roomy():
         part_python(1000)
 
 
+MADE = """
+from time import process_time
+def made{0}():
+    end = process_time() + 0.05
+    while process_time() < end:
+        pass
+made{0}()
+"""
+
+
+def made():
+    """Functions that are made, work for 50 ms of CPU time each, and are freed, so that each has the address of the one before; from 3.12 on with generated code, which a perf map names."""
+    if sys.version_info >= (3, 12):
+        sys.activate_stack_trampoline("perf")
+    for count in itertools.count():
+        names = {}
+        exec(MADE.format(count), names)
+        names.clear()
+
+
 def keeper():
     while True:
         keeping.burn(1000000)  # some 20 ms with the GIL, and none without it
@@ -171,9 +192,9 @@ elif mode == "matrix":
 elif mode == "short":
     print("READY", os.getpid(), flush=True)
     short()
-elif mode in ("deep", "roomy"):
+elif mode in ("deep", "roomy", "made"):
     print("READY", os.getpid(), flush=True)
-    {"deep": deep, "roomy": roomy}[mode]()
+    {"deep": deep, "roomy": roomy, "made": made}[mode]()
 else:
     native_threads(int(sys.argv[2]))
     print("READY", os.getpid(), flush=True)
