@@ -136,9 +136,9 @@ static void take_event(struct gather *gather, const struct fields *event)
 	}
 	thread = gather_thread(gather, 0, event->thread.value);
 	if (types[i].kind == EVENT_SCOPE_ENTER)
-		gather_row(gather, thread, ROW_SCOPE, event->name, metadata, 0, event->start_ns.value, GATHER_OPEN);
+		gather_scope_begin(gather, thread, event->name, metadata, event->start_ns.value);
 	else if (types[i].kind == EVENT_SCOPE_EXIT)
-		gather_end(gather, thread, event->start_ns.value);
+		gather_scope_end(gather, thread, event->name, metadata, event->start_ns.value);
 	else if (types[i].kind == EVENT_INSTANT)
 		gather_row(gather, thread, ROW_INSTANT, event->name, metadata, 0, event->start_ns.value, event->start_ns.value);
 	else if (types[i].kind == EVENT_GPU_API)

@@ -59,6 +59,7 @@ void gather_close(struct gather *gather)
 	map_done(&gather->devices_by_number);
 	list_done(&gather->devices);
 	owners_done(&gather->owners);
+	pairs_done(&gather->pairs);
 	if (gather->writer)
 		trace_writer_close(gather->writer);
 	sink_discard(gather->sink);
@@ -235,10 +236,15 @@ static uint32_t function_of(struct gather *gather, uint32_t process, bool python
 	return index;
 }
 
-/* The newest row of THREAD waits for its end; without room for that it lasts to the end of the trace. */
-static void open_add(struct gather *gather, struct thread *thread)
+/* ROW, the newest of THREAD, waits for its end where that is not known; without room for that it lasts to the end of the trace. */
+static void open_add(struct gather *gather, uint32_t number, const struct row *row)
 {
-	uint32_t *slot = list_add_or_fail(&thread->open, OPEN_MAX, &gather->failed);
+	struct thread *thread = &gather->threads.items[number];
+	uint32_t *slot;
+
+	if (row->end_ns != GATHER_OPEN)
+		return;
+	slot = list_add_or_fail(&thread->open, OPEN_MAX, &gather->failed);
 
 	if (slot)
 		*slot = (uint32_t)thread->rows.count - 1;
@@ -268,8 +274,6 @@ static struct row *row_add(struct gather *gather, uint32_t thread, enum row_kind
 	process = &gather->processes.items[gather->threads.items[thread].process];
 	process->first = process->first ? process->first : (uint32_t)gather->row_count;
 	process->last = (uint32_t)gather->row_count;
-	if (end_ns == GATHER_OPEN)
-		open_add(gather, &gather->threads.items[thread]);
 	return row;
 }
 
@@ -288,8 +292,10 @@ void gather_call(struct gather *gather, uint32_t thread, uint32_t function, int6
 	bool python = function < gather->functions.count && gather->functions.items[function].python;
 	struct row *row = row_add(gather, thread, python ? ROW_PYTHON : ROW_C, start_ns, end_ns);
 
-	if (row)
-		row->ref = function;
+	if (!row)
+		return;
+	row->ref = function;
+	open_add(gather, thread, row);
 }
 
 void gather_row(struct gather *gather, uint32_t thread, enum row_kind kind, const char *name, const char *file, uint32_t line, int64_t start_ns, int64_t end_ns)
@@ -301,12 +307,47 @@ void gather_row(struct gather *gather, uint32_t thread, enum row_kind kind, cons
 		return;
 	}
 	row = row_add(gather, thread, kind, start_ns, end_ns);
-	if (row && (kind == ROW_PYTHON || kind == ROW_C)) {
+	if (!row)
+		return;
+	if (kind == ROW_PYTHON || kind == ROW_C) {
 		row->ref = gather_function(gather, thread, kind == ROW_PYTHON, name, file, line);
-	} else if (row) {
+	} else {
 		row->ref = string_id(gather, name);
 		row->extra = string_id(gather, file);
 	}
+	open_add(gather, thread, row);
+}
+
+void gather_scope_begin(struct gather *gather, uint32_t thread, const char *name, const char *metadata, int64_t start_ns)
+{
+	struct row *row = *name ? row_add(gather, thread, ROW_SCOPE, start_ns, GATHER_OPEN) : NULL;
+
+	gather->totals.bad += !*name;
+	if (!row)
+		return;
+	row->ref = string_id(gather, name);
+	row->extra = string_id(gather, metadata);
+	pairs_begin(&gather->pairs, thread, row->ref, row->extra, (uint32_t)gather->threads.items[thread].rows.count - 1, &gather->failed);
+}
+
+static void end_row(struct gather *gather, struct row *row, int64_t end_ns)
+{
+	row->end_ns = end_ns;
+	if (end_ns > gather->last_ns)
+		gather->last_ns = end_ns;
+}
+
+void gather_scope_end(struct gather *gather, uint32_t thread, const char *name, const char *metadata, int64_t end_ns)
+{
+	struct pair *pair = pairs_find(&gather->pairs, thread, string_id(gather, name), string_id(gather, metadata));
+	struct row *row = pair ? &gather->threads.items[thread].rows.items[pair->row] : NULL;
+
+	if (!row || end_ns < row->start_ns) {
+		gather->totals.bad++;
+		return;
+	}
+	pair->ended = true;
+	end_row(gather, row, end_ns);
 }
 
 void gather_end(struct gather *gather, uint32_t thread, int64_t end_ns)
@@ -319,9 +360,7 @@ void gather_end(struct gather *gather, uint32_t thread, int64_t end_ns)
 		return;
 	}
 	of->open.count--;
-	row->end_ns = end_ns;
-	if (end_ns > gather->last_ns)
-		gather->last_ns = end_ns;
+	end_row(gather, row, end_ns);
 }
 
 /* ---- devices ---- */

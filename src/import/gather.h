@@ -1,6 +1,6 @@
 /*
  * What an importer finds, in any order: kept as small rows per thread, put into order and written as a trace of ours at the end. Calls that overlap without
- * nesting are cut at the end of the outer one. Work of devices whose process is not told is kept, too, until it is known what else may tell (owners.c). For this layer alone.
+ * nesting are cut at the end of the outer one; scopes may overlap each other and calls. Work of devices whose process is not told is kept, too, until it is known what else may tell (owners.c). For this layer alone.
  */
 #ifndef INFERSCOPE_IMPORT_GATHER_H
 #define INFERSCOPE_IMPORT_GATHER_H
@@ -27,7 +27,8 @@ struct gather_totals {
 	uint64_t ignored;  /* of kinds that say nothing here */
 	uint64_t bad;      /* without what they need: a time, a name */
 	uint64_t left_out; /* beyond GATHER_ROWS_MAX and the other bounds */
-	uint64_t cut;      /* overlapping calls that were cut */
+	uint64_t cut;      /* overlapping calls that were cut … */
+	uint64_t cut_ns;   /* … by so much together */
 	uint64_t unowned;  /* work of devices that any of several processes may have asked for */
 	uint64_t shared_devices; /* that several processes use, unless each means another by the same number */
 };
@@ -65,6 +66,9 @@ void gather_call(struct gather *gather, uint32_t thread, uint32_t function, int6
 uint32_t gather_process_of(const struct gather *gather, uint32_t thread); /* its number */
 /* The last row of THREAD that is open ends. */
 void gather_end(struct gather *gather, uint32_t thread, int64_t end_ns);
+/* A scope whose end comes apart, and that end: of the oldest open one of THREAD with that name and METADATA, else with that name (pairs.h). */
+void gather_scope_begin(struct gather *gather, uint32_t thread, const char *name, const char *metadata, int64_t start_ns);
+void gather_scope_end(struct gather *gather, uint32_t thread, const char *name, const char *metadata, int64_t end_ns);
 /* A runtime or driver call; also as a row of C. */
 void gather_api(struct gather *gather, uint32_t thread, const char *name, int64_t start_ns, int64_t end_ns, uint32_t correlation);
 

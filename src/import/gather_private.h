@@ -7,12 +7,13 @@
 #include "base/map.h"
 #include "base/sink.h"
 #include "import/gather.h"
+#include "import/pairs.h"
 #include "trace/writer.h"
 
 enum { OPEN_MAX = 1 << 16 /* calls inside each other */ };
 
 struct row {
-	int64_t start_ns, end_ns;
+	int64_t start_ns, end_ns; /* end: GATHER_OPEN while it is not told; of scopes that stays where nobody tells */
 	uint32_t ref;   /* function id; of scopes and instants the name, a string id */
 	uint32_t extra; /* of scopes and instants the metadata, a string id */
 	uint32_t order : 30, kind : 2; /* as it came: equal ones stay in order */
@@ -66,6 +67,7 @@ struct gather {
 	LIST(struct process) processes;
 	LIST(struct thread) threads;
 	struct owners owners;
+	struct pairs pairs;
 	struct map devices_by_identity, devices_by_number;
 	LIST(struct device) devices; /* of which something is known */
 	LIST(struct stream *) streams;

@@ -74,41 +74,102 @@ static void put_end(struct lane *lane, const struct row *row)
 		event_add(&lane->events, at, row->kind == ROW_PYTHON ? EVENT_PY_LEAVE : EVENT_C_LEAVE, row->ref + 1, 0);
 }
 
+/* Scopes by their ends; of those that end together the first to begin first: the others may not have begun. */
+static int compare_ends(const void *left, const void *right, const void *context)
+{
+	const struct row *a = *(const struct row *const *)left, *b = *(const struct row *const *)right;
+
+	if (a->end_ns != b->end_ns)
+		return a->end_ns < b->end_ns ? -1 : 1;
+	return a < b ? -1 : a > b;
+}
+
+/*
+ * A thread's rows on their way into its lane. Calls nest: those that are open are a stack. Scopes end by their own number, whatever else is open then; those whose end is not told do not end.
+ */
+struct put {
+	struct gather *gather;
+	struct lane lane;
+	LIST(const struct row *) open, scopes; /* calls, the innermost last; all scopes by their ends */
+	size_t scopes_ended;
+};
+
+/* All that ends up to ROW, which begins next; NULL: all. */
+static void put_ends(struct put *put, const struct row *row)
+{
+	for (;;) {
+		const struct row *call = put->open.count ? put->open.items[put->open.count - 1] : NULL;
+		const struct row *scope = put->scopes_ended < put->scopes.count ? put->scopes.items[put->scopes_ended] : NULL;
+
+		if (row && call && call->end_ns > row->start_ns)
+			call = NULL;
+		if (row && scope && (scope->end_ns > row->start_ns || scope >= row))
+			scope = NULL;
+		if (!call && !scope)
+			break;
+		if (call && (!scope || call->end_ns <= scope->end_ns)) {
+			put->open.count--;
+			put_end(&put->lane, call);
+		} else {
+			put->scopes_ended++;
+			put_end(&put->lane, scope);
+		}
+		lane_keep_small(put->gather, &put->lane);
+	}
+}
+
+static void put_call(struct put *put, struct row *row)
+{
+	const struct row *outer = put->open.count ? put->open.items[put->open.count - 1] : NULL, **slot;
+
+	if (outer && row->end_ns > outer->end_ns) {
+		put->gather->totals.cut++;
+		put->gather->totals.cut_ns += (uint64_t)row->end_ns - (uint64_t)outer->end_ns;
+		row->end_ns = outer->end_ns;
+	}
+	slot = list_add_or_fail(&put->open, OPEN_MAX, &put->gather->failed);
+	if (!slot) {
+		put->gather->totals.left_out++;
+		return;
+	}
+	*slot = row;
+	put_begin(put->gather, &put->lane, row);
+}
+
 /* Begins and ends of a thread's rows, in the order of time. */
 static void put_thread(struct gather *gather, struct thread *thread)
 {
-	LIST(const struct row *) open = { 0 };
-	struct lane lane;
+	struct put put = { .gather = gather };
 
-	lane_begin(gather, &lane, thread->process, thread->number, LANE_THREAD);
+	lane_begin(gather, &put.lane, thread->process, thread->number, LANE_THREAD);
 	for (size_t i = 0; i < thread->rows.count; i++)
-		if (thread->rows.items[i].end_ns == GATHER_OPEN)
+		if (thread->rows.items[i].end_ns == GATHER_OPEN && thread->rows.items[i].kind != ROW_SCOPE)
 			thread->rows.items[i].end_ns = gather->last_ns;
 	gather->failed |= !sort_runs(thread->rows.items, thread->rows.count, sizeof *thread->rows.items, compare_rows, NULL);
 	for (size_t i = 0; i < thread->rows.count; i++) {
-		struct row *row = &thread->rows.items[i];
-		const struct row **slot;
+		const struct row **slot = NULL;
 
-		while (open.count && open.items[open.count - 1]->end_ns <= row->start_ns)
-			put_end(&lane, open.items[--open.count]);
-		if (open.count && row->end_ns > open.items[open.count - 1]->end_ns) {
-			row->end_ns = open.items[open.count - 1]->end_ns;
-			gather->totals.cut++;
-		}
-		slot = row->kind == ROW_INSTANT ? NULL : list_add_or_fail(&open, OPEN_MAX, &gather->failed);
+		if (thread->rows.items[i].kind == ROW_SCOPE && thread->rows.items[i].end_ns != GATHER_OPEN)
+			slot = list_add_or_fail(&put.scopes, GATHER_ROWS_MAX, &gather->failed);
 		if (slot)
-			*slot = row;
-		if (slot || row->kind == ROW_INSTANT)
-			put_begin(gather, &lane, row);
-		else
-			gather->totals.left_out++;
-		lane_keep_small(gather, &lane);
+			*slot = &thread->rows.items[i];
 	}
-	while (open.count)
-		put_end(&lane, open.items[--open.count]);
-	list_done(&open);
+	gather->failed |= !sort_runs(put.scopes.items, put.scopes.count, sizeof *put.scopes.items, compare_ends, NULL);
+	for (size_t i = 0; i < thread->rows.count; i++) {
+		struct row *row = &thread->rows.items[i];
+
+		put_ends(&put, row);
+		if (row->kind == ROW_PYTHON || row->kind == ROW_C)
+			put_call(&put, row);
+		else
+			put_begin(gather, &put.lane, row);
+		lane_keep_small(gather, &put.lane);
+	}
+	put_ends(&put, NULL);
+	list_done(&put.open);
+	list_done(&put.scopes);
 	list_done(&thread->rows);
-	lane_end(gather, &lane);
+	lane_end(gather, &put.lane);
 }
 
 static void put_names(struct gather *gather, struct lane *lane, uint32_t process, uint64_t at)
@@ -192,7 +253,7 @@ static void put_captures(struct gather *gather, const char *broken)
 {
 	const struct { const char *name; uint64_t value; } rows[] = {
 		{ "import.events", gather->totals.events }, { "import.ignored", gather->totals.ignored }, { "import.bad", gather->totals.bad }, { "import.left_out", gather->totals.left_out },
-		{ "import.cut", gather->totals.cut }, { "import.unowned", gather->totals.unowned }, { "import.shared_devices", gather->totals.shared_devices },
+		{ "import.cut", gather->totals.cut }, { "import.cut_ns", gather->totals.cut_ns }, { "import.unowned", gather->totals.unowned }, { "import.shared_devices", gather->totals.shared_devices },
 	};
 	uint64_t at = ticks_of(gather->last_ns);
 	struct lane lane;

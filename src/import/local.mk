@@ -9,4 +9,5 @@ libimport_a_SOURCES = \
 	src/import/json.c src/import/json.h src/import/json_number.c src/import/json_string.c \
 	src/import/nsys.c src/import/nsys.h \
 	src/import/owners.c \
+	src/import/pairs.c src/import/pairs.h \
 	src/import/sixteen.h

@@ -226,6 +226,19 @@ static void add_gpu_owners(struct report *report)
 		add(report, QUALITY_NOTE, "gpu_shared", "Devices of several processes", counted(report, shared), "the trace has no more of a device than its number: where these are several GPUs, they count as one");
 }
 
+/* What an imported trace holds that could not be taken as it stands. */
+static void add_imported(struct report *report)
+{
+	const struct timeline *timeline = report->timeline;
+	uint64_t cut = counter_of(timeline, "import.cut"), left_out = counter_of(timeline, "import.left_out"), events = counter_of(timeline, "import.events");
+
+	if (left_out)
+		add(report, QUALITY_BAD, "import_left_out", "Events that found no room", report_note(report, "%s, beside %s", counted(report, left_out), counted(report, events)), "the importer's bounds are reached: they are in no number");
+	if (cut)
+		add(report, QUALITY_NOTE, "import_cut", "Calls that overlap", report_note(report, "%s, %s of them cut off", counted(report, cut), quantity_ns(counter_of(timeline, "import.cut_ns"), 0).text),
+		    "of two calls of one thread, neither of which is inside the other, the later one counts as far as the earlier one goes");
+}
+
 static const char *part_of_time(struct report *report, double pct, const char *of)
 {
 	return pct > 0 && pct < 99.5 ? report_note(report, "%s%.*f %% of its CPU time (--max-overhead, --alternate), sums are estimates for all of it, and ± is of samples alone; ", of, pct < 9.5, pct) : "";
@@ -304,6 +317,7 @@ int quality_build(struct report *report, struct error *err)
 	add_counters(report);
 	add_gpu_clock(report);
 	add_gpu_owners(report);
+	add_imported(report);
 	add_requests(report);
 	add_memory(report);
 	add_names(report);

@@ -405,6 +405,44 @@ Test(import, begins_meet_their_ends_and_overlaps_are_cut)
 	free(dump);
 }
 
+/* Two requests of concurrent tasks, and a call that the first one's end falls into; and the call is no longer than it was where it overlaps another. */
+Test(import, scopes_overlap_each_other_and_calls)
+{
+	static const char document[] = "[{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"first\",\"pid\":1,\"tid\":1,\"ts\":10,\"dur\":100},"
+		"{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"second\",\"pid\":1,\"tid\":1,\"ts\":50,\"dur\":100},"
+		"{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"moment\",\"pid\":1,\"tid\":1,\"ts\":110,\"dur\":0},"
+		"{\"ph\":\"X\",\"name\":\"call\",\"pid\":1,\"tid\":1,\"ts\":90,\"dur\":50},{\"ph\":\"X\",\"name\":\"late\",\"pid\":1,\"tid\":1,\"ts\":130,\"dur\":20}]";
+	static const char *const parts[] = { "\n10000 scope_enter scope=0 name=\"first\"", "\n50000 scope_enter scope=1 name=\"second\"", "\n90000 c_enter", "\n110000 scope_exit scope=0", "\n110000 scope_enter scope=2 name=\"moment\"",
+		"\n110000 scope_exit scope=2", "\n130000 c_enter", "\n140000 c_leave", "\n140000 c_leave", "\n150000 scope_exit scope=1", "\"import.cut\" value=1\n", "\"import.cut_ns\" value=10000\n" };
+	struct error err;
+	char *dump = imported(document, &err);
+
+	cr_assert_not_null(dump, "%s", err.text);
+	expect_in_order(dump, parts, sizeof parts / sizeof *parts);
+	free(dump);
+}
+
+#define SCOPE(what, name, at, metadata) "{\"event_type\":\"scope_" what "\",\"name\":\"" name "\",\"time\":" at ",\"thread_id\":5" metadata "}"
+#define ID(id) ",\"metadata\":\"" id "\""
+
+/* By name and metadata, else by name; the oldest first. */
+Test(import, event_json_finds_the_scope_that_ends)
+{
+	static const char document[] = "[" SCOPE("enter", "a", "10", ID("1")) "," SCOPE("enter", "a", "20", ID("2")) "," SCOPE("enter", "b", "30", "") "," SCOPE("exit", "a", "40", ID("2")) ","
+		SCOPE("exit", "a", "50", ID("?")) "," SCOPE("exit", "c", "60", "") "," SCOPE("enter", "b", "70", "") "," SCOPE("exit", "a", "75", ID("1")) "," SCOPE("exit", "b", "80", "") ","
+		"{\"event_type\":\"scope_exit\",\"name\":\"b\",\"time\":85,\"thread_id\":6}," SCOPE("enter", "d", "90", "") "]";
+	static const char *const parts[] = { "\n10000 scope_enter scope=0", "\n20000 scope_enter scope=1", "\n30000 scope_enter scope=2", "\n40000 scope_exit scope=1", "\n50000 scope_exit scope=0", "\n70000 scope_enter scope=3",
+		"\n80000 scope_exit scope=2", "\n90000 scope_enter scope=4", "\"import.bad\" value=3\n" };
+	struct error err;
+	char *dump = imported(document, &err);
+
+	cr_assert_not_null(dump, "%s", err.text);
+	expect_in_order(dump, parts, sizeof parts / sizeof *parts);
+	cr_expect_null(strstr(dump, "scope_exit scope=3"), "nobody says when the second b ends:\n%s", dump);
+	cr_expect_null(strstr(dump, "scope_exit scope=4"), "nor d:\n%s", dump);
+	free(dump);
+}
+
 Test(import, processes_may_call_their_threads_the_same)
 {
 	static const char document[] = "[{\"ph\":\"X\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":10,\"dur\":10},{\"ph\":\"X\",\"name\":\"b\",\"pid\":2,\"tid\":1,\"ts\":15,\"dur\":10},"
