@@ -13,11 +13,11 @@ struct calls {
 	struct stands stands;
 };
 
-/* CPU share between reading I-1 and reading I of a thread; negative when a thread came and went between two readings. */
+/* CPU share between reading I-1 and reading I of a thread, without the time in which it waited for a device; negative when a thread came and went between two readings. */
 static double share_before(const struct timeline_private *p, const struct thread_build *thread, size_t i)
 {
 	const struct point *points = thread->points.items;
-	uint64_t wall, cpu;
+	uint64_t wall, cpu, sync;
 
 	if (thread->points.count < 2)
 		return p->point_count ? -1 : 0;
@@ -27,6 +27,10 @@ static double share_before(const struct timeline_private *p, const struct thread
 		i = thread->points.count - 1;
 	wall = points[i].out.at_ns - points[i - 1].out.at_ns;
 	cpu = points[i].out.cpu_ns - points[i - 1].out.cpu_ns;
+	cpu = cpu < wall ? cpu : wall;
+	sync = gpu_sync_within(p, thread, points[i - 1].out.at_ns, points[i].out.at_ns);
+	cpu -= gpu_sync_cpu(thread, sync, wall, cpu);
+	wall -= sync;
 	return !wall ? 0 : cpu >= wall ? 1 : (double)cpu / (double)wall;
 }
 
@@ -71,7 +75,7 @@ static void end_slice(struct calls *calls)
 static void run_node(struct calls *calls, struct thread_build *thread, uint32_t index, double weight, uint64_t from_ns, uint64_t to_ns)
 {
 	struct node *node = &calls->p->nodes.items[index];
-	uint64_t passed = to_ns - from_ns;
+	uint64_t passed = to_ns - from_ns, worked;
 	double estimated = (double)passed * weight;
 
 	if (!passed || node->function == NONE)
@@ -79,8 +83,10 @@ static void run_node(struct calls *calls, struct thread_build *thread, uint32_t 
 	node->self_ns += passed;
 	spread_run(calls->p, node->function, from_ns, to_ns);
 	node->estimated_self += estimated;
-	thread->leaf_ns[wait_of_leaf(calls->p, &calls->p->names.list.items[node->function])] += estimated;
-	if (calls->cpu_share == 0)
+	worked = passed - gpu_sync_within(calls->p, thread, from_ns, to_ns);
+	thread->leaf_ns[wait_of_leaf(calls->p, &calls->p->names.list.items[node->function])] += (double)worked * weight;
+	thread->leaf_ns[THREAD_GPU_WAIT] += (double)(passed - worked) * weight;
+	if (calls->cpu_share == 0 || !worked)
 		return;
 	if (node->slice_self <= 0) {
 		uint32_t *slot = list_add_or_fail(&calls->slice, 4 * (size_t)NODES_LIMIT, &calls->p->failed);
@@ -89,8 +95,8 @@ static void run_node(struct calls *calls, struct thread_build *thread, uint32_t 
 			return;
 		*slot = index;
 	}
-	node->slice_self += (double)passed;
-	node->slice_estimated += estimated;
+	node->slice_self += (double)worked;
+	node->slice_estimated += (double)worked * weight;
 }
 
 /* The samples of [from, to) were taken in this call. Stacks of samples know no C functions: whether one waits is learned here, before its slice ends. */

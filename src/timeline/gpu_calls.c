@@ -131,6 +131,34 @@ static void order_calls(struct timeline_private *p)
 	}
 }
 
+uint64_t gpu_sync_within(const struct timeline_private *p, const struct thread_build *thread, uint64_t from_ns, uint64_t to_ns)
+{
+	return pieces_within(&thread->syncs, p->timeline.start_ns + from_ns, p->timeline.start_ns + to_ns);
+}
+
+uint64_t gpu_sync_cpu(const struct thread_build *thread, uint64_t sync_ns, uint64_t wall_ns, uint64_t cpu_ns)
+{
+	uint64_t asleep_ns = wall_ns > cpu_ns ? wall_ns - cpu_ns : 0;
+
+	if (thread->syncs_sleep)
+		return sync_ns > asleep_ns ? sync_ns - asleep_ns : 0;
+	return sync_ns < cpu_ns ? sync_ns : cpu_ns;
+}
+
+/* Drivers spin unless they are told to sleep; readings in the middle of a wait say what this one does. */
+static bool sleeps_in_syncs(const struct timeline_private *p, const struct thread_build *thread)
+{
+	size_t asleep = 0, awake = 0;
+
+	for (size_t i = 0; i < thread->points.count; i++) {
+		const struct thread_point *point = &thread->points.items[i].out;
+
+		if (gpu_sync_within(p, thread, point->at_ns, point->at_ns + 1))
+			*(point->state == 'R' ? &awake : &asleep) += 1;
+	}
+	return asleep > awake;
+}
+
 void gpu_calls_prepare(struct timeline_private *p)
 {
 	if (!p->gpu_calls.count)
@@ -146,13 +174,16 @@ void gpu_calls_prepare(struct timeline_private *p)
 		call->thread = thread;
 		p->threads.items[thread].drives_gpu = true;
 		if (call->class_ == GPU_CALL_SYNC)
-			p->threads.items[thread].sync_ns += call->end_ns - call->start_ns;
+			p->failed |= !pieces_add(&p->threads.items[thread].syncs, call->start_ns, call->end_ns, CALLS_LIMIT);
 	}
 	order_calls(p);
 	for (size_t i = 0; i < p->threads.count; i++) {
-		struct pieces *blocked = &p->threads.items[i].blocked;
+		struct thread_build *thread = &p->threads.items[i];
+		struct pieces *blocked = &thread->blocked;
 		uint64_t waited_ns;
 
+		pieces_melt(&thread->syncs);
+		thread->syncs_sleep = thread->syncs.count && sleeps_in_syncs(p, thread);
 		pieces_melt(blocked);
 		waited_ns = pieces_length(blocked);
 		if (waited_ns > p->timeline.gpu.blocked_most_ns)

@@ -22,21 +22,26 @@ struct partition {
 	struct parts *slot_parts;
 };
 
-/* Adds PARTS, spread evenly over [from, to). */
-static void spread(struct partition *partition, uint64_t from_ns, uint64_t to_ns, const struct parts *parts)
+/* What THREAD did in [from, to), to TOTAL and to the slots, so that both say the same: waiting for a device where its calls say, and beside that PARTS, evenly. */
+static void add_parts(struct partition *partition, const struct thread_build *thread, struct parts *total, uint64_t from_ns, uint64_t to_ns, const struct parts *parts)
 {
-	double length = (double)(to_ns - from_ns);
+	uint64_t sync_ns = gpu_sync_within(partition->p, thread, from_ns, to_ns), beside_ns = to_ns - from_ns - sync_ns;
 
+	for (int state = 0; state < THREAD_STATES; state++)
+		total->ns[state] += parts->ns[state];
+	total->ns[THREAD_GPU_WAIT] += (double)sync_ns;
 	if (!partition->slot_count || to_ns <= from_ns)
 		return;
 	for (size_t i = from_ns / partition->slot_ns; i < partition->slot_count && partition->slots[i].start_ns < to_ns; i++) {
 		const struct load_slot *slot = &partition->slots[i];
-		uint64_t start = from_ns > slot->start_ns ? from_ns : slot->start_ns, end = to_ns < slot->end_ns ? to_ns : slot->end_ns;
+		uint64_t start = from_ns > slot->start_ns ? from_ns : slot->start_ns, end = to_ns < slot->end_ns ? to_ns : slot->end_ns, sync;
 
 		if (end <= start)
 			continue;
-		for (int state = 0; state < THREAD_STATES; state++)
-			partition->slot_parts[i].ns[state] += parts->ns[state] * ((double)(end - start) / length);
+		sync = sync_ns ? gpu_sync_within(partition->p, thread, start, end) : 0;
+		partition->slot_parts[i].ns[THREAD_GPU_WAIT] += (double)sync;
+		for (int state = 0; state < THREAD_STATES && beside_ns; state++)
+			partition->slot_parts[i].ns[state] += parts->ns[state] * ((double)(end - start - sync) / (double)beside_ns);
 	}
 }
 
@@ -52,22 +57,28 @@ static enum thread_state point_wait(const struct timeline_private *p, const stru
 	return wait_classify(p, strings_get(p->strings, point->out.wait), point->out.state, &frames, thread->out.python);
 }
 
-static void split_blocked(const struct timeline_private *p, const struct thread_build *thread, size_t i, double blocked, struct parts *parts)
+/* Time that samples of a thread that waits stand for; SYNC: calls told when it waited for a device. */
+static double sampled_blocked(const struct point *point, int state, bool sync)
+{
+	if (state == THREAD_RUNNABLE || (state == THREAD_GPU_WAIT && sync))
+		return 0;
+	return (double)(point->sampled_ns[state] - (state == THREAD_GPU_WAIT ? point->spun_ns : 0));
+}
+
+static void split_blocked(const struct timeline_private *p, const struct thread_build *thread, size_t i, double blocked, bool sync, struct parts *parts)
 {
 	const struct point *point = &thread->points.items[i], *before = point - 1;
 	enum thread_state first = point_wait(p, thread, before), last = point_wait(p, thread, point), io = THREAD_IO_WAIT;
 	double seen = 0;
 
 	for (int state = THREAD_GIL_WAIT; state < THREAD_STATES; state++)
-		if (state != THREAD_RUNNABLE)
-			seen += (double)point->sampled_ns[state];
+		seen += sampled_blocked(point, state, sync);
 	/* A sampler knows little of a system call; the readings beside it know its name: waiting in accept() is no I/O. */
 	if (last == THREAD_IDLE || last == THREAD_SLEEP || (last == THREAD_UNKNOWN && (first == THREAD_IDLE || first == THREAD_SLEEP)))
 		io = last == THREAD_UNKNOWN ? first : last;
 	if (seen > 0) {
 		for (int state = THREAD_GIL_WAIT; state < THREAD_STATES; state++)
-			if (state != THREAD_RUNNABLE)
-				parts->ns[state == THREAD_IO_WAIT ? (int)io : state] += blocked * (double)point->sampled_ns[state] / seen;
+			parts->ns[state == THREAD_IO_WAIT ? (int)io : state] += blocked * sampled_blocked(point, state, sync) / seen;
 		return;
 	}
 
@@ -146,20 +157,39 @@ static double native_share(const struct thread_build *thread, const struct point
 	return running > 0 ? thread->leaf_ns[THREAD_NATIVE] / running : 0;
 }
 
-static struct parts between_points(struct timeline_private *p, const struct thread_build *thread, size_t i)
+/* What part of its CPU time a driver spun away, as native samples say. */
+static double spun_share(const struct thread_build *thread, const struct point *point)
+{
+	double spun = (double)point->spun_ns, ran = (double)(point->sampled_ns[THREAD_PYTHON] + point->sampled_ns[THREAD_NATIVE]);
+
+	if (!thread->spun_all_ns)
+		return 0;
+	if (spun + ran <= 0) {
+		spun = (double)thread->spun_all_ns;
+		ran = (double)(thread->sampled_all_ns[THREAD_PYTHON] + thread->sampled_all_ns[THREAD_NATIVE]);
+	}
+	return spun / (spun + ran);
+}
+
+/* Beside the SYNC_NS in which its calls say that it waited for a device: spinning is CPU time, sleeping is time without. */
+static struct parts between_points(struct timeline_private *p, const struct thread_build *thread, size_t i, uint64_t sync_ns)
 {
 	const struct point *point = &thread->points.items[i], *before = point - 1;
 	struct parts parts = { 0 };
-	double wall = (double)(point->out.at_ns - before->out.at_ns);
-	double cpu = (double)(point->out.cpu_ns - before->out.cpu_ns), waited = (double)(point->out.run_wait_ns - before->out.run_wait_ns);
-	double native = native_share(thread, point);
+	uint64_t wall_ns = point->out.at_ns - before->out.at_ns, cpu_ns = point->out.cpu_ns - before->out.cpu_ns;
+	double wall = (double)(wall_ns - sync_ns), cpu, blocked, waited = (double)(point->out.run_wait_ns - before->out.run_wait_ns);
+	double native = native_share(thread, point), spun = sync_ns ? 0 : spun_share(thread, point);
 
-	cpu = cpu < wall ? cpu : wall;
+	cpu_ns = cpu_ns < wall_ns ? cpu_ns : wall_ns;
+	cpu = (double)(cpu_ns - gpu_sync_cpu(thread, sync_ns, wall_ns, cpu_ns));
 	waited = waited < wall - cpu ? waited : wall - cpu;
+	blocked = wall - cpu - waited;
+	parts.ns[THREAD_GPU_WAIT] = cpu * spun;
+	cpu -= parts.ns[THREAD_GPU_WAIT];
 	parts.ns[THREAD_NATIVE] = cpu * native;
 	parts.ns[THREAD_PYTHON] = cpu - parts.ns[THREAD_NATIVE];
 	parts.ns[THREAD_RUNNABLE] = waited;
-	split_blocked(p, thread, i, wall - cpu - waited, &parts);
+	split_blocked(p, thread, i, blocked, sync_ns, &parts);
 	if (point->forever) {
 		parts.ns[THREAD_IDLE] += parts.ns[THREAD_IO_WAIT];
 		parts.ns[THREAD_IO_WAIT] = 0;
@@ -169,27 +199,21 @@ static struct parts between_points(struct timeline_private *p, const struct thre
 	return parts;
 }
 
-static void add_parts(struct partition *partition, struct parts *total, uint64_t from_ns, uint64_t to_ns, const struct parts *parts)
-{
-	spread(partition, from_ns, to_ns, parts);
-	for (int state = 0; state < THREAD_STATES; state++)
-		total->ns[state] += parts->ns[state];
-}
-
-/* Before the first and after the last reading the thread goes on as beside them, if that is not far. */
-static void stretch(struct partition *partition, struct parts *total, uint64_t from_ns, uint64_t to_ns, const struct parts *parts, uint64_t length_ns)
+/* Before the first and after the last reading the thread goes on as beside them, in the time that is known to be like PARTS, LENGTH_NS, if that is not far. */
+static void stretch(struct partition *partition, const struct thread_build *thread, struct parts *total, uint64_t from_ns, uint64_t to_ns, const struct parts *parts, uint64_t length_ns)
 {
 	struct parts longer = { 0 };
-	double wanted = (double)(to_ns - from_ns);
+	double wanted;
 
 	if (to_ns <= from_ns)
 		return;
+	wanted = (double)(to_ns - from_ns - gpu_sync_within(partition->p, thread, from_ns, to_ns));
 	if (!length_ns || to_ns - from_ns > STRETCH_NS)
 		longer.ns[THREAD_UNKNOWN] = wanted;
 	else
 		for (int state = 0; state < THREAD_STATES; state++)
 			longer.ns[state] = parts->ns[state] * wanted / (double)length_ns;
-	add_parts(partition, total, from_ns, to_ns, &longer);
+	add_parts(partition, thread, total, from_ns, to_ns, &longer);
 }
 
 static struct parts by_readings(struct partition *partition, struct thread_build *thread)
@@ -197,15 +221,19 @@ static struct parts by_readings(struct partition *partition, struct thread_build
 	const struct point *points = thread->points.items;
 	size_t count = thread->points.count;
 	struct parts total = { 0 }, parts = { 0 };
+	uint64_t beside_ns = 0;
 
 	mark_forever(thread);
 	for (size_t i = 1; i < count; i++) {
-		parts = between_points(partition->p, thread, i);
+		uint64_t from_ns = points[i - 1].out.at_ns, to_ns = points[i].out.at_ns, sync_ns = gpu_sync_within(partition->p, thread, from_ns, to_ns);
+
+		parts = between_points(partition->p, thread, i, sync_ns);
+		beside_ns = to_ns - from_ns - sync_ns;
 		if (i == 1)
-			stretch(partition, &total, thread->out.first_ns, points[0].out.at_ns, &parts, points[1].out.at_ns - points[0].out.at_ns);
-		add_parts(partition, &total, points[i - 1].out.at_ns, points[i].out.at_ns, &parts);
+			stretch(partition, thread, &total, thread->out.first_ns, from_ns, &parts, beside_ns);
+		add_parts(partition, thread, &total, from_ns, to_ns, &parts);
 	}
-	stretch(partition, &total, points[count - 1].out.at_ns, thread->out.last_ns, &parts, points[count - 1].out.at_ns - points[count - 2].out.at_ns);
+	stretch(partition, thread, &total, points[count - 1].out.at_ns, thread->out.last_ns, &parts, beside_ns);
 	thread->out.cpu_ns = points[count - 1].out.cpu_ns - points[0].out.cpu_ns;
 	thread->out.run_wait_ns = points[count - 1].out.run_wait_ns - points[0].out.run_wait_ns;
 	thread->out.voluntary = points[count - 1].out.voluntary - points[0].out.voluntary;
@@ -216,12 +244,15 @@ static struct parts by_readings(struct partition *partition, struct thread_build
 /* Nobody read its clocks: samples if there are, else the innermost calls; what is left it was not in any call. */
 static struct parts by_calls(struct partition *partition, struct thread_build *thread)
 {
-	struct parts parts = { 0 };
-	double wall = (double)thread->out.wall_ns, known = 0, sampled = 0;
+	struct parts parts = { 0 }, total = { 0 };
+	uint64_t sync_ns = gpu_sync_within(partition->p, thread, thread->out.first_ns, thread->out.last_ns);
+	double wall = (double)(thread->out.wall_ns - sync_ns), known = 0, sampled = 0;
 
 	for (int state = 0; state < THREAD_STATES; state++)
-		sampled += (double)thread->sampled_all_ns[state];
+		sampled += state == THREAD_GPU_WAIT && sync_ns ? 0 : (double)thread->sampled_all_ns[state];
 	for (int state = 0; state < THREAD_STATES; state++) {
+		if (state == THREAD_GPU_WAIT && sync_ns)
+			continue;
 		parts.ns[state] = sampled > 0 ? (double)thread->sampled_all_ns[state] * wall / sampled : thread->leaf_ns[state];
 		known += parts.ns[state];
 	}
@@ -230,23 +261,8 @@ static struct parts by_calls(struct partition *partition, struct thread_build *t
 			parts.ns[state] *= wall / known;
 	else
 		parts.ns[thread->has_lane ? THREAD_IDLE : THREAD_UNKNOWN] += wall - known;
-	spread(partition, thread->out.first_ns, thread->out.last_ns, &parts);
-	return parts;
-}
-
-/* Time in cuda…Synchronize() is waiting for the device, whether the driver spins or sleeps meanwhile. */
-static void move_sync(const struct thread_build *thread, struct parts *parts)
-{
-	static const enum thread_state from[] = { THREAD_NATIVE, THREAD_IO_WAIT, THREAD_LOCK_WAIT, THREAD_UNKNOWN, THREAD_PYTHON };
-	double left = (double)thread->sync_ns;
-
-	for (size_t i = 0; i < sizeof from / sizeof *from; i++) {
-		double part = parts->ns[from[i]] < left ? parts->ns[from[i]] : left;
-
-		parts->ns[from[i]] -= part;
-		parts->ns[THREAD_GPU_WAIT] += part;
-		left -= part;
-	}
+	add_parts(partition, thread, &total, thread->out.first_ns, thread->out.last_ns, &parts);
+	return total;
 }
 
 /* To whole ns that add up to WALL; the largest part takes what rounding leaves. */
@@ -272,7 +288,6 @@ static void partition_thread(struct partition *partition, struct thread_build *t
 	uint64_t ns[THREAD_STATES];
 	struct parts parts = thread->points.count >= 2 ? by_readings(partition, thread) : by_calls(partition, thread);
 
-	move_sync(thread, &parts);
 	round_parts(&parts, thread->out.wall_ns, ns);
 	thread->out.unknown_ns = ns[THREAD_UNKNOWN];
 	thread->out.python_ns = ns[THREAD_PYTHON];

@@ -108,6 +108,7 @@ struct point {
 	uint32_t node;   /* innermost known call at that moment, or NONE */
 	bool forever;    /* in the middle of one block of seconds */
 	uint64_t sampled_ns[THREAD_STATES]; /* time that samples since the reading before stand for */
+	uint64_t spun_ns; /* of that of THREAD_GPU_WAIT: on a CPU */
 };
 
 struct thread_build {
@@ -120,10 +121,12 @@ struct thread_build {
 	LIST(struct point) points;
 	struct thread_point ended; /* clocks that threads before it had which bore its number: 0 of one alone */
 	uint64_t sampled_ns[THREAD_STATES], sampled_all_ns[THREAD_STATES]; /* since the last reading; all along */
+	uint64_t spun_ns, spun_all_ns; /* of those of THREAD_GPU_WAIT: on a CPU */
 	uint32_t last_stack;
 	uint64_t last_stack_ns;
 	bool python_sampled, native_known; /* a sampled stack had Python frames; native ones as well: so that it is known where it had none */
 	uint64_t samples, gap_samples;
+	bool gap_waits_sampled; /* one of the latter was not on a CPU */
 	double gap_running_ns, gap_blocked_ns; /* as in nodes, all together */
 	double gap_squares, gap_ns; /* of those samples' times; time that they tell of */
 	double cpu_seen;      /* CPU time within the segments */
@@ -137,7 +140,8 @@ struct thread_build {
 	uint32_t root, other; /* nodes */
 	double leaf_ns[THREAD_STATES]; /* time by the kind of its innermost call */
 	double cpu_python, cpu_c; /* CPU time of Python functions and of C functions, where the latter were traced */
-	uint64_t sync_ns;     /* waiting for a device, by GPU_API */
+	struct pieces syncs;   /* in a call that waits for a device, by GPU_API; absolute, melted */
+	bool syncs_sleep;      /* the driver sleeps meanwhile; else it spins */
 	bool drives_gpu;
 	uint32_t first_call, call_end, first_gap, gap_end; /* its parts of gpu_order, gpu_gaps */
 	struct pieces blocked; /* waiting for a device; absolute, melted */
@@ -361,6 +365,9 @@ void gpu_facts_build(struct timeline_private *p);
 /* gpu_calls.c: calls of the GPU's runtime and driver, and who made them. */
 void gpu_calls_add(struct timeline_private *p, uint32_t process, const struct event_cursor *event, uint64_t at_ns);
 void gpu_calls_prepare(struct timeline_private *p);
+/* How long THREAD waited for a device between FROM and TO, relative, by its calls; and how much that took of CPU_NS, its CPU time in WALL_NS that hold SYNC_NS of it. */
+uint64_t gpu_sync_within(const struct timeline_private *p, const struct thread_build *thread, uint64_t from_ns, uint64_t to_ns);
+uint64_t gpu_sync_cpu(const struct thread_build *thread, uint64_t sync_ns, uint64_t wall_ns, uint64_t cpu_ns);
 /* The call that asked for this work, or NULL. */
 const struct gpu_call *gpu_call_of(const struct timeline_private *p, const struct gpu_span *span);
 /* The stack of LANE was NODE from FROM to TO, relative: calls made then were made there. */

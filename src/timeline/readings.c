@@ -60,7 +60,9 @@ void readings_thread(struct timeline_private *p, uint32_t process, const struct 
 	point->stack = thread->last_stack != NONE && at_ns - thread->last_stack_ns <= SAMPLE_AGE_NS ? thread->last_stack : NONE;
 	for (int state = 0; state < THREAD_STATES; state++)
 		point->sampled_ns[state] += thread->sampled_ns[state];
+	point->spun_ns += thread->spun_ns;
 	memset(thread->sampled_ns, 0, sizeof thread->sampled_ns);
+	thread->spun_ns = 0;
 	if (thread->first_reading == NO_TIME)
 		thread->first_reading = at_ns;
 	thread->last_reading = at_ns;
@@ -125,6 +127,7 @@ void readings_sample(struct timeline_private *p, uint32_t process, const struct 
 	struct thread_build *thread = lanes_thread(p, process, event_u32(c, 0));
 	uint32_t state = event_u32(c, 1), stack = map_get(&p->stack_index, (uint64_t)process << 32 | c->event.ref);
 	uint64_t weight_ns = event_u64(c, 2);
+	bool ran = state == THREAD_PYTHON || state == THREAD_NATIVE;
 	struct sample *sample;
 
 	note_reading(p, at_ns);
@@ -149,6 +152,10 @@ void readings_sample(struct timeline_private *p, uint32_t process, const struct 
 	tasks_sample(p, thread, at_ns, (enum thread_state)state, weight_ns);
 	thread->sampled_ns[state] += weight_ns;
 	thread->sampled_all_ns[state] += weight_ns;
+	if (ran && state == THREAD_GPU_WAIT) {
+		thread->spun_ns += weight_ns;
+		thread->spun_all_ns += weight_ns;
+	}
 	thread->samples++;
 	sample = keep_event(p, &p->samples, SAMPLES_LIMIT);
 	if (sample)

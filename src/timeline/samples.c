@@ -181,18 +181,20 @@ static void add_to_node(struct timeline_private *p, const struct sample *sample,
 {
 	struct thread_build *thread = &p->threads.items[sample->thread];
 	struct node *node = &p->nodes.items[index];
+	bool running = sample->running && sample->state != THREAD_GPU_WAIT; /* a driver that spins does not work */
 
 	node->samples++;
 	if (covered) {
-		*(sample->running ? &node->covered_running_ns : &node->covered_blocked_ns) += sample->weight_ns;
+		*(running ? &node->covered_running_ns : &node->covered_blocked_ns) += sample->weight_ns;
 		node->counted_samples += node->function != NONE && is_counted(p, node->function, sample->at_ns);
 		return;
 	}
 	node->gap_samples++;
 	thread->gap_samples++;
 	thread->gap_squares += (double)sample->weight_ns * sample->weight_ns;
-	*(sample->running ? &node->gap_running_ns : &node->gap_blocked_ns) += sample->weight_ns;
-	*(sample->running ? &thread->gap_running_ns : &thread->gap_blocked_ns) += sample->weight_ns;
+	thread->gap_waits_sampled |= !sample->running;
+	*(running ? &node->gap_running_ns : &node->gap_blocked_ns) += sample->weight_ns;
+	*(running ? &thread->gap_running_ns : &thread->gap_blocked_ns) += sample->weight_ns;
 }
 
 void samples_resolve(struct timeline_private *p)
@@ -257,13 +259,38 @@ static void weigh(struct timeline_private *p, uint32_t function, bool running)
 	name->waited += !running;
 }
 
+/* Calls know that the thread waited for a device then, whatever a sampler saw. */
+static void wait_for_device(struct timeline_private *p, struct sample *sample)
+{
+	struct thread_build *thread = &p->threads.items[sample->thread];
+	uint64_t at_ns = sample->at_ns - p->timeline.start_ns, weight = sample->weight_ns;
+	size_t next = search_first(thread->points.count, i, thread->points.items[i].out.at_ns < at_ns);
+	struct point *point = next < thread->points.count ? &thread->points.items[next] : NULL;
+	int state = sample->state, spun = state == THREAD_PYTHON || state == THREAD_NATIVE;
+
+	sample->state = THREAD_GPU_WAIT;
+	if (state == THREAD_GPU_WAIT)
+		return;
+	thread->sampled_all_ns[state] -= weight;
+	thread->sampled_all_ns[THREAD_GPU_WAIT] += weight;
+	thread->spun_all_ns += spun ? weight : 0;
+	if (!point || point->sampled_ns[state] < weight) /* time went backwards */
+		return;
+	point->sampled_ns[state] -= weight;
+	point->sampled_ns[THREAD_GPU_WAIT] += weight;
+	point->spun_ns += spun ? weight : 0;
+}
+
 void samples_weigh(struct timeline_private *p)
 {
 	for (size_t i = 0; i < p->samples.count; i++) {
-		const struct sample *sample = &p->samples.items[i];
+		struct sample *sample = &p->samples.items[i];
 		struct wait_frames frames = wait_frames_of_stack(p, sample->stack);
+		bool waits = pieces_within(&p->threads.items[sample->thread].syncs, sample->at_ns, sample->at_ns + 1);
 
-		if (frames.count)
+		if (waits)
+			wait_for_device(p, sample);
+		else if (frames.count)
 			weigh(p, (uint32_t)(frames.frames[0] - p->names.list.items), sample->running);
 		if (sample->stack != NONE && p->stacks.items[sample->stack].kind)
 			weigh(p, function_of(p, &p->stacks.items[sample->stack]), sample->running);

@@ -6,6 +6,7 @@ static void done_building(struct timeline_private *p)
 	for (size_t i = 0; i < p->threads.count; i++) {
 		list_done(&p->threads.items[i].points);
 		list_done(&p->threads.items[i].blocked);
+		list_done(&p->threads.items[i].syncs);
 		list_done(&p->threads.items[i].rests);
 	}
 	for (size_t i = 0; i < p->devices.count; i++)

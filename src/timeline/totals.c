@@ -17,8 +17,8 @@ static void choose_sampled(struct timeline_private *p)
 		struct thread_build *thread = &p->threads.items[i];
 
 		thread->gap_ns = (double)thread->out.wall_ns - (double)thread->out.covered_ns;
-		if (thread->gap_blocked_ns <= 0 && thread->out.wall_ns) /* a sampler that sees running threads only */
-			thread->gap_ns *= (double)(thread->out.python_ns + thread->out.native_ns + thread->out.runnable_ns + thread->out.unknown_ns) / (double)thread->out.wall_ns;
+		if (!thread->gap_waits_sampled && thread->out.wall_ns) /* a sampler that sees running threads only */
+			thread->gap_ns *= (double)(thread->out.python_ns + thread->out.native_ns + thread->out.runnable_ns + thread->out.unknown_ns + (thread->syncs_sleep ? 0 : thread->out.gpu_wait_ns)) / (double)thread->out.wall_ns;
 		thread->gaps_sampled = thread->gap_samples && !is_covered(thread) && (thread->gap_samples >= SAMPLES_ENOUGH || !thread->out.covered_ns);
 	}
 }

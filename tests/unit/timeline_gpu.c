@@ -286,3 +286,120 @@ Test(timeline_gpu, each_process_numbers_its_launches)
 	cr_expect(gpu->launch_delay_min_ns == 90 && gpu->launch_delay_max_ns == 90, "%ld to %ld", (long)gpu->launch_delay_min_ns, (long)gpu->launch_delay_max_ns);
 	cr_expect_eq(gpu->early, 0);
 }
+
+/* ---- what threads did meanwhile ---- */
+
+/* Over all slots each state has the time that all threads have: what metrics take from the ones and what they take from the others is the same. */
+static void expect_slots_of_threads(const struct timeline *timeline)
+{
+	uint64_t slots[THREAD_STATES] = { 0 }, threads[THREAD_STATES] = { 0 };
+
+	for (size_t i = 0; i < timeline->slot_count; i++)
+		for (int state = 0; state < THREAD_STATES; state++)
+			slots[state] += timeline->slots[i].state_ns[state];
+	for (size_t i = 0; i < timeline->thread_count; i++) {
+		const struct thread *thread = &timeline->threads[i];
+		const uint64_t ns[THREAD_STATES] = { [THREAD_UNKNOWN] = thread->unknown_ns, [THREAD_PYTHON] = thread->python_ns, [THREAD_NATIVE] = thread->native_ns, [THREAD_GIL_WAIT] = thread->gil_wait_ns,
+			[THREAD_LOCK_WAIT] = thread->lock_wait_ns, [THREAD_IO_WAIT] = thread->io_wait_ns, [THREAD_GPU_WAIT] = thread->gpu_wait_ns, [THREAD_SLEEP] = thread->sleep_ns,
+			[THREAD_RUNNABLE] = thread->runnable_ns, [THREAD_IDLE] = thread->idle_ns };
+
+		for (int state = 0; state < THREAD_STATES; state++)
+			threads[state] += ns[state];
+	}
+	for (int state = 0; state < THREAD_STATES; state++) /* each is rounded to whole ns */
+		cr_expect_leq(slots[state] > threads[state] ? slots[state] - threads[state] : threads[state] - slots[state], timeline->slot_count + THREAD_STATES,
+			"state %d: %llu ns in slots, %llu in threads", state, (unsigned long long)slots[state], (unsigned long long)threads[state]);
+}
+
+/* In the first half of the second the thread waits for the device from 50 to 450 ms: by two calls, one of which makes the other. */
+#define SYNCS GPU "50000000 gpu_api duration_ns=400000000 correlation=1 tid=7 name=\"cudaStreamSynchronize\"\n50100000 gpu_api duration_ns=399000000 correlation=2 tid=7 name=\"cuStreamSynchronize\"\n"
+#define CLOCKS(at, cpu, state) #at " thread_time ref=7 cpu_ns=" #cpu " run_wait_ns=0 voluntary=0 involuntary=0 state=" state "\n"
+#define RUNS "82"
+#define SLEEPS "83 wait=\"poll\""
+#define WORKERS THREAD(3, 7) "0 enter ref=1\n500000000 enter ref=2\n1000000000 leave ref=2\n1000000000 leave ref=1\n"
+
+Test(timeline_gpu, a_driver_that_spins_waits_for_the_device)
+{
+	struct timeline *timeline = timeline_from_text(META ON(0) NAMES OFF(1000000000) SESSION CLOCKS(0, 0, RUNS) CLOCKS(250000000, 250000000, RUNS) CLOCKS(500000000, 500000000, RUNS) CLOCKS(1000000000, 1000000000, RUNS)
+		WORKERS SYNCS);
+
+	cr_expect_eq(timeline->threads[0].gpu_wait_ns, 400000000, "%llu", (unsigned long long)timeline->threads[0].gpu_wait_ns);
+	cr_expect_eq(timeline->threads[0].python_ns, 600000000, "%llu", (unsigned long long)timeline->threads[0].python_ns);
+	cr_expect_eq(timeline->slots[0].state_ns[THREAD_GPU_WAIT], 50000000, "in the slot from 0 to 100 ms from 50 ms on: %llu", (unsigned long long)timeline->slots[0].state_ns[THREAD_GPU_WAIT]);
+	cr_expect_eq(timeline->slots[1].state_ns[THREAD_GPU_WAIT], 100000000);
+	cr_expect_eq(timeline->slots[7].state_ns[THREAD_GPU_WAIT], 0);
+	cr_expect_eq(function_named(timeline, "main")->cpu_self_ns, 100000000, "it only waits for the rest of its time: %llu", (unsigned long long)function_named(timeline, "main")->cpu_self_ns);
+	cr_expect_eq(function_named(timeline, "work")->cpu_self_ns, 500000000);
+	expect_slots_of_threads(timeline);
+}
+
+Test(timeline_gpu, a_driver_that_sleeps_waits_for_the_device)
+{
+	struct timeline *timeline = timeline_from_text(META ON(0) NAMES OFF(1000000000) SESSION CLOCKS(0, 0, RUNS) CLOCKS(250000000, 50000000, SLEEPS) CLOCKS(500000000, 100000000, RUNS) CLOCKS(1000000000, 600000000, RUNS)
+		WORKERS SYNCS);
+
+	cr_expect_eq(timeline->threads[0].gpu_wait_ns, 400000000, "%llu", (unsigned long long)timeline->threads[0].gpu_wait_ns);
+	cr_expect_eq(timeline->threads[0].python_ns, 600000000, "%llu", (unsigned long long)timeline->threads[0].python_ns);
+	cr_expect_eq(timeline->threads[0].idle_ns, 0, "poll() is how it waits");
+	cr_expect_eq(function_named(timeline, "main")->cpu_self_ns, 100000000, "%llu", (unsigned long long)function_named(timeline, "main")->cpu_self_ns);
+	expect_slots_of_threads(timeline);
+}
+
+/* A wait that began before the capture and one that ends after it count as far as they lie within; clocks were read for its middle only. */
+Test(timeline_gpu, waits_for_the_device_count_within_the_capture)
+{
+	struct timeline *timeline = timeline_from_text(META ON(1000000000) NAMES OFF(2000000000) SESSION CLOCKS(1300000000, 0, RUNS) CLOCKS(1800000000, 500000000, RUNS)
+		THREAD(3, 7) "1000000000 enter ref=1\n2000000000 leave ref=1\n"
+		GPU "500000000 gpu_api duration_ns=600000000 correlation=1 tid=7 name=\"cudaDeviceSynchronize\"\n1900000000 gpu_api duration_ns=600000000 correlation=2 tid=7 name=\"cudaDeviceSynchronize\"\n");
+
+	cr_expect_eq(timeline->threads[0].gpu_wait_ns, 200000000, "%llu", (unsigned long long)timeline->threads[0].gpu_wait_ns);
+	cr_expect_eq(timeline->threads[0].python_ns, 800000000, "%llu", (unsigned long long)timeline->threads[0].python_ns);
+	cr_expect_eq(timeline->slots[0].state_ns[THREAD_GPU_WAIT], 100000000);
+	cr_expect_eq(timeline->slots[9].state_ns[THREAD_GPU_WAIT], 100000000);
+	cr_expect_eq(timeline->slots[5].state_ns[THREAD_GPU_WAIT], 0);
+	expect_slots_of_threads(timeline);
+}
+
+Test(timeline_gpu, without_clocks_calls_tell_when_a_thread_waited_for_the_device)
+{
+	struct timeline *timeline = timeline_from_text(META ON(0) NAMES OFF(1000000000) WORKERS SYNCS);
+
+	cr_expect_eq(timeline->threads[0].gpu_wait_ns, 400000000, "%llu", (unsigned long long)timeline->threads[0].gpu_wait_ns);
+	cr_expect_eq(timeline->threads[0].python_ns, 600000000, "%llu", (unsigned long long)timeline->threads[0].python_ns);
+	cr_expect_eq(timeline->slots[1].state_ns[THREAD_GPU_WAIT], 100000000);
+	cr_expect_eq(timeline->slots[1].state_ns[THREAD_PYTHON], 0);
+	expect_slots_of_threads(timeline);
+}
+
+/* The device's calls are not recorded: samples of native frames tell of 7 in 10 moments that the driver spins. */
+#define SAMPLED(at, stack, state) #at " sample ref=" #stack " tid=7 state=" #state " weight_ns=100000000\n"
+
+Test(timeline_gpu, samples_tell_that_a_driver_spins)
+{
+	struct timeline *timeline = timeline_from_text(META ON(0) NAMES "0 module ref=1 path=\"/usr/lib/libcudart.so\"\n0 native ref=1 module=1 name=\"cudaStreamSynchronize\"\n" OFF(1000000000)
+		SESSION "0 stack ref=1 parent=0 frame=1 kind=0\n0 stack ref=2 parent=1 frame=1 kind=1\n" CLOCKS(0, 0, RUNS)
+		SAMPLED(50000000, 1, 1) SAMPLED(150000000, 2, 2) SAMPLED(250000000, 2, 2) SAMPLED(350000000, 2, 2) SAMPLED(450000000, 2, 2)
+		SAMPLED(550000000, 2, 2) SAMPLED(650000000, 2, 2) SAMPLED(750000000, 2, 2) SAMPLED(850000000, 1, 1) SAMPLED(950000000, 1, 1) CLOCKS(1000000000, 1000000000, RUNS)
+		THREAD(3, 7) "0 enter ref=1\n");
+
+	cr_expect_eq(timeline->threads[0].gpu_wait_ns, 700000000, "%llu", (unsigned long long)timeline->threads[0].gpu_wait_ns);
+	cr_expect_eq(timeline->threads[0].python_ns, 300000000, "%llu", (unsigned long long)timeline->threads[0].python_ns);
+	expect_slots_of_threads(timeline);
+}
+
+/* A sampler that knows no native frames calls a driver that spins native code; calls know better, and what it says of the rest of the time stays. */
+Test(timeline_gpu, samples_of_a_wait_say_nothing_of_the_time_beside_it)
+{
+	struct timeline *timeline = timeline_from_text(META ON(0) NAMES OFF(1000000000) SESSION "0 stack ref=1 parent=0 frame=1 kind=0\n" CLOCKS(0, 0, RUNS)
+		SAMPLED(25000000, 1, 2) SAMPLED(150000000, 1, 2) SAMPLED(250000000, 1, 2) SAMPLED(350000000, 1, 2) SAMPLED(475000000, 1, 1)
+		SAMPLED(550000000, 1, 1) SAMPLED(650000000, 1, 1) SAMPLED(750000000, 1, 2) SAMPLED(850000000, 1, 1) SAMPLED(950000000, 1, 2) CLOCKS(1000000000, 1000000000, RUNS)
+		WORKERS SYNCS);
+	size_t waits = 0;
+
+	for (size_t i = 0; i < timeline->moment_count; i++)
+		waits += timeline->moments[i].state == THREAD_GPU_WAIT;
+	cr_expect_float_eq((double)timeline->threads[0].gpu_wait_ns, 400e6, 2);
+	cr_expect_float_eq((double)timeline->threads[0].python_ns, 600e6 * 4 / 7, 2, "%llu", (unsigned long long)timeline->threads[0].python_ns);
+	cr_expect_eq(waits, 1, "from 150 to 450 ms: %zu", waits);
+	expect_slots_of_threads(timeline);
+}
