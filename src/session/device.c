@@ -202,7 +202,7 @@ static void counters_add(struct session *session, uint64_t ticks, const struct g
 		{ "gpu.discarded", status->discarded }, { "gpu.invalid", status->invalid }, { "gpu.unfinished", status->unfinished }, { "gpu.unknown_kinds", status->unknown },
 		{ "gpu.malformed", status->malformed }, { "gpu.calls_skipped", status->skipped }, { "gpu.buffer_bytes", status->buffer_bytes },
 		{ "gpu.cupti_overhead_ns", status->overhead_ns }, { "gpu.work_ns", status->work_ns }, { "gpu.attach_ns", status->attach_ns }, { "gpu.detach_ns", status->detach_ns },
-		{ "gpu.timeless", gpu_relay_totals(session->device.relay).timeless }, { "gpu.clock_brackets", clock->points.count }, { "gpu.clock_outliers", clock->outliers },
+		{ "gpu.timeless", gpu_relay_totals(session->device.relay).timeless }, { "gpu.clock_brackets", clock->comparisons }, { "gpu.clock_outliers", clock->outliers },
 		{ "gpu.clock_steps", clock->steps }, { "gpu.clock_bound_ns", gpu_clock_good(clock) ? clock->bound_ns : margin_ns },
 	};
 

@@ -1,10 +1,12 @@
 #include "session/gpu_clock.h"
 
+#include <string.h>
+
 #define SECOND 1000000000ull
 #define STEP_NS 1000000      /* more than this between two comparisons is no slewing: NTP slews 125 us in 250 ms at most */
 #define FOREIGN_BOUND_NS 5000
 #define WIDE_NS 5000
-enum { POINTS_LIMIT = 1 << 20, RECENT = 64, REJECT_MOST = 8, WIDER_FACTOR = 8 };
+enum { KEPT = 1024, RECENT = 64 /* of them, that are looked at */, REJECT_MOST = 8, WIDER_FACTOR = 8 };
 
 static uint64_t distance(uint64_t a, uint64_t b)
 {
@@ -68,10 +70,15 @@ void gpu_clock_add(struct gpu_clock *clock, uint64_t before, uint64_t cpu_ns, ui
 		clock->foreign = distance(point.gpu, real_ns) > SECOND;
 	point.step = previous && !clock->foreign && distance(point.gpu - previous->gpu, cpu_ns - previous->cpu_ns) > STEP_NS;
 	clock->steps += point.step;
-	slot = list_add(&clock->points, POINTS_LIMIT);
+	if (clock->points.count == KEPT) {
+		memmove(clock->points.items, clock->points.items + KEPT - RECENT, RECENT * sizeof *clock->points.items);
+		clock->points.count = RECENT;
+	}
+	slot = list_add(&clock->points, KEPT);
 	if (!slot)
 		return;
 	*slot = point;
+	clock->comparisons++;
 	open = point.width / 2 + residual(clock) + (previous_width + point.width) / 2;
 	clock->bound_ns = open > clock->bound_ns ? open : clock->bound_ns;
 }

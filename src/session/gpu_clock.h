@@ -16,6 +16,7 @@ struct gpu_point { uint64_t gpu, cpu_ns, width; bool step; /* CLOCK_REALTIME was
 
 struct gpu_clock {
 	LIST(struct gpu_point) points;
+	uint64_t comparisons; /* that were taken; the last ones are in points */
 	uint64_t outliers; /* comparisons left out, because something came between */
 	uint64_t steps;    /* how often the clock was set */
 	uint64_t bound_ns; /* of the conversion */

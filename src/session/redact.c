@@ -34,31 +34,40 @@ static bool name_is_secret(const char *name, size_t length)
 	return false;
 }
 
-/* Where the host of a URL begins behind user and password; NULL: it has none. */
+/* Where the host of the first URL that has user or password begins, at its last "@"; NULL: none has. */
 static const char *url_host(const char *word, size_t length, const char **user)
 {
-	const char *scheme = memmem(word, length, "://", 3), *end = word + length, *at;
+	const char *end = word + length, *host = NULL, *scheme;
 
-	if (!scheme)
-		return NULL;
-	*user = scheme + 3;
-	for (at = *user; at < end && *at != '/' && *at != '?' && *at != '#'; at++)
-		if (*at == '@')
-			return at;
-	return NULL;
+	while (!host && (scheme = memmem(word, (size_t)(end - word), "://", 3))) {
+		*user = word = scheme + 3;
+		for (const char *at = word; at < end && *at != '/' && *at != '?' && *at != '#'; at++)
+			if (*at == '@')
+				host = at;
+	}
+	return host;
 }
 
+/* Behind the name: of "--key=…", or of a header, "Authorization: …". NULL: there is none. */
+static const char *name_end(const char *word, size_t size)
+{
+	const char *equals = memchr(word, '=', size), *colon = memmem(word, size, ": ", 2);
+
+	return equals && (!colon || equals < colon) ? equals : colon;
+}
+
+/* There may be several, as of the brokers in a list. */
 static void word_add(struct text *out, const char *word, size_t length)
 {
-	const char *user, *host = url_host(word, length, &user);
+	const char *user, *host;
 
-	if (!host) {
-		text_add(out, word, length);
-		return;
+	while ((host = url_host(word, length, &user))) {
+		text_add(out, word, (size_t)(user - word));
+		text_add_string(out, HIDDEN);
+		length -= (size_t)(host - word);
+		word = host;
 	}
-	text_add(out, word, (size_t)(user - word));
-	text_add_string(out, HIDDEN);
-	text_add(out, host, (size_t)(word + length - host));
+	text_add(out, word, length);
 }
 
 /* BETWEEN stands between two, and behind the last where ENDED. */
@@ -67,21 +76,21 @@ static void words_add(const char *arguments, size_t length, char between, bool e
 	bool hide = false;
 
 	for (size_t at = 0; at < length;) {
-		const char *word = arguments + at, *equals;
+		const char *word = arguments + at, *name;
 		size_t size = strnlen(word, length - at);
 
 		if (at)
 			text_add(out, &between, 1);
 		at += size + 1;
-		equals = memchr(word, '=', size);
+		name = name_end(word, size);
 		if (hide && (size == 0 || word[0] != '-')) {
 			text_add_string(out, HIDDEN);
 			hide = false;
 			continue;
 		}
-		hide = size > 1 && word[0] == '-' && !equals && name_is_secret(word, size);
-		if (equals && name_is_secret(word, (size_t)(equals - word))) {
-			text_add(out, word, (size_t)(equals - word) + 1);
+		hide = size > 1 && word[0] == '-' && !name && name_is_secret(word, size);
+		if (name && name_is_secret(word, (size_t)(name - word))) {
+			text_add(out, word, (size_t)(name - word) + 1);
 			text_add_string(out, HIDDEN);
 		} else
 			word_add(out, word, size);

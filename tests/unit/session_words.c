@@ -109,6 +109,9 @@ ParameterizedTestParameters(redact, leaves_out_what_names_call_secret)
 		{ "serve|--password|--verbose|", "serve --password --verbose" },
 		{ "serve|postgres://me:pw@db/x?a=@|", "serve postgres://***@db/x?a=@" },
 		{ "serve|--db=redis://:pw@host:1/|http://host/a@b|", "serve --db=redis://***@host:1/ http://host/a@b" },
+		{ "serve|--brokers|amqp://u:first@a:5672;amqp://u:second@b:5672|", "serve --brokers amqp://***@a:5672;amqp://***@b:5672" },
+		{ "serve|http://a/x@y,redis://u:p@ss@b,c://d|", "serve http://a/x@y,redis://***@b,c://d" },
+		{ "curl|-H|Authorization: Bearer abc|-H|Accept: a=b|auth-host:80|", "curl -H Authorization:*** -H Accept: a=b auth-host:80" },
 		{ "serve|--secret", "serve --secret" },
 		{ "serve|--token||after|", "serve --token *** after" },
 	};

@@ -41,6 +41,23 @@ Test(gpu_clock, follows_a_clock_that_runs_faster)
 	gpu_clock_done(&clock);
 }
 
+/* Four days of comparisons, four a second, of a clock that is slewed by 10 ppm. */
+Test(gpu_clock, is_followed_for_days)
+{
+	const uint64_t step = SECOND / 4, slewed = step + step / 100000, count = 4 * 86400ull * 4;
+	struct gpu_clock clock = { 0 };
+	uint64_t got;
+
+	for (uint64_t i = 0; i < count; i++)
+		compare(&clock, i * step + 5, EPOCH + i * slewed, 80);
+	got = converted(&clock, EPOCH + (count - 1) * slewed - slewed / 2);
+	cr_assert(got > (count - 2) * step + step / 2 && got < (count - 2) * step + step / 2 + 10, "%lld ns off", (long long)(got - (count - 2) * step - step / 2));
+	cr_assert_eq(gpu_clock_reached(&clock), EPOCH + (count - 1) * slewed);
+	cr_assert_eq(clock.comparisons, count);
+	cr_assert_eq(clock.bound_ns, 120);
+	gpu_clock_done(&clock);
+}
+
 Test(gpu_clock, leaves_a_disturbed_comparison_out)
 {
 	struct gpu_clock clock = { 0 };
