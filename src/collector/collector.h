@@ -78,7 +78,7 @@ struct garbage {
 	uint64_t began;               /* ticks; 0 = none is running that began while we looked */
 };
 
-/* memory.c. Not under the GIL: left, calls, the filter of blocks; they may be off a little where a program breaks the rules, and no more. */
+/* memory.c. Not under the GIL: left, calls, missed, and of blocks random and the filter; they may be off a little where interpreters have GILs of their own or a program breaks the rules, and no more. */
 enum { MEMORY_DOMAINS = 3 /* of the interpreter's: raw, which is left alone, mem, object */, MEMORY_LAYERS = 8 };
 struct allocator { /* PyMemAllocatorEx */
 	void *context;
@@ -94,6 +94,9 @@ struct layer {
 struct memory {
 	int64_t left;      /* bytes to the next point; a large number when nothing is sampled */
 	uint64_t calls;    /* passed on since they were last counted */
+	uint64_t prober;   /* pthread_self() of who looks whether we are called; 0: nobody */
+	bool probe_heard;
+	uint64_t missed;   /* atomic: points that nothing could be told of, for the page */
 	bool on, inside;   /* inside: we are at work, and what is allocated meanwhile is not told */
 	int muted;         /* above 0: likewise */
 	bool put_on[MEMORY_DOMAINS];
@@ -155,6 +158,7 @@ struct collector {
 	bool fork_told;     /* the interpreter calls us in forked children */
 	int lanes_fd;       /* while the lanes are being made; 0 = none */
 	struct page *mapped; /* … and from there on until they are armed or given up */
+	uint64_t forks;     /* atomic: seen while armed, for the page */
 	uint32_t fork_turn; /* atomic: the thread that forks, or keeps others from it; 0 = none */
 	bool armed;         /* atomic */
 	bool hooks_on;

@@ -132,6 +132,7 @@ static void arm_with_gil(struct page *page)
 		return;
 	}
 	lanes_begin();
+	__atomic_store_n(&the.forks, 0, __ATOMIC_RELAXED);
 	reason = install(page);
 	if (reason) {
 		refuse(page, reason);
@@ -185,6 +186,7 @@ static void disarm(void)
 	scopes_end();
 	garbage_end();
 	the.hooks->remove();
+	page->fork_children = __atomic_load_n(&the.forks, __ATOMIC_RELAXED);
 	__atomic_store_n(&page->state, COLLECTOR_FINALIZED, __ATOMIC_RELEASE);
 	__atomic_store_n(&page->arm, ARM_DISARMED, __ATOMIC_RELEASE);
 	forget();

@@ -58,11 +58,12 @@ static void before_fork(void)
 	errno = saved;
 }
 
+/* Perhaps without the GIL: the page may go at this moment. */
 static void in_parent(void)
 {
 	fork_allow();
 	if (__atomic_load_n(&the.armed, __ATOMIC_ACQUIRE) && !the.child)
-		__atomic_fetch_add(&the.page->fork_children, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&the.forks, 1, __ATOMIC_RELAXED);
 }
 
 /* The child has one thread, which may hold the GIL or not: plain stores only. */

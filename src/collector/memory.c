@@ -1,7 +1,9 @@
 /*
  * Samples of what Python allocates in its domains mem and object, both used under the GIL alone: an allocation that a point falls into
  * (sampled.h) is told, with its weight, its Python frames (a bounded walk, as tracemalloc makes it from the same place) and, when it comes,
- * its end. allocators.c sees to it that we are called.
+ * its end. allocators.c sees to it that we are called: in all interpreters of the process, of which others may have a GIL of their own
+ * (3.12 and later), and by a C thread without any, which is a bug of the program's. Who has not the main interpreter's must not look at the
+ * page, which may go at that moment, nor at a thread state that is not its own: atomic words of ours alone.
  */
 #include "collector/memory.h"
 
@@ -18,13 +20,13 @@ enum {
 
 /* ---- telling ---- */
 
-/* This thread's state, if it holds the main interpreter's GIL; a program may call an allocator where it must not. */
+/* This thread's state, if it holds the main interpreter's GIL. Up to 3.11 the interpreter knows one current state for all threads: it may be another thread's, and go. */
 static char *holder(void)
 {
 	const struct cpython_layout *layout = the.python.layout;
 	char *tstate = the.python.minor >= 13 ? the.python.PyThreadState_GetUnchecked() : the.python._PyThreadState_UncheckedGet();
 
-	if (!tstate || at_pointer(tstate, layout->tstate_interp) != the.python.interp || at_pointer(tstate, layout->tstate_thread_id) != (void *)pthread_self())
+	if (!tstate || (the.python.minor < 12 && tstate != the.python.PyGILState_GetThisThreadState()) || at_pointer(tstate, layout->tstate_interp) != the.python.interp || at_pointer(tstate, layout->tstate_thread_id) != (void *)pthread_self())
 		return NULL;
 	return tstate;
 }
@@ -200,19 +202,37 @@ static void tell(const void *block, size_t size, uint32_t domain, char *tstate, 
 	keep_to_budget(now);
 }
 
+static void miss(void)
+{
+	draw();
+	__atomic_fetch_add(&the.memory.missed, 1, __ATOMIC_RELAXED);
+}
+
+static void tell_missed(void)
+{
+	the.page->memory_missed += __atomic_exchange_n(&the.memory.missed, 0, __ATOMIC_RELAXED);
+}
+
 __attribute__((noinline)) void memory_sampled(const void *block, size_t size, uint32_t domain)
 {
 	uint64_t now = ticks_now();
 	int saved = errno;
-	char *tstate = holder();
+	char *tstate;
 
-	if (!the.memory.on || !may_tell(now) || python_ends(&the.python)) {
+	if (the.memory.prober == (uint64_t)pthread_self()) {
+		the.memory.probe_heard = true;
+		return;
+	}
+	tstate = holder();
+	if (!tstate) {
+		if (the.memory.on) /* whether sampling ends is for others to see */
+			miss();
+	} else if (!the.memory.on || !may_tell(now) || python_ends(&the.python)) {
 		stop_sampling();
-		if (tstate && !the.memory.inside)
+		if (!the.memory.inside)
 			memory_take_off();
-	} else if (!tstate || the.memory.inside || the.memory.muted) {
-		draw();
-		__atomic_fetch_add(&the.page->memory_missed, 1, __ATOMIC_RELAXED);
+	} else if (the.memory.inside || the.memory.muted) {
+		miss();
 	} else {
 		draw();
 		the.memory.inside = true;
@@ -252,6 +272,7 @@ static void put_on(void)
 {
 	bool all = true;
 
+	/* Every allocation is due from here on until draw(): who counted down from the large number meanwhile, with another GIL, would put that back. */
 	for (int domain = MEMORY_DOMAIN_FIRST; domain < MEMORY_DOMAINS; domain++)
 		all &= the.memory.put_on[domain] = allocator_put_on(domain);
 	if (!all) {
@@ -279,6 +300,7 @@ void memory_begin(void)
 		return;
 	}
 	the.memory.inside = false;
+	__atomic_store_n(&the.memory.missed, 0, __ATOMIC_RELAXED);
 	the.memory.spending = (struct spending){.interval = the.settings.memory_interval};
 	the.page->memory_interval_now = the.settings.memory_interval;
 	the.memory.call_ps = allocator_calibrate();
@@ -329,6 +351,7 @@ void memory_end(void)
 	stop_sampling();
 	covered = are_called() && !the.memory.cut;
 	the.page->memory_calls += the.memory.calls;
+	tell_missed();
 	memory_take_off();
 	for (int domain = MEMORY_DOMAIN_FIRST; domain < MEMORY_DOMAINS; domain++)
 		gone &= !the.memory.put_on[domain];

@@ -15,7 +15,7 @@ void memory_ended(const void *block);
 bool allocator_put_on(int domain);
 /* True when the allocator is what it was before us. */
 bool allocator_take_off(int domain);
-/* Are our functions called, wherever they stand? */
+/* Are our functions called, wherever they stand? From here on each allocation is due, until the caller says how many bytes are left. */
 bool allocator_is_called(int domain);
 /* What passing on a pair of calls costs here, in picoseconds. */
 uint64_t allocator_calibrate(void);

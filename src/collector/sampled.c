@@ -6,13 +6,16 @@
 
 #include "collector/machine.h"
 
-/* xorshift: never zero */
+/* xorshift: never zero, whoever else is in here: two threads at the same moment may be given the same number. */
 static uint64_t random_next(uint64_t *random)
 {
-	*random ^= *random << 13;
-	*random ^= *random >> 7;
-	*random ^= *random << 17;
-	return *random;
+	uint64_t next = __atomic_load_n(random, __ATOMIC_RELAXED);
+
+	next ^= next << 13;
+	next ^= next >> 7;
+	next ^= next << 17;
+	__atomic_store_n(random, next, __ATOMIC_RELAXED);
+	return next;
 }
 
 /* -ln of a number between 0 and 1: of its exponent, and of its mantissa m by ln m = 2 artanh((m - 1) / (m + 1)). */

@@ -5,7 +5,7 @@ if HAVE_CRITERION
 check_PROGRAMS += tests/unit/test_collector
 TESTS += tests/unit/test_collector
 endif
-tests_unit_test_collector_SOURCES = tests/unit/collector_lane.c tests/unit/collector_sampled.c tests/unit/collector_spending.c tests/unit/collector_skip.c tests/unit/collector_text.c \
+tests_unit_test_collector_SOURCES = tests/unit/collector_guest.c tests/unit/collector_lane.c tests/unit/collector_sampled.c tests/unit/collector_spending.c tests/unit/collector_skip.c tests/unit/collector_text.c \
 	$(libinferscope_collector_so_SOURCES)
 tests_unit_test_collector_CPPFLAGS = $(AM_CPPFLAGS) -DCOLLECTOR_PLAIN_LIBC
 tests_unit_test_collector_CFLAGS = $(UNIT_CFLAGS)

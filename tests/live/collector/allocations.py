@@ -5,9 +5,11 @@ import math
 import os
 import re
 import struct
+import tempfile
 import threading
 import tracemalloc
 
+from programs import MINOR, on
 from session import *
 
 MEM, OBJECT = 1, 2
@@ -418,6 +420,68 @@ def case_memory_alternate():
     s.disarm()
     assert seen == {True, False} and s.page('memory_pauses') >= 3, (seen, s.page('memory_pauses'))
     assert allocators() == untouched and s.page('memory_state') == TAKEN_OFF
+
+
+OWN_GIL = """
+import os
+kept = []
+while os.path.exists(%r):
+    for i in range(2000):
+        kept = [[None] * 40, [None] * 45]
+"""
+
+
+def beside(work, path):
+    """Runs WORK while two interpreters with GILs of their own allocate, on threads that lose their CPU at any moment."""
+    if MINOR >= 13:
+        import _interpreters as interpreters
+        make = lambda: interpreters.create('isolated')
+    else:
+        import _xxsubinterpreters as interpreters
+        make = lambda: interpreters.create(isolated=True)
+    failed, begun = [], []
+
+    def run():
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        own = make()
+        begun.append(own)
+        error = interpreters.run_string(own, OWN_GIL % path)
+        interpreters.destroy(own)
+        if error:
+            failed.append(error)
+    threads = [threading.Thread(target=run) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    while len(begun) < len(threads):
+        time.sleep(0.001)
+    try:
+        work()
+    finally:
+        os.unlink(path)
+        for thread in threads:
+            thread.join()
+    assert not failed, failed
+
+
+@on(12)
+def case_memory_own_gil():
+    """Interpreters with GILs of their own allocate while we come and go: what falls to them is missed, and told; they never see a page that has gone."""
+    missed, ended = [], []
+
+    def rounds():
+        for i in range(30):
+            s = Session(memory_interval=64, subbufs=16).arm()
+            time.sleep(0.02)
+            grow(2000)
+            s.disarm()
+            missed.append(s.page('memory_missed'))
+            ended.append((s.page('memory_state'), s.page('memory_samples') > 0))
+            s.map.close()
+            assert allocators() == untouched
+    with tempfile.NamedTemporaryFile(delete=False) as file:
+        pass
+    beside(rounds, file.name)
+    assert max(missed) > 100 and set(ended) == {(TAKEN_OFF, True)}, (missed, ended)
 
 
 def case_memory_threads():

@@ -1,0 +1,90 @@
+/* What the collector does on threads of the program that hold no GIL: nothing of the page, which another thread may be taking away. */
+#include <criterion/criterion.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "collector/memory.h"
+
+static struct page *gone_page(void)
+{
+	void *page = mmap(NULL, sizeof(struct page), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	cr_assert_neq(page, MAP_FAILED);
+	return page;
+}
+
+static void *no_state(void)
+{
+	return NULL;
+}
+
+/* As it is on another thread between two of its instructions, while the last session ends. */
+static void arm_with_a_page_that_has_gone(void)
+{
+	the.page = gone_page();
+	the.mapping_bytes = sizeof(struct page);
+	the.armed = true;
+	the.python.minor = 13;
+	the.python.PyThreadState_GetUnchecked = no_state;
+}
+
+Test(collector_guest, an_allocation_without_the_GIL_is_missed_and_the_page_left_alone)
+{
+	int block;
+
+	arm_with_a_page_that_has_gone();
+	the.memory.on = true;
+	the.memory.blocks.random = 1;
+	the.memory.spending.interval = 64;
+	memory_sampled(&block, sizeof block, 1);
+	memory_ended(&block);
+	cr_assert_eq(the.memory.missed, 1);
+	cr_assert_geq(the.memory.left, 0);
+}
+
+/* Another session may have begun meanwhile. */
+Test(collector_guest, an_allocation_without_the_GIL_ends_no_sampling)
+{
+	int block;
+
+	arm_with_a_page_that_has_gone();
+	the.memory.left = 17;
+	memory_sampled(&block, sizeof block, 1);
+	cr_assert_eq(the.memory.left, 17);
+	cr_assert_eq(the.memory.missed, 0);
+}
+
+static void *other_state(void)
+{
+	return (void *)1;
+}
+
+/* Up to 3.11 the current state is whoever's holds the GIL, and may be released as we look. */
+Test(collector_guest, another_threads_state_is_not_looked_at)
+{
+	int block;
+
+	arm_with_a_page_that_has_gone();
+	the.python.minor = 11;
+	the.python._PyThreadState_UncheckedGet = other_state;
+	the.python.PyGILState_GetThisThreadState = no_state;
+	memory_sampled(&block, sizeof block, 1);
+	memory_ended(&block);
+	cr_assert_eq(the.memory.missed, 0);
+}
+
+Test(collector_guest, a_fork_without_the_GIL_is_counted_and_the_page_left_alone)
+{
+	int status = 0;
+	pid_t pid;
+
+	arm_with_a_page_that_has_gone();
+	cr_assert_eq(fork_watch(), 0);
+	pid = fork();
+	if (!pid)
+		_exit(the.child && !the.page ? 0 : 1);
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %d", status);
+	cr_assert_eq(the.forks, 1);
+}
