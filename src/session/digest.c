@@ -375,5 +375,6 @@ struct digest_totals digest_totals(const struct digest *digest)
 	struct digest_totals totals = digest->totals;
 
 	totals.torn = pyreader_torn(digest->reader);
+	totals.frames_left_out = stacks_left_out(digest->stacks);
 	return totals;
 }

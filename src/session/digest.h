@@ -24,6 +24,7 @@ struct digest_totals {
 	uint64_t ends[WALK_CUT_TABLES + 1];   /* by enum walk_end */
 	uint64_t searched;                    /* of them: out of assembler without a table */
 	uint64_t naming_ns;                   /* CPU time spent on names */
+	uint64_t frames_left_out;             /* of samples' stacks, inner ones: there were too many different ones */
 };
 
 struct digest;

@@ -13,7 +13,7 @@ void sampled_counters(struct session *session, uint64_t ticks)
 	struct sampler_totals totals = sampler_totals(session->sampler);
 	const struct digest_totals *digest = &totals.digest;
 	const struct counter_row always[] = {
-		{ "samples", digest->samples }, { "torn_samples", totals.torn + digest->torn }, { "sampler_sights_lost", totals.sights_lost },
+		{ "samples", digest->samples }, { "torn_samples", totals.torn + digest->torn }, { "sampler_sights_lost", totals.sights_lost }, { "sampler_frames_left_out", digest->frames_left_out },
 		{ "sampler_cost_ns", totals.cost_ns }, { "sampler_telling_ns", totals.telling_ns },
 	};
 	const struct counter_row natives[] = {
@@ -125,6 +125,8 @@ void sampled_warnings(struct session *session)
 		             totals.ways.holds ? "running threads were sampled by perf_event, and not held," : "native frames of running threads were seen", on_pct(&totals), totals.ways.holds ? "" : ", and else told as the time of the Python functions around them");
 	if (totals.sights_lost)
 		session_warn(session, "%llu samples were lost: naming them took too long", (unsigned long long)totals.sights_lost);
+	if (totals.digest.frames_left_out)
+		session_warn(session, "%llu frames of samples are missing, and their time is told as their callers': there were more different stacks or functions than are kept apart", (unsigned long long)totals.digest.frames_left_out);
 	if (totals.perf.refused)
 		session_warn(session, "%u threads were not sampled by perf_event, but by the next way: %s", totals.perf.refused, totals.perf.why);
 }

@@ -1,8 +1,9 @@
 /*
  * The keep file of a window, rewritten, so that a flight recorder may run for weeks. Functions, stacks and modules are told once, by numbers that may be meant
- * again at any time, and stay (their tables have an end: code.h, stacks.c). What is told again and again, and threads that ended, would grow for ever.
+ * again at any time, and stay (their tables have an end: code.h, stacks.c). What is told again and again, threads that ended, and tasks would grow for ever.
  */
 #include "session/spool_state.h"
+#include "session/tasks.h"
 
 #include <sys/mman.h>
 
@@ -12,7 +13,7 @@ struct rewriting {
 	struct spool *spool;
 	struct trace *trace;     /* the part before the oldest mark */
 	struct map last;         /* of a subject: which event tells of it last */
-	uint32_t oldest_mark;
+	uint32_t oldest_mark, last_task;
 };
 
 static bool told_again(enum event_kind kind)
@@ -39,9 +40,12 @@ static int subjects_read(struct rewriting *rewriting, struct error *err)
 	int more;
 
 	while ((more = trace_next(rewriting->trace, &chunk, err)) > 0)
-		for (struct event_cursor c = event_cursor(chunk.events, chunk.size); event_next(&c); number++)
+		for (struct event_cursor c = event_cursor(chunk.events, chunk.size); event_next(&c); number++) {
+			if (c.event.kind == EVENT_TASK && c.event.ref > rewriting->last_task)
+				rewriting->last_task = c.event.ref;
 			if (told_again((enum event_kind)c.event.kind) && !map_put(&rewriting->last, subject_of(&c), number))
 				return fail(err, ERR_MEMORY, "recording");
+		}
 	return more < 0 ? -1 : trace_rewind(rewriting->trace, err);
 }
 
@@ -55,6 +59,8 @@ static bool thread_ended(const struct rewriting *rewriting, uint32_t tid)
 
 static bool is_needed(const struct rewriting *rewriting, const struct event_cursor *c, uint32_t number)
 {
+	if (c->event.kind == EVENT_TASK)
+		return rewriting->last_task - c->event.ref <= 2 * TASKS_KEPT;
 	if (!told_again((enum event_kind)c->event.kind))
 		return true;
 	if ((c->event.kind == EVENT_THREAD || c->event.kind == EVENT_UNHOOKED) && thread_ended(rewriting, c->event.ref))

@@ -20,7 +20,7 @@ struct stacks {
 	struct pyreader *reader;
 	struct event_builder *builder;
 	struct numbers codes, nodes, natives, modules, unnamed;
-	uint64_t ticks;
+	uint64_t ticks, left_out;
 };
 
 static uint64_t number_hash(uint64_t a, uint32_t b)
@@ -125,11 +125,18 @@ static uint32_t push(struct stacks *stacks, uint32_t parent, uint32_t frame, uin
 	bool fresh;
 	uint32_t id = frame ? numbers_id(&stacks->nodes, parent | (uint64_t)kind << 32, frame, STACKS_MAX, &fresh) : 0;
 
-	if (!id)
+	if (!id) {
+		stacks->left_out++;
 		return parent;
+	}
 	if (fresh)
 		event_add(stacks->builder, stacks->ticks, EVENT_STACK, id, 0, parent, frame, kind);
 	return id;
+}
+
+uint64_t stacks_left_out(const struct stacks *stacks)
+{
+	return stacks->left_out;
 }
 
 uint32_t stacks_push_python(struct stacks *stacks, uint32_t parent, uint64_t code, uint32_t stamp)

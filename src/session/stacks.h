@@ -24,6 +24,8 @@ uint32_t stacks_python(struct stacks *stacks, const struct pystack *stack);
 /* Stacks frame by frame, outermost first: the id of the stack that has one more frame than PARENT (0 = empty). PARENT itself when there can be no more. */
 uint32_t stacks_push_python(struct stacks *stacks, uint32_t parent, uint64_t code, uint32_t stamp);
 uint32_t stacks_push_native(struct stacks *stacks, uint32_t parent, uint32_t native);
+/* Frames that could not be pushed. */
+uint64_t stacks_left_out(const struct stacks *stacks);
 /* The id of a native function: one for each name, file and module (NULL = in none). SYMBOL's strings are told apart by their address, which lives on. */
 uint32_t stacks_native(struct stacks *stacks, const struct symbol *symbol, const struct module *module, uint64_t address);
 /* A function of MODULE has no name: what names of it come from is told, once for each file. */

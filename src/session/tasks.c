@@ -10,7 +10,7 @@
 
 #define OFTEN_NS 100000000ull
 #define WEIGHT_MAX_NS 10000000000ull /* a look stands for no longer time: what happened before nobody knows */
-enum { TASKS_MAX = 1 << 20, PLACES_MAX = 1 << 18, COST_PART = 100, MET_MAX = 8 };
+enum { PLACES_MAX = 1 << 18, COST_PART = 100, MET_MAX = 8 };
 
 struct tasks {
 	struct pyreader *reader;
@@ -18,6 +18,7 @@ struct tasks {
 	struct event_builder *builder;
 	struct strings *names;
 	struct map ids;                /* name << 32 | code to the task's number */
+	uint32_t count;                /* of numbers that were given */
 	struct map places;             /* address of a task, its coroutine or its frame to the task's number */
 	uint64_t lowest, highest;      /* of these addresses */
 	uint64_t looked_ns, due_ns;    /* looked: 0 = never */
@@ -50,16 +51,42 @@ void tasks_close(struct tasks *tasks)
 	free(tasks);
 }
 
+static void forget_places(struct tasks *tasks)
+{
+	map_done(&tasks->places);
+	tasks->lowest = tasks->highest = 0;
+}
+
+/* Names of tasks do not come again in a service that makes one for each request ("Task-7"). */
+static bool begin_anew(struct tasks *tasks)
+{
+	struct strings *names = strings_new();
+
+	if (!names)
+		return false;
+	strings_free(tasks->names);
+	tasks->names = names;
+	map_done(&tasks->ids);
+	forget_places(tasks);
+	return true;
+}
+
 uint32_t tasks_id(struct tasks *tasks, const char *name, uint32_t code, uint64_t ticks)
 {
-	uint64_t key = (uint64_t)strings_add(tasks->names, name, strlen(name)) << 32 | code;
-	uint32_t id = map_get(&tasks->ids, key);
+	uint32_t string, id;
+	uint64_t key;
 
+	if (strings_count(tasks->names) >= TASKS_KEPT && !begin_anew(tasks))
+		return 0;
+	string = strings_add(tasks->names, name, strlen(name));
+	key = (uint64_t)string << 32 | code;
+	id = map_get(&tasks->ids, key);
 	if (id != MAP_ABSENT)
 		return id;
-	id = (uint32_t)tasks->ids.count + 1;
-	if (id > TASKS_MAX || !map_put(&tasks->ids, key, id))
+	id = tasks->count + 1;
+	if (string == UINT32_MAX || !map_put(&tasks->ids, key, id))
 		return 0;
+	tasks->count = id;
 	event_add(tasks->builder, ticks, EVENT_TASK, id, 0, code, name);
 	return id;
 }
@@ -76,10 +103,8 @@ static void learn_place(struct tasks *tasks, uint64_t address, uint32_t id)
 
 void tasks_learn(struct tasks *tasks, uint32_t id, uint64_t task, uint64_t coroutine, uint64_t frame)
 {
-	if (tasks->places.count > PLACES_MAX) { /* begins anew */
-		map_done(&tasks->places);
-		tasks->lowest = tasks->highest = 0;
-	}
+	if (tasks->places.count > PLACES_MAX)
+		forget_places(tasks);
 	learn_place(tasks, task, id);
 	learn_place(tasks, coroutine, id);
 	learn_place(tasks, frame, id);

@@ -5,12 +5,15 @@
 #include "session/stacks.h"
 #include "unwind/walk.h"
 
+/* So many names are remembered; then it begins anew, with numbers that go on: what is older than twice as many is meant by no later event. */
+enum { TASKS_KEPT = 1 << 17 };
+
 struct tasks;
 
 /* READER, STACKS and BUILDER stay the caller's and must outlive it; events go to BUILDER. ERR_MEMORY. */
 int tasks_open(struct pyreader *reader, struct stacks *stacks, struct event_builder *builder, struct tasks **out, struct error *err);
 void tasks_close(struct tasks *tasks); /* accepts NULL */
-/* The number of the task that is called NAME and whose coroutine is the function CODE, as stacks_code() has it. TICKS: of the event, where it is new. 0 when there can be no more. */
+/* The number of the task that is called NAME and whose coroutine is the function CODE, as stacks_code() has it. TICKS: of the event, where it is new. 0 without memory. */
 uint32_t tasks_id(struct tasks *tasks, const char *name, uint32_t code, uint64_t ticks);
 /* The task ID is the one at these addresses, until another one is. */
 void tasks_learn(struct tasks *tasks, uint32_t id, uint64_t task, uint64_t coroutine, uint64_t frame);

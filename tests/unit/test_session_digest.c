@@ -17,6 +17,7 @@
 #include "session/digest.h"
 #include "session/look.h"
 #include "session/stacks.h"
+#include "session/tasks.h"
 #include "trace/reader.h"
 #include "unwind_fake.h"
 
@@ -250,6 +251,29 @@ Test(digest, says_which_task_a_thread_runs_as_long_as_it_does)
 	scene_free(scene);
 }
 
+/* As in a service that makes a task for each request, for days. */
+Test(tasks, are_numbered_on_however_many_names_there_were)
+{
+	struct event_builder builder;
+	struct tasks *tasks;
+	uint32_t id = 0;
+	char name[32];
+
+	event_builder_init(&builder);
+	cr_assert_eq(tasks_open(NULL, NULL, &builder, &tasks, NULL), 0);
+	for (uint32_t i = 1; i <= 2000000; i++) {
+		snprintf(name, sizeof name, "Task-%u", i);
+		id = tasks_id(tasks, name, 5, 0);
+		cr_assert_eq(id, i);
+		event_builder_clear(&builder);
+	}
+	cr_assert_eq(tasks_id(tasks, name, 5, 0), id, "it is known");
+	cr_assert_eq(tasks_id(tasks, name, 6, 0), id + 1);
+	cr_assert_eq(tasks_id(tasks, "Task-1", 5, 0), id + 2, "that was forgotten");
+	tasks_close(tasks);
+	event_builder_done(&builder);
+}
+
 Test(digest, repeats_the_last_stack_of_a_thread_that_stayed_blocked)
 {
 	struct scene *scene = scene_new(11);
@@ -289,6 +313,23 @@ Test(digest, gives_the_time_of_a_torn_look_to_the_next)
 	cr_assert_str_eq(strstr(told(scene), "sample"), "sample 1 of 77 state 2 ns 2000000");
 	free(torn);
 	scene_free(scene);
+}
+
+Test(stacks, count_frames_for_which_there_is_no_room)
+{
+	struct event_builder builder;
+	struct stacks *stacks;
+
+	event_builder_init(&builder);
+	cr_assert_eq(stacks_open(NULL, &builder, &stacks, NULL), 0);
+	for (uint32_t i = 1; i <= (1 << 20) + 3; i++) {
+		cr_assert_eq(stacks_push_native(stacks, 0, i) != 0, i <= 1 << 20);
+		event_builder_clear(&builder);
+	}
+	cr_assert_neq(stacks_push_native(stacks, 0, 7), 0, "what is known stays");
+	cr_assert_eq(stacks_left_out(stacks), 3);
+	stacks_close(stacks);
+	event_builder_done(&builder);
 }
 
 /* Of a few libraries it is worth knowing, once; a program may have thousands. */

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "session/pool.h"
 #include "session/spool.h"
+#include "session/tasks.h"
 #include "tests/unit/folder.h"
 
 static void add(struct spool *spool, uint32_t lane, uint32_t kind, uint64_t sequence, uint32_t ref, uint64_t events)
@@ -365,7 +366,9 @@ Test(spool_window, is_shorter_where_the_bound_is_reached)
 	spool_close(spool);
 }
 
-/* A second of a program that starts threads all the time: one of each second ends at once, one is renamed, one is silent, and a function is told. */
+enum { TASKS_EACH = 150 };
+
+/* A second of a program that starts threads all the time: one of each second ends at once, one is renamed, one is silent, tasks come and go, and a function is told. */
 static void add_threads(struct spool *spool, uint64_t second, unsigned count)
 {
 	struct event_builder builder;
@@ -376,6 +379,10 @@ static void add_threads(struct spool *spool, uint64_t second, unsigned count)
 	for (unsigned i = 0; i < count; i++) {
 		snprintf(name, sizeof name, "t%llx", (unsigned long long)((second * count + i) * 0x9e3779b97f4a7c15ull)); /* does not compress to nothing */
 		event_add(&builder, second * SECOND, EVENT_THREAD, (uint32_t)(1000 + second * count + i), 0, second, name);
+	}
+	for (uint32_t i = 0; i < TASKS_EACH; i++) {
+		snprintf(name, sizeof name, "Task-%llu", (unsigned long long)second * TASKS_EACH + i);
+		event_add(&builder, second * SECOND, EVENT_TASK, (uint32_t)second * TASKS_EACH + i, 0, (uint32_t)1, name);
 	}
 	snprintf(name, sizeof name, "%llu", (unsigned long long)second);
 	event_add(&builder, second * SECOND, EVENT_THREAD, 7, 0, (uint64_t)0, name);
@@ -391,7 +398,7 @@ static void add_threads(struct spool *spool, uint64_t second, unsigned count)
 	event_builder_done(&builder);
 }
 
-struct names { uint64_t threads, codes, renamed, silent, bytes; };
+struct names { uint64_t threads, codes, renamed, silent, tasks, last_task, bytes; };
 
 static struct names names_kept(struct spool *spool, uint64_t since_ns)
 {
@@ -408,6 +415,8 @@ static struct names names_kept(struct spool *spool, uint64_t since_ns)
 		for (struct event_cursor c = event_cursor(chunk.events, chunk.size); event_next(&c);) {
 			names.threads += c.event.kind == EVENT_THREAD;
 			names.codes += c.event.kind == EVENT_CODE;
+			names.tasks += c.event.kind == EVENT_TASK;
+			names.last_task = c.event.kind == EVENT_TASK ? c.event.ref : names.last_task;
 			names.silent += c.event.kind == EVENT_THREAD && c.event.ref == 8;
 			if (c.event.kind == EVENT_THREAD && c.event.ref == 7)
 				names.renamed = strtoull(event_str(&c, 1, &length), NULL, 10);
@@ -437,6 +446,9 @@ Test(spool_window, forgets_threads_that_ended_and_words_said_again)
 	cr_expect_lt(late.bytes, 2 * early.bytes, "%llu bytes, %llu before", (unsigned long long)late.bytes, (unsigned long long)early.bytes);
 	cr_expect_geq(late.threads, 20 * 20, "those of the window are all there: %llu", (unsigned long long)late.threads);
 	cr_expect_eq(late.codes, last / 100, "functions stay");
+	cr_expect_lt(late.tasks, 4 * TASKS_KEPT, "of %llu tasks %llu are named", (unsigned long long)last * TASKS_EACH, (unsigned long long)late.tasks);
+	cr_expect_geq(late.tasks, 2 * TASKS_KEPT);
+	cr_expect_eq(late.last_task, last * TASKS_EACH + TASKS_EACH - 1);
 	cr_expect_eq(late.silent, 1, "a thread that lives keeps its name");
 	cr_expect_eq(late.renamed, last, "the last name counts: %llu", (unsigned long long)late.renamed);
 	cr_expect(!spool_failed(spool));
