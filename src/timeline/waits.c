@@ -17,8 +17,10 @@ static const struct { const char *name; enum thread_state state; } calls[] = {
 	{ "io_uring_enter", THREAD_IO_WAIT }, { "io_getevents", THREAD_IO_WAIT },
 };
 
+#define BY_CALLER ((enum thread_state)THREAD_STATES)
+
 /* Innermost Python frames that say more: of which file, which function ("" = any), and what the wait is then.
- * THREAD_UNKNOWN: the caller knows better; THREAD_IDLE if nobody does. */
+ * THREAD_UNKNOWN: the caller knows better; THREAD_IDLE if nobody does. BY_CALLER: if nobody does, it is what the system call says. */
 static const struct { const char *file, *function; enum thread_state state; } frame_rules[] = {
 	{ "queue.py", "get", THREAD_IDLE },
 	{ "queue.py", "put", THREAD_LOCK_WAIT },
@@ -32,6 +34,7 @@ static const struct { const char *file, *function; enum thread_state state; } fr
 	{ "concurrent/futures/_base.py", "", THREAD_IDLE },
 	{ "concurrent/futures/process.py", "", THREAD_IDLE },
 	{ "multiprocessing/pool.py", "", THREAD_IDLE },
+	{ "multiprocessing/connection.py", "_send", THREAD_IO_WAIT }, /* into a pipe that nobody empties */
 	{ "multiprocessing/connection.py", "", THREAD_IDLE },
 	{ "multiprocessing/queues.py", "get", THREAD_IDLE },
 	{ "multiprocessing/popen_fork.py", "", THREAD_IDLE },
@@ -39,9 +42,12 @@ static const struct { const char *file, *function; enum thread_state state; } fr
 	{ "socket.py", "accept", THREAD_IDLE },
 	{ "asyncio/base_events.py", "", THREAD_IDLE },
 	{ "asyncio/unix_events.py", "", THREAD_IDLE },
-	{ "socketserver.py", "", THREAD_IDLE },
-	{ "http/server.py", "", THREAD_IDLE },   /* reads the next request of a connection that is kept alive */
-	{ "wsgiref/simple_server.py", "", THREAD_IDLE },
+	{ "socket.py", "readinto", BY_CALLER },
+	{ "ssl.py", "recv_into", BY_CALLER }, { "ssl.py", "read", BY_CALLER },
+	{ "socketserver.py", "serve_forever", THREAD_IDLE }, { "socketserver.py", "handle_request", THREAD_IDLE }, { "socketserver.py", "get_request", THREAD_IDLE },
+	/* They read the next request of a connection that is kept alive; its headers, its body and the answer are others' to read and write. */
+	{ "http/server.py", "handle_one_request", THREAD_IDLE },
+	{ "wsgiref/simple_server.py", "handle", THREAD_IDLE },
 };
 
 static const char *last_part(const char *qualified)
@@ -105,9 +111,9 @@ static enum thread_state by_frames(const struct timeline_private *p, const struc
 		rule = find_rule(p, frame);
 		if (rule < 0)
 			break;
-		if (frame_rules[rule].state != THREAD_UNKNOWN)
+		if (frame_rules[rule].state != THREAD_UNKNOWN && frame_rules[rule].state != BY_CALLER)
 			return frame_rules[rule].state;
-		passed = true;
+		passed |= frame_rules[rule].state == THREAD_UNKNOWN;
 	}
 	return passed ? THREAD_IDLE : direct;
 }
@@ -206,7 +212,7 @@ struct wait_frames wait_frames_of_node(const struct timeline_private *p, uint32_
 {
 	struct wait_frames frames = { 0 };
 
-	for (; node != NONE && frames.count < 4; node = p->nodes.items[node].parent) {
+	for (; node != NONE && frames.count < WAIT_FRAMES; node = p->nodes.items[node].parent) {
 		uint32_t function = p->nodes.items[node].function;
 
 		if (function == NONE)
@@ -220,7 +226,7 @@ struct wait_frames wait_frames_of_stack(const struct timeline_private *p, uint32
 {
 	struct wait_frames frames = { 0 };
 
-	for (; stack != NONE && frames.count < 4; stack = p->stacks.items[stack].parent) {
+	for (; stack != NONE && frames.count < WAIT_FRAMES; stack = p->stacks.items[stack].parent) {
 		const struct stack_entry *entry = &p->stacks.items[stack];
 
 		/* Native frames lie between the wait and the Python code that waits: only the latter tells. */

@@ -2,6 +2,7 @@
 #include "timeline_help.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 
 static uint64_t sum_of_parts(const struct thread *thread)
 {
@@ -92,6 +93,40 @@ Test(timeline_threads, tell_a_lock_from_an_idle_worker_by_the_frames)
 	cr_assert_eq(lock->threads[0].lock_wait_ns, 1000000000);
 	cr_assert_eq(worker->threads[0].idle_ns, 1000000000);
 	cr_assert_eq(semaphore->threads[0].lock_wait_ns, 1000000000);
+}
+
+/* Innermost last, by what they are called in the standard library. */
+static const struct thread *waiting_in(const char *wait, const char *const frames[][2], size_t count)
+{
+	char text[4096], *at = text, *end = text + sizeof text;
+
+	at += snprintf(at, (size_t)(end - at), "%s", META NAMES ON(0) OFF(1000000000));
+	for (size_t i = 0; i < count; i++)
+		at += snprintf(at, (size_t)(end - at), "0 code ref=%zu line=1 name=\"%s\" qualname=\"A.%s\" file=\"/usr/lib/python3.11/%s\"\n", 20 + i, frames[i][1], frames[i][1], frames[i][0]);
+	at += snprintf(at, (size_t)(end - at), SESSION "0 thread_time ref=7 cpu_ns=0 state=83 wait=\"%s\"\n1000000000 thread_time ref=7 cpu_ns=0 voluntary=9 state=83 wait=\"%s\"\n" THREAD(3, 7) "0 enter ref=1\n",
+		wait, wait);
+	for (size_t i = 0; i < count; i++)
+		at += snprintf(at, (size_t)(end - at), "0 enter ref=%zu\n", 20 + i);
+	cr_assert_lt(at - text, (ptrdiff_t)sizeof text);
+	return timeline_from_text(text)->threads;
+}
+
+#define WAITING_IN(wait, ...) waiting_in(wait, (const char *const[][2]){ __VA_ARGS__ }, sizeof((const char *const[][2]){ __VA_ARGS__ }) / sizeof(const char *[2]))
+#define HANDLE { "http/server.py", "handle" }, { "http/server.py", "handle_one_request" }
+#define NEXT_REQUEST HANDLE, { "socket.py", "readinto" }
+
+Test(timeline_threads, know_a_server_that_waits_for_a_request_from_one_that_answers_it)
+{
+	cr_expect_eq(WAITING_IN("recvfrom", NEXT_REQUEST)->idle_ns, 1000000000, "the next request of a connection that is kept alive");
+	cr_expect_eq(WAITING_IN("read", NEXT_REQUEST, { "ssl.py", "recv_into" }, { "ssl.py", "read" })->idle_ns, 1000000000);
+	cr_expect_eq(WAITING_IN("recvfrom", { "wsgiref/simple_server.py", "handle" }, { "socket.py", "readinto" })->idle_ns, 1000000000);
+	cr_expect_eq(WAITING_IN("recvfrom", HANDLE, { "http/client.py", "_read_headers" }, { "socket.py", "readinto" })->io_wait_ns, 1000000000, "it has begun, and the rest is slow to come");
+	cr_expect_eq(WAITING_IN("recvfrom", { "http/client.py", "begin" }, { "http/client.py", "_read_status" }, { "socket.py", "readinto" })->io_wait_ns, 1000000000, "the answer of another server");
+	cr_expect_eq(WAITING_IN("sendto", HANDLE, { "http/server.py", "flush_headers" }, { "socketserver.py", "write" })->io_wait_ns, 1000000000, "a client that is slow to read");
+	cr_expect_eq(WAITING_IN("write", HANDLE, { "http/server.py", "log_message" })->io_wait_ns, 1000000000, "a log that nobody empties");
+	cr_expect_eq(WAITING_IN("recvfrom", { "socketserver.py", "serve_forever" }, { "socketserver.py", "get_request" })->idle_ns, 1000000000, "a datagram");
+	cr_expect_eq(WAITING_IN("read", { "multiprocessing/connection.py", "recv" }, { "multiprocessing/connection.py", "_recv" })->idle_ns, 1000000000);
+	cr_expect_eq(WAITING_IN("write", { "multiprocessing/connection.py", "send" }, { "multiprocessing/connection.py", "_send" })->io_wait_ns, 1000000000);
 }
 
 Test(timeline_threads, know_sleep_io_and_idle_by_the_system_call)
