@@ -27,7 +27,11 @@
 
 #include "abi/inside.h"
 
-enum { BEGIN_MS = 30000, END_MS = 60000, PAUSE_MS = 2, PATH_BYTES = 4096, READY_FD = 3, INSIDE_FD = 4, FIRST_FD = 10 };
+#ifndef CHILD_END_MS /* tests are less patient */
+#define CHILD_END_MS 60000
+#endif
+
+enum { BEGIN_MS = 30000, END_MS = CHILD_END_MS, LONGEST_MS = 600000, PAUSE_MS = 2, PATH_BYTES = 4096, READY_FD = 3, INSIDE_FD = 4, FIRST_FD = 10 };
 
 extern char **environ;
 
@@ -260,18 +264,43 @@ static void child_signal(const struct child *child, int number)
 		kill(child->pid, number);
 }
 
-/* Its wait status; 0 where the host collects its children itself; -1: it did not end in time, and was ended. */
-static int end_wait(const struct child *child, int limit_ms)
+/* CPU time that it has used; 0: not known. */
+static unsigned long long used_ticks(const struct child *child)
 {
-	uint64_t until_ms = now_ms() + (uint64_t)limit_ms;
+	unsigned long long user = 0, system = 0;
+	char path[32], text[1024];
+	ssize_t length;
+	int fd;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)child->pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+	close_all(&fd, 1);
+	text[length > 0 ? length : 0] = '\0';
+	if (!strrchr(text, ')') || sscanf(strrchr(text, ')') + 1, " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu %llu", &user, &system) != 2)
+		return 0;
+	return user + system;
+}
+
+/* Its wait status; 0 where the host collects its children itself; -1: it did not end in time, and was ended. It has LIMIT_MS, and that again as often as it has used CPU time
+ * meanwhile, up to LONGEST_MS: what it has to analyse may be much. */
+static int end_wait(const struct child *child, int limit_ms, int longest_ms)
+{
+	uint64_t begun_ms = now_ms(), until_ms = begun_ms + (uint64_t)limit_ms;
+	unsigned long long used = used_ticks(child), before;
 	siginfo_t info;
 	int failed;
 
 	while ((failed = collect(child, &info, WEXITED | WNOHANG)) == 0 && info.si_pid == 0) {
 		if (now_ms() > until_ms) {
-			child_signal(child, SIGKILL);
-			collect(child, &info, WEXITED);
-			return -1;
+			before = used;
+			used = used_ticks(child);
+			if (used == before || now_ms() > begun_ms + (uint64_t)longest_ms) {
+				child_signal(child, SIGKILL);
+				collect(child, &info, WEXITED);
+				return -1;
+			}
+			until_ms = now_ms() + (uint64_t)limit_ms;
 		}
 		nanosleep(&(struct timespec){ 0, PAUSE_MS * 1000000 }, NULL);
 	}
@@ -334,7 +363,7 @@ static int begin_wait(const struct child *child, int ready, char *error)
 			continue;
 		if (count > 0 && read(ready, &byte, 1) == 1)
 			return 0;
-		end_wait(child, count > 0 ? END_MS : 0);
+		end_wait(child, count > 0 ? END_MS : 0, 0);
 		return count > 0 ? failure_tell(child, error) : refuse(error, "measuring did not begin within 30 s", 0);
 	}
 }
@@ -384,7 +413,7 @@ int child_stop(struct child *child, char **out, char **err, char *error)
 	char *written, *said;
 
 	child_signal(child, SIGINT);
-	status = end_wait(child, END_MS);
+	status = end_wait(child, END_MS, LONGEST_MS);
 	if (status == -1) {
 		refuse(error, "the program did not end in time", 0);
 	} else if (!WIFEXITED(status) || WEXITSTATUS(status) > 1) { /* 1: a gate of the user's settings, no failure */
@@ -409,7 +438,7 @@ int child_stop(struct child *child, char **out, char **err, char *error)
 void child_abandon(struct child *child)
 {
 	child_signal(child, SIGKILL);
-	end_wait(child, END_MS);
+	end_wait(child, END_MS, 0);
 	release(child);
 }
 

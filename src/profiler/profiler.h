@@ -34,7 +34,7 @@ PROFILER_CALL int profiler_set_interval_us(uint32_t interval_us);
  */
 PROFILER_CALL int profiler_start(void);
 
-/* Ends; the result stays until the next start. May be started again. */
+/* Ends; the result stays until the next start. May be started again. Waits for the child as long as it works on the result, for at most 10 min. */
 PROFILER_CALL int profiler_stop(void);
 
 /*

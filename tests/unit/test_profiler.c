@@ -140,6 +140,17 @@ Test(profiler, says_why_the_program_could_not)
 	cr_assert_eq(descriptors(), before);
 }
 
+Test(profiler, waits_as_long_as_the_program_works_and_no_longer)
+{
+	program(BEGIN_WITH("end=$(($(date +%s) + 4)); while [ $(date +%s) -lt $end ]; do :; done; cat \"${0%/*}/profile\"; exit 0"));
+	cr_assert_eq(profiler_start(), 0, "%s", profiler_error());
+	cr_assert_eq(profiler_stop(), 0, "%s", profiler_error());
+	program(BEGIN_WITH("exec sleep 50"));
+	cr_assert_eq(profiler_start(), 0, "%s", profiler_error());
+	cr_assert_eq(profiler_stop(), -1);
+	cr_assert(strstr(profiler_error(), "in time"), "%s", profiler_error());
+}
+
 Test(profiler, gives_the_child_the_rate_and_nothing_of_ours)
 {
 	int kept = open("/dev/null", O_RDONLY);

@@ -17,6 +17,7 @@ import threading
 import time
 import unittest
 import warnings
+from unittest import mock
 
 import inferscope
 from inferscope import CPUProfiler, CpuCollector, FlameGraphConverter, GpuCollector, InferScopeError, ProfileReport, Profiler, ReportGenerator, TimelineMerger, TraceBuffer, TraceReader
@@ -378,6 +379,98 @@ class Inside(unittest.TestCase):
         self.assertIn("not wanted", profiler.report["capture"]["settings"]["sampler"])
         with self.assertRaises(InferScopeError):  # rather than with a rate
             Profiler(rate=False).start()
+
+    def test_stop_reads_nothing_of_the_size_of_the_trace(self):
+        """Other threads go on meanwhile: the longest rest of one that ticks, beside what reading the events takes."""
+        def leaf():
+            pass
+
+        def work():
+            for _ in range(200000):
+                leaf()
+        for _ in range(3):  # a machine may be busy with others at that moment
+            ticks, done = [], threading.Event()
+
+            def tick():
+                while not done.wait(0.005):
+                    ticks.append(time.monotonic())
+            profiler = Profiler(max_overhead="none", skip="*tick*")
+            profiler.start()
+            work()
+            thread = threading.Thread(target=tick)
+            thread.start()
+            profiler.stop()
+            done.set()
+            thread.join()
+            begun = time.monotonic()
+            count = sum(profiler.cpu.get_stats()["threads"].values())
+            took = time.monotonic() - begun
+            rest = max(after - before for before, after in zip(ticks, ticks[1:]))
+            if rest < took / 10:
+                break
+        self.assertGreater(count, 200000)
+        self.assertLess(rest, took / 10)
+
+    def test_recordings_are_removed(self):
+        """With the profiler, with the next recording, with the program; and not by a child that it forks."""
+        out = run_python("""
+            import inferscope, os, sys, tempfile
+            folder = os.environ["TMPDIR"]
+            profiler = inferscope.Profiler()
+            for _ in range(2):
+                with profiler: pass
+                print(len(os.listdir(folder)), end=" ")
+            if os.fork() == 0:
+                del profiler
+                sys.exit()
+            os.wait()
+            print(len(profiler.get_unified_timeline()) >= 0, profiler.cpu.get_stats()["captured"] >= 0, end=" ")
+            events = iter(inferscope.TraceReader(profiler._engine.recording.trace))
+            kept = inferscope.CpuCollector()
+            kept.start(); kept.stop()
+            del profiler
+            print(len(os.listdir(folder)))
+            """, TMPDIR=self.folder())
+        self.assertEqual((out.split(), os.listdir(self.temporary)), (["1", "1", "True", "True", "1"], []))
+
+    def folder(self):
+        held = tempfile.TemporaryDirectory()
+        self.addCleanup(held.cleanup)
+        self.temporary = held.name
+        return held.name
+
+    def test_the_program_may_take_long(self):
+        """Whoever stops waits as long as the program works on what it measured, and no longer."""
+        wrapper = os.path.join(self.folder(), "wrapper")
+        for works in (True, False):
+            with open(wrapper, "w") as file:
+                file.write(textwrap.dedent("""\
+                    #!%s
+                    import os, signal, subprocess, sys, time
+                    child = subprocess.Popen([%r] + sys.argv[1:], close_fds=False)
+                    signal.signal(signal.SIGINT, lambda *_: child.send_signal(signal.SIGINT))
+                    for option in ("--ready-fd", "--inside-fd"):
+                        os.close(int(sys.argv[sys.argv.index(option) + 1]))
+                    status = child.wait()
+                    end = time.thread_time() + 2
+                    while %r and time.thread_time() < end: pass
+                    time.sleep(0 if %r else 60)
+                    sys.exit(status)
+                    """) % (sys.executable, inferscope._program.program(), works, works))
+            os.chmod(wrapper, 0o700)
+            profiler = Profiler()
+            with mock.patch.dict(os.environ, INFERSCOPE_PROGRAM=wrapper):
+                profiler.start()
+            with mock.patch.multiple(inferscope._engine, WAIT_SECONDS=0.4, END_SECONDS=0.1), mock.patch.object(inferscope._program, "END_SECONDS", 0.1):
+                if works:
+                    profiler.stop()
+                    self.assertEqual(profiler.report["capture"]["pid"], os.getpid())
+                else:
+                    with self.assertRaises(InferScopeError) as caught:
+                        profiler.stop()
+                    self.assertEqual(caught.exception.code, "E_TIMEOUT")
+                    with self.assertRaises(InferScopeError):
+                        profiler.save("nothing.md")
 
     def test_nothing_stays_of_a_program_that_ends_measured(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -1,12 +1,15 @@
 """The packaged program `inferscope`: where it is, how to call it, what its failures are."""
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
-from typing import Any, Dict, List, Optional, Sequence
+from typing import IO, Any, Dict, Iterator, List, Optional, Sequence, cast
+
+from ._types import Event
 
 END_SECONDS = 20
 
@@ -60,6 +63,20 @@ def started(words: Sequence[str], given: Sequence[int] = (), inherited: Sequence
     finally:
         for descriptor in given:
             os.close(descriptor)
+
+
+def events_of(trace: str) -> Iterator[Event]:
+    """One by one, a line of the program's each."""
+    child = started(["analyze", trace, "-f", "events", "-o", "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with contextlib.ExitStack() as held:
+        held.callback(end, child)
+        errors = held.enter_context(cast(IO[bytes], child.stderr))
+        for line in held.enter_context(cast(IO[bytes], child.stdout)):  # one event per line
+            if line.startswith(b'{"event_type"'):
+                yield json.loads(line.rstrip(b",\n"))
+        text, status = errors.read().decode("utf-8", "replace"), child.wait()
+        if status:
+            raise error_of(text, status)
 
 
 def end(child: "subprocess.Popen[bytes]") -> None:

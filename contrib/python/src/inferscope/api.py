@@ -12,11 +12,11 @@ import re
 import subprocess
 import sys
 import tempfile
-from typing import IO, Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union, cast
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 from . import _native
 from ._around import around
-from ._program import InferScopeError, call, end, error_of, option_words, started
+from ._program import InferScopeError, call, end, error_of, events_of, option_words, started
 from ._types import Document, Event, Path
 
 METADATA_BYTES = 1000
@@ -189,16 +189,7 @@ class TraceReader:
             raise FileNotFoundError(self.path)
 
     def __iter__(self) -> Iterator[Event]:
-        child = started(["analyze", self.path, "-f", "events", "-o", "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        with contextlib.ExitStack() as held:
-            held.callback(end, child)
-            errors = held.enter_context(cast(IO[bytes], child.stderr))
-            for line in held.enter_context(cast(IO[bytes], child.stdout)):  # one event per line
-                if line.startswith(b'{"event_type"'):
-                    yield json.loads(line.rstrip(b",\n"))
-            text, status = errors.read().decode("utf-8", "replace"), child.wait()
-            if status:
-                raise error_of(text, status)
+        return events_of(self.path)
 
     def report(self, **options: Any) -> Report:
         """The report, as analyze() gives it."""

@@ -5,14 +5,14 @@ import contextlib
 import functools
 import json
 import os
-import tempfile
+import shutil
 import threading
 import warnings
 from typing import Any, Callable, Dict, Iterator, List, Optional, TypeVar, Union, cast
 
 from . import _library
 from ._around import around
-from ._engine import Engine
+from ._engine import Engine, Recording
 from ._program import InferScopeError, call
 from ._types import Document, Event, Path
 from .collectors.cpu import CpuCollector
@@ -54,35 +54,31 @@ class Profiler:
         self.report = self._engine.result
 
     def get_unified_timeline(self) -> List[Event]:
-        """All events by time, µs from the start of the capture."""
-        return TimelineMerger(self._engine.events).get_sorted_events()
+        """All events of the last measurement by time, µs from the start of the capture; read from its trace, anew at each call."""
+        return TimelineMerger(self._engine.recording.events() if self._engine.recording else ()).get_sorted_events()
 
     def get_stats(self) -> Dict[str, Any]:
         stats = self.cpu.get_stats()
-        stats["gpu"] = sum(event["event_type"].startswith(("gpu_", "h2d", "d2h", "d2d")) for event in self._engine.events)
+        counts = self._engine.recording.counts() if self._engine.recording else {}
+        stats["gpu"] = sum(count for (kind, _), count in counts.items() if kind.startswith(("gpu_", "h2d", "d2h", "d2d")))
         stats["duration_ns"] = (self.report or {}).get("capture", {}).get("duration_ns", 0)
         return stats
 
-    @contextlib.contextmanager
-    def _kept(self) -> Iterator[str]:
-        with tempfile.NamedTemporaryFile(suffix=".iscope") as trace:
-            trace.write(self._engine.trace)
-            trace.flush()
-            yield trace.name
+    def _recorded(self) -> Recording:
+        if not self._engine.recording:
+            raise InferScopeError("nothing has been recorded yet", hint="start() and stop() first")
+        return self._engine.recording
 
     def save(self, path: Path, format: Optional[str] = None) -> None:
         """Writes a report of what was recorded; formats as of `inferscope analyze`. A path that ends in .iscope gets the trace itself."""
         if format is None and os.fspath(path).endswith(".iscope"):
-            with open(path, "wb") as file:
-                file.write(self._engine.trace)
-            return
-        with self._kept() as trace:
-            ReportGenerator(trace).save(path, format)
+            shutil.copyfile(self._recorded().trace, path)
+        else:
+            ReportGenerator(self._recorded().trace).save(path, format)
 
     def judge(self, fail_on: str) -> None:
         """InferScopeError (code E_GATE) when the recording is what FAIL_ON names: a class, a severity or a rule, as of `inferscope analyze --fail-on`."""
-        with self._kept() as trace:
-            call("analyze", trace, "-f", "json", "-o", "-", "--fail-on", fail_on)
+        call("analyze", self._recorded().trace, "-f", "json", "-o", "-", "--fail-on", fail_on)
 
     def __enter__(self) -> Profiler:
         self.start()

@@ -26,8 +26,9 @@ class GpuCollector(Collector):
     def stop(self) -> None:
         collecting = self.state == "Collecting"
         super().stop()
-        if collecting and not self._events and not self._injected:
-            warnings.warn("no GPU activity was seen: %s" % ((self._engine.result or {})["verdict"].get("gpu") or "no reason given"), RuntimeWarning, stacklevel=2)
+        why = (self._engine.result or {}).get("verdict", {}).get("gpu")
+        if collecting and why and not self._injected:
+            warnings.warn("no GPU activity was seen: %s" % why, RuntimeWarning, stacklevel=2)
 
     def _inject_kernel_event(self, name: str, start_us: float, end_us: float, device_id: int = 0, grid_dim: Sequence[int] = (1, 1, 1), block_dim: Sequence[int] = (1, 1, 1),
                              event_type: str = "gpu_kernel", bytes: Optional[int] = None) -> None:
@@ -38,11 +39,14 @@ class GpuCollector(Collector):
         if bytes is not None:
             event["bytes"] = bytes
         self._injected.append(event)
-        self.trace_buffer.enqueue(event)
+        self._buffer.enqueue(event)
 
     def get_stats(self) -> Dict[str, Any]:
         """captured (injected ones too) and dropped events, kernels, copies, injected, state."""
-        events = self._events + self._injected
+        counts = self._counts()
+        counts.update((event["event_type"], None) for event in self._injected)
         stats = super().get_stats()
-        stats.update(captured=len(events), kernels=sum(e["event_type"] == "gpu_kernel" for e in events), copies=sum(e["event_type"] in COPIES for e in events), injected=len(self._injected))
+        stats.update(captured=sum(counts.values()), injected=len(self._injected))
+        for name, kinds in (("kernels", ("gpu_kernel",)), ("copies", COPIES)):
+            stats[name] = sum(count for (kind, _), count in counts.items() if kind in kinds)
         return stats
