@@ -39,7 +39,7 @@ enum expression_operation {
 	OP_NOT, OP_NEGATE, OP_AND, OP_OR, OP_ADD, OP_SUBTRACT, OP_MULTIPLY, OP_DIVIDE,
 	OP_LESS, OP_LESS_EQUAL, OP_GREATER, OP_GREATER_EQUAL, OP_EQUAL, OP_UNEQUAL, OP_MATCH,
 	OP_MIN, OP_MAX, OP_CLAMP, OP_PCT, OP_RATE, OP_KNOWN, OP_EITHER,
-	OP_TIME, OP_SELF, OP_CPU, OP_COUNT, OP_BYTES, OP_LONGEST, OP_SEEN, OP_GAP, OP_PERCENTILE, /* over sets */
+	OP_TIME, OP_SELF, OP_CPU, OP_COUNT, OP_BYTES, OP_LONGEST, OP_BUSIEST, OP_SEEN, OP_OPEN, OP_GAP, OP_PERCENTILE, /* over sets */
 };
 static inline bool operation_is_aggregate(enum expression_operation operation) { return operation >= OP_TIME; }
 static inline bool operation_is_comparison(enum expression_operation operation) { return operation >= OP_LESS && operation <= OP_MATCH; }

@@ -21,7 +21,9 @@ static const struct expression_function functions[] = {
 	{ "n", OP_COUNT, 1, 8, "set, filter…", "the same as count" },
 	{ "bytes", OP_BYTES, 1, 8, "set, filter…", "bytes that copies moved" },
 	{ "longest", OP_LONGEST, 1, 8, "set, filter…", "ns of the longest one" },
+	{ "busiest", OP_BUSIEST, 1, 8, "api, filter…", "ns that one thread was in such calls at most; time(api) adds up all threads" },
 	{ "seen", OP_SEEN, 1, 1, "scope", "requests that were seen from beginning to end: those that percentiles are of" },
+	{ "open", OP_OPEN, 1, 1, "scope", "ns in which at least one request was open; time(scope) adds those up that are open at once" },
 	{ "gap", OP_GAP, 1, 1, "cause", "ns in which the device was idle for that cause" },
 	{ "p", OP_PERCENTILE, 2, 8, "set, rank, filter…", "ns that rank per cent of them do not exceed; p99(set) is p(set, 99)" },
 };

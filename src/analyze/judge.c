@@ -210,7 +210,7 @@ static void find(struct judge *judge)
 {
 	struct rule_state *state = &judge->state;
 	struct analysis_private *p = judge->p;
-	double duration = (double)p->timeline->duration_ns, recoverable, confidence;
+	double duration = (double)p->timeline->duration_ns, told, recoverable, confidence;
 	struct finding_report *finding;
 
 	if (judge->finding_count == FINDINGS_LIMIT || p->failed)
@@ -221,13 +221,15 @@ static void find(struct judge *judge)
 	if (!rule_evidence(state, finding))
 		return;
 	confidence = clamp(value_or(state, &state->rule->confidence, 0.5), 0, 1) * (state->rule->about_data ? 1 : analysis_quality(p));
-	recoverable = clamp(value_or(state, &state->rule->recoverable, 0), 0, duration);
+	told = value_or(state, &state->rule->recoverable, 0);
+	recoverable = clamp(told, 0, duration);
 	finding->confidence = round(100 * confidence) / 100;
 	finding->severity = severity_of(judge, confidence);
 	finding->title = rule_title(state);
 	finding->recoverable_ns = (uint64_t)recoverable;
 	finding->recoverable_pct = duration > 0 ? 100 * recoverable / duration : 0;
-	finding->throughput_pct = throughput_gain(p, state->rule->frees, recoverable);
+	/* More than the capture is a sum over threads: nobody knows how much of it is time that would pass quicker. */
+	finding->throughput_pct = told > duration * 1.001 ? 0 : throughput_gain(p, state->rule->frees, recoverable);
 	add_places(judge, finding);
 	add_examples(judge, finding);
 	finding->id = finding_id(judge, finding);

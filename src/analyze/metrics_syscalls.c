@@ -1,4 +1,5 @@
 /* Published numbers about system calls. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyze/private.h"
@@ -40,13 +41,24 @@ static bool has_loop(const struct timeline *timeline)
 double metric_aio_blocked(const struct analysis_private *p, const char **why)
 {
 	const struct timeline *timeline = p->timeline;
-	double blocked = 0;
+	double *loops, most = 0;
 
 	if (!timeline->syscall_count)
 		return metric_unknown(why, NONE_SEEN);
 	if (!has_loop(timeline))
 		return metric_unknown(why, "no callback of an asyncio event loop was seen");
-	for (size_t i = 0; i < timeline->syscall_site_count; i++)
-		blocked += syscall_blocks_loop(timeline, &timeline->syscall_sites[i]) ? (double)timeline->syscall_sites[i].time_ns : 0;
-	return blocked;
+	loops = calloc(timeline->thread_count + 1, sizeof *loops);
+	if (!loops)
+		return metric_unknown(why, "out of memory");
+	for (size_t i = 0; i < timeline->syscall_site_count; i++) {
+		const struct syscall_site *site = &timeline->syscall_sites[i];
+		uint32_t thread = syscall_blocks_loop(timeline, site) ? timeline->nodes[site->node].thread : UINT32_MAX;
+
+		if (thread >= timeline->thread_count)
+			continue;
+		loops[thread] += (double)site->time_ns;
+		most = fmax(most, loops[thread]);
+	}
+	free(loops);
+	return most;
 }

@@ -9,7 +9,8 @@
 
 #define OF_FUNCTIONS (SET_OPERATION(OP_TIME) | SET_OPERATION(OP_SELF) | SET_OPERATION(OP_CPU) | SET_OPERATION(OP_COUNT) | SET_OPERATION(OP_LONGEST))
 #define OF_OPERATIONS (SET_OPERATION(OP_TIME) | SET_OPERATION(OP_COUNT) | SET_OPERATION(OP_LONGEST) | SET_OPERATION(OP_PERCENTILE))
-#define OF_SCOPES (OF_OPERATIONS | SET_OPERATION(OP_SEEN))
+#define OF_CALLS (OF_OPERATIONS | SET_OPERATION(OP_BUSIEST))
+#define OF_SCOPES (OF_OPERATIONS | SET_OPERATION(OP_SEEN) | SET_OPERATION(OP_OPEN))
 #define OF_COPIES (OF_OPERATIONS | SET_OPERATION(OP_BYTES))
 
 static const struct set_info sets[] = {
@@ -24,7 +25,7 @@ static const struct set_info sets[] = {
 	{ "d2d", SET_OPERATIONS, EVENT_D2D_COPY, EVENT_D2D_COPY, OF_COPIES, "copies on and between devices" },
 	{ "memset", SET_OPERATIONS, EVENT_GPU_MEMSET, EVENT_GPU_MEMSET, OF_COPIES, "memory set on the device" },
 	{ "sync", SET_OPERATIONS, EVENT_GPU_SYNC, EVENT_GPU_SYNC, OF_OPERATIONS, "the host waited for the device, as the device's driver tells" },
-	{ "api", SET_OPERATIONS, EVENT_GPU_API, EVENT_GPU_API, OF_OPERATIONS, "calls of the device's runtime and driver" },
+	{ "api", SET_OPERATIONS, EVENT_GPU_API, EVENT_GPU_API, OF_CALLS, "calls of the device's runtime and driver" },
 	{ "syscall", SET_OPERATIONS, EVENT_CPU_SYSCALL, EVENT_CPU_SYSCALL, OF_OPERATIONS, "system calls" },
 	{ "gc", SET_OPERATIONS, EVENT_GC, EVENT_GC, OF_OPERATIONS, "collections of garbage; name is generation 0, 1 or 2" },
 	{ "host_late", SET_GAPS, GPU_HOST_LATE, GPU_HOST_LATE, SET_OPERATION(OP_GAP), "the device idle: the host had not asked for work yet" },
@@ -146,6 +147,8 @@ static struct value of_operations(struct rule_state *state, const struct set_inf
 		histogram_add(&durations, operation->histogram, operation->longest_ns);
 		if (node->operation == OP_LONGEST)
 			sum = fmax(sum, (double)operation->longest_ns);
+		else if (node->operation == OP_BUSIEST)
+			sum += (double)operation->busiest_ns;
 		else
 			sum += node->operation == OP_TIME ? (double)operation->time_ns : node->operation == OP_BYTES ? (double)operation->bytes : (double)operation->count;
 	}
@@ -169,6 +172,7 @@ static double of_scope(const struct scope_latency *scope, enum expression_operat
 	case OP_TIME: return (double)scope->all_ns;
 	case OP_COUNT: return (double)scope->all_count;
 	case OP_SEEN: return (double)scope->count;
+	case OP_OPEN: return (double)scope->open_ns;
 	case OP_LONGEST: return (double)scope->max_ns;
 	default: return (double)(rank < 60 ? scope->p50_ns : rank < 97 ? scope->p95_ns : scope->p99_ns);
 	}

@@ -5,7 +5,7 @@
 #include "timeline/operations.h"
 #include "timeline/private.h"
 
-enum { SEQUENCES_LIMIT = 1 << 20, LANES_OF_KERNELS = 256 };
+enum { SEQUENCES_LIMIT = 1 << 20, LANES_OF_KERNELS = 256, CALLERS_LIMIT = 1 << 20 };
 
 struct operation_build {
 	struct operation out;
@@ -21,6 +21,8 @@ struct operations_build {
 	LIST(struct operation_build) list;
 	LIST(struct device_blocks) devices;
 	struct map by_name;                /* kind << 32 | name */
+	LIST(uint64_t) callers;            /* ns that a thread was in calls of one name */
+	struct map by_caller;              /* operation << 32 | tid */
 	uint32_t other[EVENT_GC + 1];      /* by kind, + 1 */
 	LIST(struct kernel_sequence) sequences;
 	struct map seen;                   /* hash of a sequence to how often */
@@ -235,6 +237,25 @@ static uint32_t name_of(struct timeline_private *p, const struct event_cursor *c
 	return strings_add(p->strings, number, length);
 }
 
+static void note_caller(struct timeline_private *p, struct operations_build *all, struct operation_build *operation, uint32_t tid, uint64_t duration_ns)
+{
+	uint64_t key = (uint64_t)(operation - all->list.items) << 32 | tid, *ns;
+	uint32_t index = map_get(&all->by_caller, key);
+
+	if (index == MAP_ABSENT) {
+		ns = list_add_or_fail(&all->callers, CALLERS_LIMIT, &p->failed);
+		if (!ns)
+			return;
+		*ns = 0;
+		index = (uint32_t)all->callers.count - 1;
+		p->failed |= !map_put(&all->by_caller, key, index);
+	}
+	ns = &all->callers.items[index];
+	*ns += duration_ns;
+	if (*ns > operation->out.busiest_ns)
+		operation->out.busiest_ns = *ns;
+}
+
 static struct operations_build *build_of(struct timeline_private *p)
 {
 	if (!p->operations)
@@ -270,6 +291,10 @@ void operations_add(struct timeline_private *p, const struct event_cursor *c)
 		count_into(operation->bytes, bytes);
 	if (kind == EVENT_GPU_KERNEL)
 		note_kernel(p, all, c, name);
+	if (kind == EVENT_GPU_API)
+		note_caller(p, all, operation, event_u32(c, 2), duration);
+	else
+		operation->out.busiest_ns = operation->out.time_ns;
 }
 
 static int compare_operations(const void *left, const void *right)
@@ -315,6 +340,8 @@ void operations_build(struct timeline_private *p)
 	list_done(&all->list);
 	list_done(&all->devices);
 	list_done(&all->sequences);
+	list_done(&all->callers);
+	map_done(&all->by_caller);
 	map_done(&all->by_name);
 	map_done(&all->seen);
 }
@@ -326,6 +353,8 @@ void operations_done(struct timeline_private *p)
 	list_done(&p->operations->list);
 	list_done(&p->operations->devices);
 	list_done(&p->operations->sequences);
+	list_done(&p->operations->callers);
+	map_done(&p->operations->by_caller);
 	map_done(&p->operations->by_name);
 	map_done(&p->operations->seen);
 	free(p->operations);

@@ -18,6 +18,7 @@ struct operation {
 	const char *name;       /* of copies: where from and where to, "pageable-device"; of collections "generation 2" */
 	uint64_t count, time_ns, longest_ns, bytes;
 	uint64_t freed;         /* of collections: objects */
+	uint64_t busiest_ns;    /* of calls of the device's runtime: the thread that was longest in them was so long; of all else time_ns */
 	const uint32_t *histogram; /* of durations; of copies also by_bytes */
 	const uint32_t *by_bytes;  /* NULL for what moves none */
 };

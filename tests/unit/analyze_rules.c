@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyze_help.h"
@@ -145,6 +146,78 @@ Test(analyze_rules, fill_each_device_by_its_own_multiprocessors)
 		cr_expect_float_eq(pct, rows[i].pct, 1e-9, "row %zu: %g", i, pct);
 	}
 	cr_expect_str_eq(why_not_evaluated(untold, "gpu.small_batch"), "the trace does not say how many multiprocessors the device has");
+}
+
+static const struct analysis *analysis_of_stream(FILE *stream, char **text)
+{
+	fclose(stream);
+	keep_until_end(*text, free);
+	return analysis_of_text(*text, NULL, 0);
+}
+
+static void expect_recoverable(const struct analysis *analysis, const char *rule, double ns)
+{
+	const struct finding_report *finding = finding_of(analysis, rule);
+
+	cr_assert_not_null(finding, "%s does not fire", rule);
+	cr_expect_float_eq((double)finding->recoverable_ns, ns, ns / 1000, "%s: %lu", rule, (unsigned long)finding->recoverable_ns);
+	cr_expect_lt(finding->throughput_pct, 30, "%s: %g", rule, finding->throughput_pct);
+}
+
+/* 16 threads work on 16 CPUs for nine tenths of the time and are throttled, all of them, for 4 % of it: the kernel adds up what each CPU's threads waited. Of the CPU time two fifths is the kernel's. */
+Test(analyze_rules, tell_wall_time_where_many_threads_have_the_trouble)
+{
+	char *text;
+	size_t length;
+	FILE *out = open_memstream(&text, &length);
+	const struct analysis *analysis;
+
+	fputs(META ON(0) OFF(10000000000) SESSION "0 capture key=\"cpus\" value=\"16\"\n0 counter name=\"cgroup_periods\" value=0\n0 counter name=\"cgroup_throttled_periods\" value=0\n"
+		"0 counter name=\"cgroup_throttled_ns\" value=0\n0 process_time ref=7 user_ns=0 system_ns=0 rss_bytes=1000000 minor_faults=0 major_faults=0 threads=16\n", out);
+	for (unsigned second = 0; second <= 10; second++)
+		for (unsigned tid = 7; tid < 23; tid++)
+			fprintf(out, "%u000000000 thread_time ref=%u cpu_ns=%u00000000 run_wait_ns=%u00000000 voluntary=%u involuntary=0 state=82\n", second, tid, 9 * second, second, second);
+	fputs("10000000000 process_time ref=7 user_ns=86400000000 system_ns=57600000000 rss_bytes=1000000 minor_faults=4000000 major_faults=0 threads=16\n"
+		"10000000000 counter name=\"cgroup_periods\" value=100\n10000000000 counter name=\"cgroup_throttled_periods\" value=10\n10000000000 counter name=\"cgroup_throttled_ns\" value=6400000000\n", out);
+	analysis = analysis_of_stream(out, &text);
+	cr_assert_float_eq(analysis_metric(analysis, "cpu.busy_cores"), 14.4, 1e-9);
+	expect_recoverable(analysis, "sys.hot_syscalls", 2.0e9);
+	cr_expect_str_eq(finding_of(analysis, "sys.hot_syscalls")->title, "The kernel works for the program for 40 % of the time");
+	expect_recoverable(analysis, "cpu.cgroup_throttle", 0.4e9);
+	expect_recoverable(analysis, "mem.minor_faults", 2e9 / 14.4);
+}
+
+/* One thread copies for 3 %, eight threads for 3 % each: either way that is what can go away. */
+Test(analyze_rules, tell_wall_time_where_many_threads_copy)
+{
+	for (unsigned threads = 1; threads <= 8; threads += 7) {
+		char *text;
+		size_t length;
+		FILE *out = open_memstream(&text, &length);
+		const struct analysis *analysis;
+
+		fputs(META ON(1) OFF(10000000001) THREAD(3, 7) "1 enter ref=1\nchunk process=0 lane=9 tid=0 kind=gpu sequence=1 lost=0 depth=0 refs=" CLOCK, out);
+		for (unsigned i = 0; i < 100; i++) {
+			fprintf(out, "%llu gpu_api duration_ns=10000 correlation=%u tid=7 name=\"cudaLaunchKernel\"\n%llu gpu_kernel duration_ns=9000000 correlation=%u device=0 stream=7 name=\"k\"\n", i * 100000000ull + 50000000, i + 1, i * 100000000ull + 50020000, i + 1);
+			for (unsigned tid = 7; tid < 7 + threads; tid++)
+				fprintf(out, "%llu gpu_api duration_ns=3000000 correlation=0 tid=%u name=\"cudaMemcpy\"\n", i * 100000000ull + 1000, tid);
+		}
+		analysis = analysis_of_stream(out, &text);
+		expect_recoverable(analysis, "gpu.sync_copies", 0.3e9);
+		cr_expect_str_eq(finding_of(analysis, "gpu.sync_copies")->title, "Copies that block their caller take 3 % of the capture");
+	}
+}
+
+/* Two loops, each held up for 0.7 of 10 s: neither is for longer. */
+Test(analyze_rules, tell_of_several_event_loops_the_one_that_is_held_up_most)
+{
+#define LOOP(lane, tid) THREAD(lane, tid) "0 enter ref=1\n1000000 enter ref=11\n1000000 enter ref=2\n900000000 leave ref=2\n900000000 leave ref=11\n"
+	const struct analysis *analysis = analysis_of_text(META ON(0) NAMES "0 code ref=11 line=78 name=\"_run\" qualname=\"Handle._run\" file=\"/usr/lib/python3.11/asyncio/events.py\"\n" OFF(10000000000)
+		LOOP(3, 7) LOOP(4, 8) SESSION "2000000 cpu_syscall ref=7 duration_ns=700000000 number=45 result=10 name=\"recvfrom(socket)\"\n"
+		"2000000 cpu_syscall ref=8 duration_ns=700000000 number=45 result=10 name=\"recvfrom(socket)\"\n", NULL, 0);
+
+	cr_assert_float_eq(analysis_metric(analysis, "aio.blocked_ns"), 0.7e9, 1);
+	cr_expect_eq(finding_of(analysis, "aio.blocking_io")->recoverable_ns, 700000000);
 }
 
 Test(analyze_rules, take_thresholds_by_name)

@@ -145,6 +145,39 @@ Test(analyze_rules_file, judges_requests_by_a_rule_of_ones_own)
 	cr_expect_eq(finding->examples[0].duration_ns, 50000000);
 }
 
+/* 20 requests of 50 ms one after the other, on one thread or on two at the same time, of which 30 ms are waited: what can go away is the same, and no more than what lasts. */
+Test(analyze_rules_file, requests_at_once_wait_at_once)
+{
+	static const char *const scopes[] = { "work" };
+
+	for (unsigned threads = 1; threads <= 2; threads++) {
+		char *text;
+		size_t length;
+		FILE *out = open_memstream(&text, &length);
+		const struct finding_report *finding;
+		struct timeline *timeline;
+		struct analysis *analysis;
+		struct error err;
+
+		fputs(META ON(0) OFF(2000000000) NAMES "0 code ref=9 line=70 name=\"getresponse\" qualname=\"HTTPConnection.getresponse\" file=\"/usr/lib/python3/http/client.py\"\n", out);
+		for (unsigned thread = 0; thread < threads; thread++) {
+			fprintf(out, "chunk process=0 lane=%u tid=%u kind=thread sequence=1 lost=0 depth=0 refs=" CLOCK "0 enter ref=1\n", 3 + thread, 7 + thread);
+			for (unsigned i = 0; i < 20; i++)
+				fprintf(out, "%u0000000 enter ref=2\n%u1000000 enter ref=9\n%u1000000 leave ref=9\n%u0000000 leave ref=2\n", 10 * i + 1, 10 * i + 1, 10 * i + 4, 10 * i + 6);
+		}
+		fclose(out);
+		keep_until_end(text, free);
+		cr_assert_eq(timeline_build_scoped(trace_from_text(text), &(struct scope_patterns){ scopes, 1 }, &timeline, &err), 0);
+		keep_until_end(timeline, free_timeline);
+		cr_assert_eq(analysis_build(timeline, NULL, 0, &analysis, &err), 0);
+		keep_until_end(analysis, free_analysis);
+		finding = finding_of(analysis, "io.net_wait");
+		cr_assert_not_null(finding);
+		cr_expect_str_eq(finding->title, "Requests (work) wait for others for 60 % of their time");
+		cr_expect_eq(finding->recoverable_ns, 600000000, "%u threads: %lu", threads, (unsigned long)finding->recoverable_ns);
+	}
+}
+
 Test(analyze_rules_file, may_show_nothing_and_take_all)
 {
 	static const char all[] = HEAD
@@ -162,6 +195,16 @@ Test(analyze_rules_file, may_show_nothing_and_take_all)
 	cr_expect_eq(finding->location_count, 0);
 	cr_expect_eq(finding->example_count, 0);
 	cr_expect_float_eq(finding->throughput_pct, 9900, 1e-9, "nothing is left to do: there is no bound");
+}
+
+Test(analyze_rules_file, what_is_longer_than_the_capture_says_nothing_of_throughput)
+{
+	static const char sum[] = HEAD "rules:\n  - {id: acme.sum, title: t, suggestion: s, scope: 'App.*', when: 'true', recoverable: 3 * capture.duration_ns}\n";
+	const struct finding_report *finding = finding_of(requests_judged_by(rules_of(sum)), "acme.sum");
+
+	cr_assert_not_null(finding);
+	cr_expect_float_eq(finding->recoverable_pct, 100, 1e-9);
+	cr_expect_float_eq(finding->throughput_pct, 0, 1e-9);
 }
 
 Test(analyze_rules_file, says_what_is_in_it)
