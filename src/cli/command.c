@@ -39,7 +39,8 @@ const struct command_row command_rows[] = {
 	{ "schema", SCHEMA, "NAME", 1, 1, false, "print the JSON Schema of what InferScope writes",
 	  "NAME is report (-f json), trace (-f events), rules (of a rules file), error (of a failure), diff, job (several traces analyzed), dump or top (of their JSON). Schemas grow, and never change what they said: a break is a new number.", schema_command },
 	{ "config show", CONFIG, "", 0, 0, false, "print every setting, its value and where it comes from",
-	  "Command line goes before environment, environment before .inferscope.yaml (of the current folder, else of the home folder), that before the defaults.", config_command },
+	  "Command line goes before environment, environment before .inferscope.yaml (of the current folder, else of the home folder), that before the defaults. "
+	  "The extension of an output goes before a format that is said less strongly; of several formats in the settings a command that writes one report takes the first that it can write.", config_command },
 };
 const size_t command_count = sizeof command_rows / sizeof *command_rows;
 

@@ -7,15 +7,17 @@
 #include "cli/ranks.h"
 #include "report/job.h"
 
+static bool job_takes(const char *format)
+{
+	return job_format_find(format) != NULL;
+}
+
 static const struct job_format *format_choose(const struct options *options, struct error *err)
 {
-	const char *output = options_text(options, OPT_OUTPUT);
-	const struct report_format *of_path = *output && strcmp(output, "-") != 0 ? report_format_of_path(output) : NULL;
+	char name[OPTION_PART_BYTES];
 	const struct job_format *format;
-	char name[OPTION_PART_BYTES] = "text";
 
-	if (!options_list(options, OPT_FORMAT, 0, name) && of_path)
-		snprintf(name, sizeof name, "%s", of_path->name);
+	format_wanted(options, job_takes, name);
 	format = job_format_find(name);
 	if (!format) {
 		fail(err, ERR_OPTION_VALUE, "several traces cannot be reported as \"%.60s\"", name);

@@ -6,6 +6,7 @@ libcli_a_SOURCES = \
 	src/cli/config_command.c \
 	src/cli/diff.c \
 	src/cli/failure.c src/cli/failure.h \
+	src/cli/gates.c src/cli/gates.h \
 	src/cli/help.c src/cli/help.h \
 	src/cli/job.c src/cli/job.h \
 	src/cli/options.c src/cli/options.def src/cli/options.h \

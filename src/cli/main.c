@@ -119,7 +119,8 @@ static int command_execute(struct invocation *invocation, char **arguments, stru
 		help_command(&text, invocation->command);
 		return text_print(&text, err);
 	}
-	if (settings_environment(&invocation->options, environment, err) < 0 || settings_find(&invocation->options, getenv("HOME"), err) < 0)
+	if (settings_environment(&invocation->options, environment, err) < 0 || settings_find(&invocation->options, getenv("HOME"), err) < 0 ||
+	    settings_fit(&invocation->options, (enum command_bit)invocation->command->bit, err) < 0)
 		return -1;
 	return invocation->command->run(invocation, err);
 }

@@ -186,6 +186,26 @@ bool options_given(const struct options *options, enum option_id id)
 	return options->values[id].origin != ORIGIN_DEFAULT;
 }
 
+bool options_typed(const struct options *options, enum option_id id)
+{
+	return options->values[id].origin == ORIGIN_COMMAND_LINE;
+}
+
+int options_forget(struct options *options, enum option_id id, struct error *err)
+{
+	struct option_value *value = &options->values[id];
+	char *standard;
+
+	if (value->origin == ORIGIN_COMMAND_LINE)
+		return 0;
+	standard = strdup(option_rows[id].standard);
+	if (!standard)
+		return fail(err, ERR_MEMORY, "reading the options");
+	free(value->text);
+	*value = (struct option_value){ standard, ORIGIN_DEFAULT };
+	return 0;
+}
+
 bool options_flag(const struct options *options, enum option_id id)
 {
 	bool flag = false;

@@ -65,6 +65,9 @@ void option_environment_name(enum option_id id, char *out, size_t size);
 
 const char *options_text(const struct options *options, enum option_id id);
 bool options_given(const struct options *options, enum option_id id); /* not the default */
+bool options_typed(const struct options *options, enum option_id id); /* on the command line */
+/* Back to the default, unless it was typed. */
+int options_forget(struct options *options, enum option_id id, struct error *err);
 bool options_flag(const struct options *options, enum option_id id);
 uint64_t options_count(const struct options *options, enum option_id id);
 uint64_t options_duration_ns(const struct options *options, enum option_id id);

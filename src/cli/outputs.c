@@ -90,12 +90,44 @@ static int paths_make(struct outputs *out, const char *where, struct error *err)
 	return 0;
 }
 
-static int reports_plan(const struct options *options, struct outputs *out, struct error *err)
+/* What the output's extension says, NULL: nothing. */
+static const struct report_format *format_of_output(const struct options *options)
 {
 	const char *where = options_text(options, OPT_OUTPUT);
 
+	return *where && strcmp(where, "-") != 0 && !is_folder(where) ? report_format_of_path(where) : NULL;
+}
+
+static bool output_is_stronger(const struct options *options)
+{
+	return options->values[OPT_OUTPUT].origin > options->values[OPT_FORMAT].origin;
+}
+
+void format_wanted(const struct options *options, bool (*takes)(const char *format), char name[OPTION_PART_BYTES])
+{
+	const struct report_format *of_output = format_of_output(options);
+
+	if (of_output && output_is_stronger(options)) {
+		snprintf(name, OPTION_PART_BYTES, "%s", of_output->name);
+		return;
+	}
+	for (size_t i = 0; options_list(options, OPT_FORMAT, i, name); i++)
+		if (options_typed(options, OPT_FORMAT) || takes(name))
+			return;
+	snprintf(name, OPTION_PART_BYTES, "%s", of_output ? of_output->name : "text");
+}
+
+static int reports_plan(const struct options *options, struct outputs *out, struct error *err)
+{
+	const char *where = options_text(options, OPT_OUTPUT);
+	const struct report_format *of_output = format_of_output(options);
+
 	if (formats_read(options, out, err) < 0)
 		return -1;
+	if (of_output && output_is_stronger(options))
+		out->count = 0;
+	else if (strcmp(where, "-") == 0 && output_is_stronger(options) && out->count > 1)
+		out->count = 1; /* the settings have more than stdout takes */
 	if (strcmp(where, "-") == 0 && out->count > 1) {
 		fail(err, ERR_USAGE, "several formats cannot all go to stdout");
 		return fail_hint(err, "give one format, or a folder as --output");
@@ -111,7 +143,8 @@ static int reports_plan(const struct options *options, struct outputs *out, stru
 		out->reports[0].format = report_format_find(strcmp(where, "-") == 0 ? "text" : "md");
 		out->count = 1;
 	}
-	if (*where && out->count == 1 && !is_folder(where)) {
+	/* A name in the settings has no say in what a format on the command line is. */
+	if (*where && out->count == 1 && !is_folder(where) && (!of_output || of_output == out->reports[0].format || options_typed(options, OPT_OUTPUT) || !options_typed(options, OPT_FORMAT))) {
 		if (snprintf(out->reports[0].path, OUTPUT_PATH, "%s", where) >= OUTPUT_PATH)
 			return fail(err, ERR_OPTION_VALUE, "the output path is too long");
 		return 0;

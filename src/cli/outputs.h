@@ -21,6 +21,11 @@ struct outputs {
 	bool force;
 };
 
+/*
+ * The one format of a command that writes one report, into NAME: the extension of the output where that is said more strongly than a format (the command line
+ * before the environment, that before the file); else the first format, of a setting the first that TAKES; else the extension; else "text".
+ */
+void format_wanted(const struct options *options, bool (*takes)(const char *format), char name[OPTION_PART_BYTES]);
 /* From --output, --format and --trace. PID 0 = there is no trace to keep. */
 int outputs_plan(const struct options *options, pid_t pid, struct outputs *out, struct error *err);
 /* PLAN's formats as STEM.EXTENSION, and the trace beside them. STEM empty: neither. */

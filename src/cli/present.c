@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "cli/gates.h"
 #include "import/import.h"
 
 enum { PARAMETERS_MAX = 64, SCOPES_MAX = 64 };
@@ -66,28 +67,6 @@ static int scopes_read(const struct options *options, struct scopes *out, struct
 	return 0;
 }
 
-static bool class_named(const char *name, enum verdict_class *out)
-{
-	for (int i = VERDICT_UNKNOWN; i <= VERDICT_BALANCED; i++) {
-		if (strcmp(verdict_name((enum verdict_class)i), name) == 0) {
-			*out = (enum verdict_class)i;
-			return true;
-		}
-	}
-	return false;
-}
-
-static bool severity_named(const char *name, enum severity *out)
-{
-	for (int i = SEVERITY_INFO; i <= SEVERITY_HIGH; i++) {
-		if (strcmp(severity_name((enum severity)i), name) == 0) {
-			*out = (enum severity)i;
-			return true;
-		}
-	}
-	return false;
-}
-
 int present_rules(const struct options *options, struct ruleset **out, struct error *err)
 {
 	const char *path = options_text(options, OPT_RULES_FILE);
@@ -111,22 +90,6 @@ static int parameters_check(const struct options *options, const struct ruleset 
 	return 0;
 }
 
-static int fail_on_check(const struct options *options, const struct ruleset *rules, struct error *err)
-{
-	enum verdict_class class_;
-	enum severity severity;
-	const char *suggestion;
-	char name[OPTION_PART_BYTES];
-
-	for (size_t i = 0; options_list(options, OPT_FAIL_ON, i, name); i++) {
-		if (class_named(name, &class_) || severity_named(name, &severity) || ruleset_has_rule(rules, name, &suggestion))
-			continue;
-		fail(err, ERR_OPTION_VALUE, "--fail-on: \"%.60s\" is neither a class nor a severity nor a rule", name);
-		return suggestion ? fail_hint(err, "did you mean %s?", suggestion) : fail_hint(err, "classes: cpu_bound gpu_bound memory_bound balanced unknown; severities: info low medium high; rules: docs/rules.md");
-	}
-	return 0;
-}
-
 int present_check(const struct options *options, struct error *err)
 {
 	struct ruleset *rules;
@@ -136,35 +99,9 @@ int present_check(const struct options *options, struct error *err)
 		return 0; /* the built-in rules are read once, with the trace */
 	if (present_rules(options, &rules, err) < 0)
 		return -1;
-	result = fail_on_check(options, rules, err) < 0 ? -1 : parameters_check(options, rules, err);
+	result = gates_check(options, rules, err) < 0 ? -1 : parameters_check(options, rules, err);
 	ruleset_free(rules);
 	return result;
-}
-
-static void gate_apply(const struct options *options, const struct analysis *analysis, struct present_result *result)
-{
-	enum verdict_class class_;
-	enum severity severity;
-	char name[OPTION_PART_BYTES];
-
-	for (size_t i = 0; options_list(options, OPT_FAIL_ON, i, name) && !result->gate_failed; i++) {
-		if (class_named(name, &class_) && analysis->verdict.class_ == class_) {
-			result->gate_failed = true;
-			snprintf(result->gate, sizeof result->gate, "--fail-on %.60s: the verdict is %.60s", name, name);
-		}
-		for (size_t j = 0; severity_named(name, &severity) && j < analysis->finding_count && !result->gate_failed; j++) {
-			if (analysis->findings[j].severity < severity)
-				continue;
-			result->gate_failed = true;
-			snprintf(result->gate, sizeof result->gate, "--fail-on %.60s: %.150s", name, analysis->findings[j].title);
-		}
-		for (size_t j = 0; j < analysis->finding_count && !result->gate_failed; j++) {
-			if (strcmp(analysis->findings[j].rule, name) != 0)
-				continue;
-			result->gate_failed = true;
-			snprintf(result->gate, sizeof result->gate, "--fail-on %.60s: %.150s", name, analysis->findings[j].title);
-		}
-	}
 }
 
 static void partial_apply(const struct timeline *timeline, struct present_result *result)
@@ -311,7 +248,8 @@ void capture_close(struct capture *capture)
 
 void present_judge(const struct capture *capture, const struct options *options, struct present_result *result)
 {
-	gate_apply(options, capture->analysis, result);
+	if (!result->gate_failed)
+		result->gate_failed = gates_hold(options, capture->analysis, result->gate, sizeof result->gate);
 	if (!result->partial)
 		partial_apply(capture->timeline, result);
 }

@@ -137,7 +137,7 @@ static int words_check(const struct options *options, struct error *err)
 		return fail(err, ERR_USAGE, "--every %s: a round of --duration %s does not end before the next one begins", options_text(options, OPT_EVERY), options_text(options, OPT_DURATION));
 	if (options_given(options, OPT_ON))
 		return fail(err, ERR_USAGE, "--every measures at its own times: --on does not go with it");
-	if (options_given(options, OPT_TRACE) || options_given(options, OPT_OUTPUT))
+	if (options_typed(options, OPT_TRACE) || options_typed(options, OPT_OUTPUT))
 		return fail(err, ERR_USAGE, "--every keeps traces and reports in --keep: neither --trace nor --output goes with it");
 	if (mkdir(keep, 0700) < 0 && !(errno == EEXIST && stat(keep, &status) == 0 && S_ISDIR(status.st_mode)))
 		return fail(err, ERR_OUTPUT, "the folder %s cannot be made: %s", keep, strerror(errno));
@@ -148,7 +148,7 @@ static int words_check(const struct options *options, struct error *err)
 static int round_name(struct options *options, struct error *err)
 {
 	const char *keep = options_text(options, OPT_KEEP);
-	char folder[OUTPUT_PATH - 32], report[OUTPUT_PATH], stamp[ROUND_NAME_LENGTH + 1];
+	char folder[OUTPUT_PATH - 32], reports[OUTPUT_PATH], stamp[ROUND_NAME_LENGTH + 1];
 	time_t now = clock_wall_seconds();
 	struct tm utc;
 
@@ -158,8 +158,8 @@ static int round_name(struct options *options, struct error *err)
 		return fail(err, ERR_OPTION_VALUE, "the path of --keep is too long");
 	if (mkdir(folder, 0700) < 0 && errno != EEXIST)
 		return fail(err, ERR_OUTPUT, "the folder %s cannot be made: %s", folder, strerror(errno));
-	snprintf(report, sizeof report, "%s/report.md", folder);
-	return options_set(options, OPT_TRACE, folder, ORIGIN_COMMAND_LINE, "--keep", err) < 0 ? -1 : options_set(options, OPT_OUTPUT, report, ORIGIN_COMMAND_LINE, "--keep", err);
+	snprintf(reports, sizeof reports, "%s/", folder);
+	return options_set(options, OPT_TRACE, folder, ORIGIN_COMMAND_LINE, "--keep", err) < 0 ? -1 : options_set(options, OPT_OUTPUT, reports, ORIGIN_COMMAND_LINE, "--keep", err);
 }
 
 /* An empty folder stays of a round in which nothing could be measured. */

@@ -12,6 +12,9 @@
 
 enum { FILE_BYTES_MAX = 1 << 20 };
 
+/* Settings that would harm commands which have them as options: a name that is meant for reports is none for a trace's text, or for a comparison. */
+static const struct { enum option_id id; unsigned commands; } only_for[] = { { OPT_OUTPUT, ATTACH | RUN | ANALYZE } };
+
 int settings_environment(struct options *options, const char *(*lookup)(const char *name), struct error *err)
 {
 	for (int i = 0; i < OPT_COUNT; i++) {
@@ -202,6 +205,17 @@ int settings_find(struct options *options, const char *home, struct error *err)
 		options->file = strdup(path);
 		if (!options->file)
 			return fail(err, ERR_MEMORY, "reading the settings");
+	}
+	return 0;
+}
+
+int settings_fit(struct options *options, enum command_bit command, struct error *err)
+{
+	for (size_t i = 0; i < sizeof only_for / sizeof *only_for; i++) {
+		enum option_id id = only_for[i].id;
+
+		if ((option_rows[id].commands & command) && !(only_for[i].commands & command) && options_forget(options, id, err) < 0)
+			return -1;
 	}
 	return 0;
 }

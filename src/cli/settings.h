@@ -13,5 +13,7 @@ int settings_file(struct options *options, const char *path, bool *found, struct
 int settings_text(struct options *options, const char *text, size_t length, const char *name, struct error *err);
 /* .inferscope.yaml of the current folder, else of HOME. */
 int settings_find(struct options *options, const char *home, struct error *err);
+/* Forgets what is no setting for COMMAND, though it is one for others. */
+int settings_fit(struct options *options, enum command_bit command, struct error *err);
 
 #endif

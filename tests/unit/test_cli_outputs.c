@@ -43,6 +43,51 @@ Test(outputs, the_extension_says_the_format)
 	cr_assert_str_eq(outputs.reports[0].path, "x.odt");
 }
 
+static int plan_from(const char *output, enum option_origin output_origin, const char *format, enum option_origin format_origin)
+{
+	options_done(&options);
+	cr_assert_eq(options_init(&options, NULL), 0);
+	cr_assert_eq(options_set(&options, OPT_OUTPUT, output, output_origin, "", NULL), 0);
+	cr_assert_eq(options_set(&options, OPT_FORMAT, format, format_origin, "", NULL), 0);
+	return outputs_plan(&options, 0, &outputs, &err);
+}
+
+Test(outputs, what_is_said_more_strongly_decides_format_and_name)
+{
+	cr_assert_eq(plan_from("r.md", ORIGIN_COMMAND_LINE, "html", ORIGIN_FILE), 0);
+	cr_assert(outputs.count == 1 && strcmp(outputs.reports[0].format->name, "md") == 0 && strcmp(outputs.reports[0].path, "r.md") == 0);
+	cr_assert_eq(plan_from("r2.html", ORIGIN_COMMAND_LINE, "json,md", ORIGIN_ENVIRONMENT), 0);
+	cr_assert(outputs.count == 1 && strcmp(outputs.reports[0].format->name, "html") == 0);
+	cr_assert_eq(plan_from("r", ORIGIN_COMMAND_LINE, "json", ORIGIN_FILE), 0, "no extension that says anything");
+	cr_assert_str_eq(outputs.reports[0].format->name, "json");
+	cr_assert_eq(plan_from("r.md", ORIGIN_FILE, "html", ORIGIN_COMMAND_LINE), 0);
+	cr_assert(strcmp(outputs.reports[0].format->name, "html") == 0 && strcmp(outputs.reports[0].path, "r.html") == 0, "%s", outputs.reports[0].path);
+	cr_assert_eq(plan_from("r.md", ORIGIN_COMMAND_LINE, "html", ORIGIN_COMMAND_LINE), 0);
+	cr_assert(strcmp(outputs.reports[0].format->name, "html") == 0 && strcmp(outputs.reports[0].path, "r.md") == 0, "%s", outputs.reports[0].path);
+	cr_assert_eq(plan_from("r.md", ORIGIN_COMMAND_LINE, "htlm", ORIGIN_FILE), -1, "a typing error is one all the same");
+}
+
+static bool takes_json(const char *format)
+{
+	return strcmp(format, "json") == 0;
+}
+
+Test(outputs, one_report_has_the_first_format_of_a_setting_that_it_can_have)
+{
+	char name[OPTION_PART_BYTES];
+
+	options_done(&options);
+	cr_assert_eq(options_init(&options, NULL), 0);
+	format_wanted(&options, takes_json, name);
+	cr_assert_str_eq(name, "text");
+	cr_assert_eq(options_set(&options, OPT_FORMAT, "perfetto,json", ORIGIN_FILE, "", NULL), 0);
+	format_wanted(&options, takes_json, name);
+	cr_assert_str_eq(name, "json");
+	cr_assert_eq(options_set(&options, OPT_FORMAT, "perfetto", ORIGIN_COMMAND_LINE, "", NULL), 0);
+	format_wanted(&options, takes_json, name);
+	cr_assert_str_eq(name, "perfetto", "what was typed is refused, and not passed over");
+}
+
 Test(outputs, one_named_format_changes_the_default_name)
 {
 	cr_assert_eq(plan(NULL, "html", NULL, 1), 0);

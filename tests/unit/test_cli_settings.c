@@ -117,3 +117,19 @@ Test(settings, a_file_that_everybody_may_write_is_refused)
 	cr_assert_eq(settings_file(&options, path, &found, &err), 0);
 	cr_assert_not(found);
 }
+
+Test(settings, what_is_meant_for_other_commands_is_forgotten)
+{
+	for (int typed = 0; typed < 2; typed++) {
+		cr_assert_eq(options_init(&options, NULL), 0);
+		cr_assert_eq(settings_text(&options, "output: report.md\n", 18, "x", &err), 0);
+		cr_assert(!typed || options_set(&options, OPT_OUTPUT, "d.txt", ORIGIN_COMMAND_LINE, "", &err) == 0);
+		cr_assert_eq(settings_fit(&options, ANALYZE, &err), 0);
+		cr_assert_str_eq(options_text(&options, OPT_OUTPUT), typed ? "d.txt" : "report.md");
+		cr_assert_eq(settings_fit(&options, CONFIG, &err), 0, "which shows it");
+		cr_assert_str_eq(options_text(&options, OPT_OUTPUT), typed ? "d.txt" : "report.md");
+		cr_assert_eq(settings_fit(&options, DUMP, &err), 0);
+		cr_assert_str_eq(options_text(&options, OPT_OUTPUT), typed ? "d.txt" : "");
+		options_done(&options);
+	}
+}
