@@ -18,7 +18,7 @@ struct breakdown {
 
 struct verdict {
 	enum verdict_class class_;
-	const char *reason;    /* no_demand, no_gpu, too_short, no_data, one_core_saturated, lock_waits, … : stable words, docs/metrics */
+	const char *reason;    /* no_demand, no_host_data, no_gpu, too_short, no_data, one_core_saturated, lock_waits, … : stable words, docs/metrics */
 	const char *sentence;  /* one sentence for people */
 	double confidence;     /* 0–1; <= 0.6 without GPU data */
 	struct breakdown breakdown;

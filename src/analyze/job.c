@@ -48,6 +48,7 @@ static void add_threads(const struct timeline *timeline, struct rank *out)
 
 		if (thread->ours)
 			continue;
+		out->clocked |= thread->point_count >= 2;
 		out->cpu_ns += thread->cpu_ns;
 		out->python_ns += thread->python_ns;
 		out->native_ns += thread->native_ns;
@@ -202,13 +203,13 @@ static double cpus_started_by(const struct job *job, const struct rank *parent)
 /* The process that people attach to often only waits for those that it started. */
 static void find_launcher(struct job *job)
 {
-	bool known = false;
+	bool known = true;
 
 	job->cpus = 0;
 	for (size_t i = 0; i < job->count; i++) {
 		job->cpus += cpus_of(&job->ranks[i]);
-		known |= job->ranks[i].pid != 0;
-		if (job->launcher == SIZE_MAX && job->ranks[i].pid && cpus_of(&job->ranks[i]) < LAUNCHER_CPUS && cpus_started_by(job, &job->ranks[i]) > BUSY_CPUS)
+		known &= job->ranks[i].pid != 0 && job->ranks[i].clocked;
+		if (job->launcher == SIZE_MAX && job->ranks[i].pid && job->ranks[i].clocked && cpus_of(&job->ranks[i]) < LAUNCHER_CPUS && cpus_started_by(job, &job->ranks[i]) > BUSY_CPUS)
 			job->launcher = i;
 	}
 	if (!known)

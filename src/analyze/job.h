@@ -39,6 +39,7 @@ struct rank {
 	double confidence;
 	uint64_t duration_ns, busy_ns, computation_ns, communication_ns, memory_ns, overlap_ns /* of communication, by computation */, kernels;
 	uint64_t idle_ns[GPU_IDLE_CAUSES];
+	bool clocked;               /* its threads' clocks were read: else cpu_ns is not known */
 	uint64_t cpu_ns, python_ns, native_ns, gil_wait_ns, lock_wait_ns, io_wait_ns, gpu_wait_ns; /* of all its threads together */
 	char hottest[RANK_COMMAND_BYTES]; /* the function with most CPU time of its own; empty: none is known */
 	double hottest_pct;         /* of the process's CPU time; NAN */

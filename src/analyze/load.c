@@ -60,6 +60,10 @@ void load_build(struct analysis_private *p)
 		add_slot(&p->load, &timeline->slots[i]);
 	for (size_t i = 0; i < timeline->thread_count; i++)
 		add_thread(&p->load, timeline, (uint32_t)i);
+	for (int state = 0; state < THREAD_STATES; state++)
+		p->load.seen |= state != THREAD_UNKNOWN && p->load.state_ns[state] > 0;
+	if (!p->load.seen)
+		p->load.demand_ns = (double)timeline->duration_ns;
 	if (timeline->duration_ns)
 		p->load.wanted_cores = (p->load.state_ns[THREAD_PYTHON] + p->load.state_ns[THREAD_NATIVE] + p->load.state_ns[THREAD_RUNNABLE]) / (double)timeline->duration_ns;
 	for (size_t i = 0; i < timeline->device_count; i++)

@@ -7,6 +7,8 @@
 
 #define NS_PER_SECOND 1e9
 
+static const char NOT_SEEN[] = "the trace does not show what the threads did";
+
 double metric_unknown(const char **why, const char *reason)
 {
 	*why = reason;
@@ -124,12 +126,12 @@ double metric_cpu_native(const struct analysis_private *p, const char **why)
 {
 	if (!p->timeline->native_split && p->load.state_ns[THREAD_NATIVE] <= 0 && p->load.python)
 		return metric_unknown(why, "native code was not told from Python: neither C calls nor native samples were recorded");
-	return metric_pct(p->load.state_ns[THREAD_NATIVE], duration(p), why);
+	return p->load.seen ? metric_pct(p->load.state_ns[THREAD_NATIVE], duration(p), why) : metric_unknown(why, NOT_SEEN);
 }
 
 double metric_cpu_python(const struct analysis_private *p, const char **why)
 {
-	return metric_pct(p->load.state_ns[THREAD_PYTHON], duration(p), why);
+	return p->load.seen ? metric_pct(p->load.state_ns[THREAD_PYTHON], duration(p), why) : metric_unknown(why, NOT_SEEN);
 }
 
 double metric_cpu_runnable(const struct analysis_private *p, const char **why)
@@ -139,7 +141,7 @@ double metric_cpu_runnable(const struct analysis_private *p, const char **why)
 
 double metric_demand(const struct analysis_private *p, const char **why)
 {
-	return metric_pct(p->load.demand_ns, duration(p), why);
+	return p->load.seen ? metric_pct(p->load.demand_ns, duration(p), why) : metric_unknown(why, NOT_SEEN);
 }
 
 double metric_gil_wait(const struct analysis_private *p, const char **why)
@@ -147,17 +149,26 @@ double metric_gil_wait(const struct analysis_private *p, const char **why)
 	const double *ns = p->load.state_ns;
 	double wanted = ns[THREAD_PYTHON] + ns[THREAD_NATIVE] + ns[THREAD_GIL_WAIT] + ns[THREAD_RUNNABLE];
 
+	if (!p->load.seen)
+		return metric_unknown(why, NOT_SEEN);
 	return wanted > 0 ? 100 * ns[THREAD_GIL_WAIT] / wanted : 0;
+}
+
+static double of_wanted(const struct analysis_private *p, enum thread_state state, const char **why)
+{
+	if (!p->load.seen)
+		return metric_unknown(why, NOT_SEEN);
+	return p->load.wanted_ns > 0 ? 100 * p->load.state_ns[state] / p->load.wanted_ns : 0;
 }
 
 double metric_lock_wait(const struct analysis_private *p, const char **why)
 {
-	return p->load.wanted_ns > 0 ? 100 * p->load.state_ns[THREAD_LOCK_WAIT] / p->load.wanted_ns : 0;
+	return of_wanted(p, THREAD_LOCK_WAIT, why);
 }
 
 double metric_io_wait(const struct analysis_private *p, const char **why)
 {
-	return p->load.wanted_ns > 0 ? 100 * p->load.state_ns[THREAD_IO_WAIT] / p->load.wanted_ns : 0;
+	return of_wanted(p, THREAD_IO_WAIT, why);
 }
 
 double metric_gpu_devices(const struct analysis_private *p, const char **why)
@@ -167,7 +178,7 @@ double metric_gpu_devices(const struct analysis_private *p, const char **why)
 
 /*
  * Time with demand for the device: all but what it idled because nobody had work for it. A host that sleeps while its device works, and a device that waits while its
- * host works, count both. Without launches nobody knows why it idled; then it is the longer of what host and device had to do.
+ * host works, count both. Without launches nobody knows why it idled; then it is the longer of what host and device had to do, and the capture where nobody saw the host either.
  */
 double gpu_demand(const struct analysis_private *p)
 {

@@ -25,13 +25,14 @@ enum parameter_index {
 struct load {
 	double state_ns[THREAD_STATES];  /* of all threads */
 	double share_ns[THREAD_STATES];  /* of the wall: each slot's time shared among what its threads with something to do did */
-	double demand_ns;                /* wall time with something to do */
+	double demand_ns;                /* wall time with something to do; all of it where SEEN is not set */
 	double wanted_ns;                /* thread time with something to do */
 	double cpu_ns, busiest_ns;       /* of all threads; of the busiest */
 	double wanted_cores;             /* threads on a CPU or waiting for one, on average */
 	uint32_t busiest;                /* thread, or UINT32_MAX */
 	uint64_t voluntary, involuntary;
 	uint32_t threads, active, python, unhooked; /* InferScope's own not among them */
+	bool seen;                       /* something is known of what a thread did: else nobody knows whether there was anything to do */
 	bool read;                       /* the kernel's clocks of at least one thread were read */
 };
 

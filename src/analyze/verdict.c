@@ -49,10 +49,8 @@ static void break_down(struct analysis_private *p)
 	exact[PART_IDLE] = share[THREAD_IDLE];
 	for (int i = 0; i < PARTS; i++)
 		sum += exact[i];
-	if (sum <= 0) {
-		p->analysis.verdict.breakdown.idle_pct = 100;
+	if (!p->load.seen || sum <= 0)
 		return;
-	}
 	for (int i = 0; i < PARTS; i++)
 		exact[i] *= 100 / sum;
 	round_parts(exact, &p->analysis.verdict.breakdown);
@@ -163,13 +161,15 @@ static bool decide_by_gpu(struct analysis_private *p)
 			analysis_printf(p, "Transfer-bound: for %.0f %% of the time with work the device copies and computes nothing", copies));
 		return true;
 	}
-	if (busy >= p->parameters[PARAMETER_GPU_BUSY] || (kernels > ratio * p->load.cpu_ns && !(host_caused(p) > p->parameters[PARAMETER_GPU_RATIO_IDLE]))) {
+	if (busy >= p->parameters[PARAMETER_GPU_BUSY] || (p->load.seen && kernels > ratio * p->load.cpu_ns && !(host_caused(p) > p->parameters[PARAMETER_GPU_RATIO_IDLE]))) {
 		double by_busy = margin(busy, p->parameters[PARAMETER_GPU_BUSY], 15), by_ratio = margin(kernels, ratio * p->load.cpu_ns, ratio * p->load.cpu_ns + 1);
 
 		decide(p, VERDICT_GPU_BOUND, busy >= p->parameters[PARAMETER_GPU_BUSY] ? "gpu_busy" : "gpu_over_cpu", scaled(p, by_busy > by_ratio ? by_busy : by_ratio),
 			analysis_printf(p, "GPU-bound: the device is busy for %.0f %% of the time with work", busy));
 		return true;
 	}
+	if (!p->load.seen && !p->timeline->gpu.launches)
+		return false; /* nobody knows why it idles */
 	if (starved > p->parameters[PARAMETER_GPU_IDLE]) {
 		decide(p, VERDICT_CPU_BOUND, "gpu_starved", scaled(p, margin(starved, p->parameters[PARAMETER_GPU_IDLE], 30)),
 			analysis_printf(p, "CPU-bound: for %.0f %% of the time with work the device has nothing to do%s", starved, p->timeline->gpu.launches ? " because the host did not ask for it in time" : ""));
@@ -181,6 +181,16 @@ static bool decide_by_gpu(struct analysis_private *p)
 		return true;
 	}
 	return false;
+}
+
+/* A device's work alone, or scopes alone. */
+static void decide_without_host(struct analysis_private *p)
+{
+	const char *sentence = "Unknown: the trace does not show what the process did";
+
+	if (p->device)
+		sentence = analysis_printf(p, "Unknown: the device is busy for %.0f %% of the capture, and the trace does not show what the process did meanwhile; record its calls, too", metric_value(p, METRIC_gpu_busy));
+	decide(p, VERDICT_UNKNOWN, "no_host_data", scaled(p, 0.5), sentence);
 }
 
 static void decide_class(struct analysis_private *p)
@@ -206,6 +216,10 @@ static void decide_class(struct analysis_private *p)
 	}
 	if (p->device && decide_by_gpu(p))
 		return;
+	if (!p->load.seen) {
+		decide_without_host(p);
+		return;
+	}
 	compute = of_demand(p, THREAD_PYTHON) + of_demand(p, THREAD_NATIVE) + of_demand(p, THREAD_GIL_WAIT) + of_demand(p, THREAD_RUNNABLE);
 	if (compute >= threshold)
 		decide_cpu_bound(p, compute, threshold);

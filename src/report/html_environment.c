@@ -26,12 +26,14 @@ void html_add_environment(struct text *out, const struct report *report)
 		add_row(out, "process", text_string(&line));
 		add_row(out, "command", process->command ? process->command : "");
 		add_row(out, "executable", process->executable ? process->executable : "");
-		text_clear(&line);
-		text_printf(&line, "%s user, %s system", quantity_ns(process->user_ns, 0).text, quantity_ns(process->system_ns, 0).text);
-		add_row(out, "CPU time", text_string(&line));
-		text_clear(&line);
-		text_printf(&line, "%s, at most %s", quantity_bytes(process->rss_last_bytes, 0).text, quantity_bytes(process->rss_max_bytes, 0).text);
-		add_row(out, "memory", text_string(&line));
+		if (process->timed) {
+			text_clear(&line);
+			text_printf(&line, "%s user, %s system", quantity_ns(process->user_ns, 0).text, quantity_ns(process->system_ns, 0).text);
+			add_row(out, "CPU time", text_string(&line));
+			text_clear(&line);
+			text_printf(&line, "%s, at most %s", quantity_bytes(process->rss_last_bytes, 0).text, quantity_bytes(process->rss_max_bytes, 0).text);
+			add_row(out, "memory", text_string(&line));
+		}
 		text_end(&line, out);
 	}
 	if (*report->started)

@@ -27,7 +27,7 @@ double job_share_pct(uint64_t part, uint64_t whole)
 }
 
 /* The columns of ranks that used devices; of processes that did not, what their threads did. A share is of two times of the rank, in ns. */
-enum column_form { COLUMN_NAME, COLUMN_VERDICT, COLUMN_SHARE, COLUMN_OVERHEAD, COLUMN_HOTTEST, COLUMN_DURATION };
+enum column_form { COLUMN_NAME, COLUMN_VERDICT, COLUMN_SHARE, COLUMN_CPU /* the same where the clocks were read */, COLUMN_OVERHEAD, COLUMN_HOTTEST, COLUMN_DURATION };
 struct column { const char *title; enum column_form form; uint16_t part, whole; };
 #define SHARE(part, whole) COLUMN_SHARE, offsetof(struct rank, part), offsetof(struct rank, whole)
 static const struct column RANK_COLUMNS[] = {
@@ -35,7 +35,7 @@ static const struct column RANK_COLUMNS[] = {
 	{ "communicates", SHARE(communication_ns, duration_ns) }, { "of it hidden", SHARE(overlap_ns, communication_ns) }, { "captured", COLUMN_DURATION, 0, 0 }, { NULL, COLUMN_NAME, 0, 0 },
 };
 static const struct column PROCESS_COLUMNS[] = {
-	{ "process", COLUMN_NAME, 0, 0 }, { "verdict", COLUMN_VERDICT, 0, 0 }, { "CPU", SHARE(cpu_ns, duration_ns) }, { "Python", SHARE(python_ns, duration_ns) }, { "native", SHARE(native_ns, duration_ns) },
+	{ "process", COLUMN_NAME, 0, 0 }, { "verdict", COLUMN_VERDICT, 0, 0 }, { "CPU", COLUMN_CPU, offsetof(struct rank, cpu_ns), offsetof(struct rank, duration_ns) }, { "Python", SHARE(python_ns, duration_ns) }, { "native", SHARE(native_ns, duration_ns) },
 	{ "waits for the GIL", SHARE(gil_wait_ns, duration_ns) }, { "caused by measuring", COLUMN_OVERHEAD, 0, 0 }, { "most CPU time of its own", COLUMN_HOTTEST, 0, 0 }, { NULL, COLUMN_NAME, 0, 0 },
 };
 #undef SHARE
@@ -57,6 +57,12 @@ static void add_cell(struct text *out, const struct rank *rank, const struct col
 	case COLUMN_VERDICT:
 		text_add_string(out, verdict_label(rank->class_));
 		break;
+	case COLUMN_CPU:
+		if (!rank->clocked) {
+			add_pct(out, NAN);
+			break;
+		}
+		/* fall through */
 	case COLUMN_SHARE:
 		add_pct(out, job_share_pct(*(const uint64_t *)((const char *)rank + column->part), *(const uint64_t *)((const char *)rank + column->whole)));
 		break;

@@ -93,7 +93,7 @@ static void describe_process(struct report *report)
 {
 	const struct timeline *timeline = report->timeline;
 	const struct process *process = timeline->process_count ? &timeline->processes[0] : NULL;
-	const char *command = timeline_capture(timeline, "command_line");
+	const char *command = timeline_capture(timeline, "command_line"), *mode = timeline_capture(timeline, "mode");
 	struct text line;
 
 	report->command = process ? string_or_empty(process->command) : "";
@@ -103,9 +103,12 @@ static void describe_process(struct report *report)
 	report->pid = process ? process->pid : 0;
 	report->started = rfc3339(report, timeline->start_unix_ns);
 	report->ended = timeline->start_unix_ns ? rfc3339(report, timeline->start_unix_ns + timeline->duration_ns) : "";
+	report->imported = mode && strcmp(mode, "import") == 0;
 	text_init(&line);
 	if (command && *command)
 		name_add(&line, command, 1000, NAME_HEAD);
+	else if (report->imported)
+		text_add_string(&line, "inferscope analyze FILE");
 	else
 		text_printf(&line, "inferscope attach %u --duration %llums", report->pid, (unsigned long long)(timeline->duration_ns / 1000000));
 	report->reproduce = report_note(report, "%s", text_string(&line));
@@ -152,10 +155,13 @@ static void describe_numbers(struct report *report)
 	const struct timeline *timeline = report->timeline;
 	const struct counter *overhead = counter_find(timeline, "overhead_ppm"), *hold = counter_find(timeline, "hold_max_ns");
 	uint64_t cpu_ns = 0;
+	bool timed = false;
 
-	for (size_t i = 0; i < timeline->process_count; i++)
+	for (size_t i = 0; i < timeline->process_count; i++) {
+		timed |= timeline->processes[i].timed;
 		cpu_ns += timeline->processes[i].user_ns + timeline->processes[i].system_ns;
-	report->cpu_cores = timeline->process_count && timeline->duration_ns ? (double)cpu_ns / (double)timeline->duration_ns : NAN;
+	}
+	report->cpu_cores = timed && timeline->duration_ns ? (double)cpu_ns / (double)timeline->duration_ns : NAN;
 	report->overhead_pct = analysis_metric(report->analysis, "profiler.overhead_pct");
 	if (isnan(report->overhead_pct) && overhead)
 		report->overhead_pct = (double)overhead->last / 1e4;

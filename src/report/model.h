@@ -121,6 +121,7 @@ struct report {
 	const char *command;     /* of the process, or "" */
 	const char *python;
 	uint32_t pid;
+	bool imported;           /* another tool recorded it: no hooks of ours, no clocks */
 	const char *reproduce;   /* the command that makes such a capture, visible text on one line */
 	const char *started;     /* RFC 3339, UTC, or "" */
 	const char *ended;

@@ -24,7 +24,9 @@ static void add_coverage(struct report *report)
 	const struct timeline *timeline = report->timeline;
 	const char *value = report_note(report, "%s of the capture", quantity_pct(report->coverage_pct, 0).text);
 
-	if (report->coverage_pct >= 99.9)
+	if (report->imported)
+		add(report, QUALITY_FINE, "coverage", "Calls", "as the file tells them", "another tool recorded them; what it left out nobody knows");
+	else if (report->coverage_pct >= 99.9)
 		add(report, QUALITY_FINE, "coverage", "Hooks on", value, "every call was seen");
 	else if (report->coverage_pct > 0)
 		add(report, QUALITY_NOTE, "coverage", "Hooks on", value, report_note(report, "hooks were on in %s window%s %s; numbers with ~ are scaled up", counted(report, timeline->window_count), timeline->window_count == 1 ? "" : "s",

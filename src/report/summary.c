@@ -105,7 +105,10 @@ static void add_quality(struct terminal *t, const struct report *report)
 	struct text line;
 
 	text_init(&line);
-	text_printf(&line, "hooks on %s of the time, ", quantity_pct(report->coverage_pct, 0).text);
+	if (report->imported)
+		text_add_string(&line, "imported, ");
+	else
+		text_printf(&line, "hooks on %s of the time, ", quantity_pct(report->coverage_pct, 0).text);
 	if (isnan(report->overhead_pct))
 		text_add_string(&line, "overhead not measured");
 	else

@@ -167,6 +167,15 @@ void put_stacks(struct json *json, cJSON *root, const struct timeline *timeline)
 	free(order);
 }
 
+/* NULL where nobody read it. */
+static void put_read(struct json *json, cJSON *object, const char *key, const struct process *process, uint64_t value)
+{
+	if (process->timed)
+		put_u64(json, object, key, value);
+	else
+		put(json, object, key, cJSON_CreateNull());
+}
+
 static void put_process(struct json *json, cJSON *processes, const struct process *process)
 {
 	cJSON *object = append_object(json, processes);
@@ -177,14 +186,14 @@ static void put_process(struct json *json, cJSON *processes, const struct proces
 	put_known(json, object, "executable", process->executable);
 	put_known(json, object, "python", process->python);
 	put_unix_ns(json, object, "start_unix_ns", process->start_unix_ns);
-	put_u64(json, object, "user_ns", process->user_ns);
-	put_u64(json, object, "system_ns", process->system_ns);
-	put_u64(json, object, "rss_first_bytes", process->rss_first_bytes);
-	put_u64(json, object, "rss_last_bytes", process->rss_last_bytes);
-	put_u64(json, object, "rss_max_bytes", process->rss_max_bytes);
-	put_u64(json, object, "minor_faults_count", process->minor_faults);
-	put_u64(json, object, "major_faults_count", process->major_faults);
-	put_u64(json, object, "threads_max_count", process->threads_max);
+	put_read(json, object, "user_ns", process, process->user_ns);
+	put_read(json, object, "system_ns", process, process->system_ns);
+	put_read(json, object, "rss_first_bytes", process, process->rss_first_bytes);
+	put_read(json, object, "rss_last_bytes", process, process->rss_last_bytes);
+	put_read(json, object, "rss_max_bytes", process, process->rss_max_bytes);
+	put_read(json, object, "minor_faults_count", process, process->minor_faults);
+	put_read(json, object, "major_faults_count", process, process->major_faults);
+	put_read(json, object, "threads_max_count", process, process->threads_max);
 }
 
 void put_processes(struct json *json, cJSON *root, const struct timeline *timeline)

@@ -241,7 +241,7 @@ static struct parts by_readings(struct partition *partition, struct thread_build
 	return total;
 }
 
-/* Nobody read its clocks: samples if there are, else the innermost calls; what is left it was not in any call. */
+/* Nobody read its clocks: samples if there are, else the innermost calls; what is left it was not in any call. One that shows nothing but scopes and marks may do anything. */
 static struct parts by_calls(struct partition *partition, struct thread_build *thread)
 {
 	struct parts parts = { 0 }, total = { 0 };
@@ -260,7 +260,7 @@ static struct parts by_calls(struct partition *partition, struct thread_build *t
 		for (int state = 0; state < THREAD_STATES; state++)
 			parts.ns[state] *= wall / known;
 	else
-		parts.ns[thread->has_lane ? THREAD_IDLE : THREAD_UNKNOWN] += wall - known;
+		parts.ns[thread->has_lane && known > 0 ? THREAD_IDLE : THREAD_UNKNOWN] += wall - known;
 	add_parts(partition, thread, &total, thread->out.first_ns, thread->out.last_ns, &parts);
 	return total;
 }

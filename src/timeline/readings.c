@@ -83,6 +83,7 @@ void readings_process(struct timeline_private *p, struct process_build *process,
 		process->out.rss_first_bytes = rss;
 	}
 	process->times_last = at_ns > process->times_last ? at_ns : process->times_last;
+	process->out.timed = process->times_last > process->times_first;
 	process->out.user_ns = user > process->user_first ? user - process->user_first : 0;
 	process->out.system_ns = system > process->system_first ? system - process->system_first : 0;
 	process->out.minor_faults = minor > process->minor_first ? minor - process->minor_first : 0;

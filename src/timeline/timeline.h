@@ -217,6 +217,7 @@ struct process {
 	uint32_t pid, parent;
 	const char *command, *executable, *python;
 	uint64_t start_unix_ns;
+	bool timed;                  /* it was read at two moments: else what follows is not known, and 0 */
 	uint64_t user_ns, system_ns; /* over the capture */
 	uint64_t rss_first_bytes, rss_last_bytes, rss_max_bytes;
 	uint64_t minor_faults, major_faults;

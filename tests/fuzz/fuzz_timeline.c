@@ -210,7 +210,7 @@ static void check_analysis(const struct analysis *analysis)
 
 	for (size_t i = 0; i < sizeof analysis->verdict.breakdown / sizeof *parts; i++)
 		sum += parts[i];
-	if (!(fabs(sum - 100) < 1e-6) || !(analysis->verdict.confidence >= 0 && analysis->verdict.confidence <= 1))
+	if (!(fabs(sum - 100) < 1e-6 || sum == 0) || !(analysis->verdict.confidence >= 0 && analysis->verdict.confidence <= 1))
 		abort();
 }
 

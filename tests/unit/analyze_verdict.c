@@ -47,7 +47,45 @@ Test(analyze_verdict, has_no_data_in_an_empty_trace)
 	const struct verdict *verdict = &analysis_of_text(META, NULL, 0)->verdict;
 
 	cr_assert_str_eq(verdict->reason, "no_data");
-	cr_assert_float_eq(sum(&verdict->breakdown), 100, 1e-9);
+	cr_assert_eq(sum(&verdict->breakdown), 0, "nobody saw an idle process");
+}
+
+/* A kernel each 10 ms for 2 s, and nobody who says what the process did. */
+static const struct analysis *analysis_of_kernels(long kernel_ns)
+{
+	static char text[1 << 16];
+	int length = snprintf(text, sizeof text, META ON(0) OFF(2000000000) "chunk process=0 lane=9 tid=0 kind=gpu sequence=1 lost=0 depth=0 refs=" CLOCK);
+
+	for (long at = 0; at < 2000000000; at += 10000000)
+		length += snprintf(text + length, sizeof text - (size_t)length, "%ld gpu_kernel duration_ns=%ld correlation=1 device=0 stream=7 name=\"a\"\n", at + 1, kernel_ns);
+	cr_assert_lt(length, (int)sizeof text);
+	return analysis_of_text(text, NULL, 0);
+}
+
+Test(analyze_verdict, says_nothing_of_a_process_that_nobody_saw)
+{
+	static const char *const of_threads[] = { "demand.pct", "cpu.python_pct", "cpu.native_pct", "gil.wait_pct", "lock.wait_pct", "io.wait_pct" };
+	const struct analysis *idle = analysis_of_kernels(2000000), *half = analysis_of_kernels(4000000), *busy = analysis_of_kernels(9500000);
+
+	cr_expect_str_eq(idle->verdict.reason, "no_host_data", "%s", idle->verdict.sentence);
+	cr_expect_str_eq(half->verdict.reason, "no_host_data", "%s", half->verdict.sentence);
+	cr_expect_leq(half->verdict.confidence, 0.5);
+	cr_expect_not_null(strstr(half->verdict.sentence, "busy for 40 % of the capture"), "%s", half->verdict.sentence);
+	cr_expect_float_eq(analysis_metric(half, "gpu.idle_pct"), 60, 0.1, "of the capture");
+	cr_expect_eq(sum(&half->verdict.breakdown), 0, "not known");
+	cr_expect_eq(half->finding_count, 0);
+	for (size_t i = 0; i < sizeof of_threads / sizeof *of_threads; i++)
+		cr_expect(isnan(analysis_metric(half, of_threads[i])), "%s is %g", of_threads[i], analysis_metric(half, of_threads[i]));
+	cr_expect_str_eq(busy->verdict.reason, "gpu_busy", "whatever the process did: %s", busy->verdict.sentence);
+}
+
+Test(analyze_verdict, scopes_alone_show_nothing)
+{
+	const struct analysis *analysis = analysis_of_text(META ON(0) OFF(2000000000) THREAD(3, 7) "0 scope_enter scope=1 name=\"request\" metadata=\"\"\n" "1900000000 scope_exit scope=1\n", NULL, 0);
+
+	cr_expect_str_eq(analysis->verdict.reason, "no_host_data", "%s", analysis->verdict.sentence);
+	cr_expect(isnan(analysis_metric(analysis, "demand.pct")));
+	cr_expect_eq(sum(&analysis->verdict.breakdown), 0);
 }
 
 Test(analyze_verdict, is_surer_of_a_long_clear_capture)

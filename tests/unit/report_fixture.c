@@ -100,7 +100,7 @@ void fixture_init(struct fixture *fixture)
 	memcpy(fixture->nodes, NODES, sizeof NODES);
 	memcpy(fixture->threads, THREADS, sizeof THREADS);
 	memcpy(fixture->findings, FINDINGS, sizeof FINDINGS);
-	fixture->process = (struct process){ .pid = 4121, .parent = 1, .command = "python server.py --port 8080", .executable = "/usr/bin/python3.11", .python = "3.11.7", .start_unix_ns = 1795824000000000000, .user_ns = 25600 * MS, .system_ns = 1100 * MS, .rss_first_bytes = 1503238553, .rss_last_bytes = 1556925644, .rss_max_bytes = 1610612736, .minor_faults = 1800, .threads_max = 4 };
+	fixture->process = (struct process){ .pid = 4121, .parent = 1, .command = "python server.py --port 8080", .executable = "/usr/bin/python3.11", .python = "3.11.7", .start_unix_ns = 1795824000000000000, .timed = true, .user_ns = 25600 * MS, .system_ns = 1100 * MS, .rss_first_bytes = 1503238553, .rss_last_bytes = 1556925644, .rss_max_bytes = 1610612736, .minor_faults = 1800, .threads_max = 4 };
 	fixture->timeline = (struct timeline){
 		.start_ns = 5000000000, .duration_ns = 30000 * MS, .start_unix_ns = 1795824643250000000,
 		.function_count = FIXTURE_FUNCTIONS, .functions = fixture->functions, .node_count = FIXTURE_NODES, .nodes = fixture->nodes,
