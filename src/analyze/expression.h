@@ -69,6 +69,8 @@ struct vocabulary {
 	bool (*set)(void *context, const char *name, size_t length, struct symbol *out);
 	const char *(*combines)(void *context, enum expression_operation operation, const struct symbol *set, const char *name);
 	const char *(*suggest)(void *context, const char *name, size_t length); /* the closest name, or NULL */
+	/* Why an aggregate of that set takes no filters (FILTERED), or no within=scope (WITHIN), or NULL. */
+	const char *(*narrows)(void *context, enum expression_operation operation, const struct symbol *set, bool filtered, bool within);
 };
 
 struct expression_error { size_t offset; bool memory; char message[192], hint[160]; };

@@ -164,6 +164,19 @@ static uint32_t rank_node(struct parser *parser, const struct token *name)
 	return node;
 }
 
+/* What would be left out in silence is refused. */
+static void check_narrowing(struct parser *parser, uint32_t index)
+{
+	const struct expression_node *node = &parser->nodes[index];
+	const char *why;
+
+	if (parser->lexer.failed || index == NO_NODE)
+		return;
+	why = parser->vocabulary->narrows(parser->vocabulary->context, (enum expression_operation)node->operation, &node->symbol, node->child != NO_NODE, node->within);
+	if (why)
+		lexer_refuse(&parser->lexer, node->begin, "%s", why);
+}
+
 /* set, then rank (of p where its NAME has none), filters and within=scope. */
 static void parse_aggregate(struct parser *parser, uint32_t node, const struct token *name)
 {
@@ -194,6 +207,7 @@ static void parse_aggregate(struct parser *parser, uint32_t node, const struct t
 			parser_adopt(parser, node, filter);
 	}
 	parser->in_filter = nested;
+	check_narrowing(parser, node);
 	parser_adopt(parser, node, rank);
 }
 

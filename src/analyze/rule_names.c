@@ -98,9 +98,21 @@ static const char *set_combines(void *context, enum expression_operation operati
 	return info->family == SET_SCOPE && !names->rule->scope ? "the rule has no scope: scope:NAME here, or a line \"scope: NAME\", gives it one" : NULL;
 }
 
+static const char *set_narrows(void *context, enum expression_operation operation, const struct symbol *set, bool filtered, bool within)
+{
+	size_t count;
+	const struct set_info *info = &set_infos(&count)[set->index];
+
+	if (filtered && (info->family == SET_SCOPE || info->family == SET_GAPS))
+		return "this takes no filters";
+	if (within && (info->family != SET_FUNCTIONS || (operation != OP_TIME && operation != OP_COUNT)))
+		return "within=scope is known of time() and count() of functions";
+	return NULL;
+}
+
 struct vocabulary rule_vocabulary(struct names_context *context)
 {
-	return (struct vocabulary){ context, symbol_find, set_find, set_combines, symbol_suggest };
+	return (struct vocabulary){ context, symbol_find, set_find, set_combines, symbol_suggest, set_narrows };
 }
 
 const char *symbol_name(const struct ruleset *set, const struct rule *rule, const struct symbol *symbol)

@@ -67,6 +67,35 @@ static bool function_accepted(struct rule_state *state, const struct set_info *s
 	return true;
 }
 
+static bool is_scope(const struct rule_state *state, const struct tree_node *node)
+{
+	return state->scope && node->function == state->scope->function;
+}
+
+/* Of each accepted function's calls the part that is below the scope's function. */
+static double calls_within(struct rule_state *state, const bool *accepted)
+{
+	const struct timeline *timeline = state->p->timeline;
+	struct seen { uint64_t all, inside; } *seen = calloc(timeline->function_count + 1, sizeof *seen);
+	bool *inside = calloc(timeline->node_count + 1, sizeof *inside);
+	double calls = 0;
+
+	state->p->failed |= !seen || !inside;
+	for (size_t i = 1; seen && inside && i < timeline->node_count; i++) {
+		const struct tree_node *node = &timeline->nodes[i];
+
+		inside[i] = inside[node->parent] || is_scope(state, node);
+		seen[node->function].all += node->calls;
+		seen[node->function].inside += inside[i] ? node->calls : 0;
+	}
+	for (size_t i = 0; seen && inside && i < timeline->function_count; i++)
+		if (accepted[i] && seen[i].all)
+			calls += (double)timeline->functions[i].calls * (double)seen[i].inside / (double)seen[i].all;
+	free(seen);
+	free(inside);
+	return calls;
+}
+
 /* Self time of every node that is in an accepted function or below one; WITHIN: only below the scope's function. */
 static double time_below(struct rule_state *state, const bool *accepted, bool within)
 {
@@ -83,7 +112,7 @@ static double time_below(struct rule_state *state, const bool *accepted, bool wi
 		const struct tree_node *node = &timeline->nodes[i];
 
 		inside[i] = inside[node->parent] | (accepted[node->function] ? IN_ACCEPTED : 0);
-		if (state->scope && node->function == state->scope->function)
+		if (is_scope(state, node))
 			inside[i] |= IN_SCOPE;
 		if (inside[i] & IN_ACCEPTED && (!within || inside[i] & IN_SCOPE))
 			ns += (double)node->estimated_self_ns;
@@ -114,7 +143,7 @@ static struct value of_functions(struct rule_state *state, const struct set_info
 	}
 	if (node->within && (!state->scope || state->scope->function == UINT32_MAX)) {
 		free(accepted);
-		return unknown("times within a scope are known where the scope is a function: --scope FUNCTION");
+		return unknown("times and calls within a scope are known where the scope is a function: --scope FUNCTION");
 	}
 	for (size_t i = 0; i < timeline->function_count && evaluation->steps <= EXPRESSION_STEPS_MAX; i++) {
 		double one;
@@ -125,6 +154,8 @@ static struct value of_functions(struct rule_state *state, const struct set_info
 	}
 	if (node->operation == OP_TIME)
 		sum = time_below(state, accepted, node->within);
+	else if (node->within)
+		sum = calls_within(state, accepted);
 	free(accepted);
 	return number(sum);
 }

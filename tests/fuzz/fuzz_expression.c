@@ -35,6 +35,11 @@ static const char *combines(void *context, enum expression_operation operation, 
 	return operation == OP_BYTES ? "rows have no bytes" : NULL;
 }
 
+static const char *narrows(void *context, enum expression_operation operation, const struct symbol *set, bool filtered, bool within)
+{
+	return within && operation == OP_LONGEST ? "no" : NULL;
+}
+
 static const char *suggest(void *context, const char *name, size_t length)
 {
 	return length == 1 ? "one" : NULL;
@@ -61,7 +66,7 @@ static struct value rows_value(void *context, const struct expression_node *node
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct vocabulary vocabulary = { NULL, find_symbol, find_set, combines, suggest };
+	static const struct vocabulary vocabulary = { NULL, find_symbol, find_set, combines, suggest, narrows };
 	static const struct world world = { NULL, 10, symbol_value, rows_value };
 	struct expression expression;
 	struct expression_error error;

@@ -35,6 +35,11 @@ static const char *combines(void *context, enum expression_operation operation, 
 	return operation == OP_BYTES ? "rows have no bytes" : NULL;
 }
 
+static const char *narrows(void *context, enum expression_operation operation, const struct symbol *set, bool filtered, bool within)
+{
+	return within && operation == OP_LONGEST ? "rows of a scope have no longest" : NULL;
+}
+
 static const char *suggest(void *context, const char *name, size_t length)
 {
 	return length == 3 && memcmp(name, "on1", 3) == 0 ? "one" : NULL;
@@ -60,7 +65,7 @@ static struct value rows_value(void *context, const struct expression_node *node
 	return (struct value){ .kind = VALUE_NUMBER, .number = sum };
 }
 
-static const struct vocabulary vocabulary = { NULL, find_symbol, find_set, combines, suggest };
+static const struct vocabulary vocabulary = { NULL, find_symbol, find_set, combines, suggest, narrows };
 static const struct world world = { NULL, 10, symbol_value, rows_value };
 
 static bool parse(const char *text, struct arena *arena, struct expression *out, struct expression_error *error)
@@ -164,7 +169,7 @@ ParameterizedTestParameters(analyze_expression, refuses)
 		{ "time(one)", 5, "expected what to look at: py, c, native, kernel, copy, api" }, { "clamp(1, 2)", 0, "clamp(x, low, high) got 2 arguments" }, { "foo(1)", 0, "there is no function 'foo'" },
 		{ "1 ; 2", 2, "';' means nothing here" }, { "'abc", 0, "the text that begins here has no end" }, { "1 2", 2, "expected the end, or an operator" }, { "1e999", 0, "this is no number" }, { "1x", 0, "this is no number" }, { "1msec", 0, "this is no number" },
 		{ "time(rows:second)", 5, "there are no such rows" }, { "time(rows:)", 10, "expected a name, or one in quotes" }, { "time(rows:'", 10, "the text that begins here has no end" }, { "word == '", 8, "the text that begins here has no end" }, { "p9.9.9(rows)", 0, "there is no function 'p9.9.9'" }, { "p.(rows)", 0, "there is no function 'p.'" },
-		{ "time(rows, within=one)", 18, "expected 'scope'" }, { "time(rows, time(rows) > 1)", 16, "a filter holds no call of this kind" }, { "a\x01", 1, "byte 0x01 means nothing here" },
+		{ "time(rows, within=one)", 18, "expected 'scope'" }, { "1 + longest(rows, within=scope)", 4, "rows of a scope have no longest" }, { "time(rows, time(rows) > 1)", 16, "a filter holds no call of this kind" }, { "a\x01", 1, "byte 0x01 means nothing here" },
 	};
 
 	return cr_make_param_array(struct refused_row, rows, sizeof rows / sizeof *rows);

@@ -178,6 +178,36 @@ Test(analyze_rules_file, requests_at_once_wait_at_once)
 	}
 }
 
+/* Ten requests call step twice each, and main calls it five times; all of it is seen in the first half. */
+Test(analyze_rules_file, count_calls_within_requests)
+{
+	static const char *const scopes[] = { "work" };
+	static const char counting[] = HEAD "rules:\n  - {id: acme.steps, title: '{steps:.1f} of {all:.1f}', suggestion: s, scope: work, when: 'true',\n"
+		"    let: {steps: \"count(py, func =~ 'step', within=scope)\", all: \"n(py, func =~ 'step')\"}}\n";
+	char *text;
+	size_t length;
+	FILE *out = open_memstream(&text, &length);
+	const struct finding_report *finding;
+	struct timeline *timeline;
+	struct analysis *analysis;
+	struct error err;
+
+	fputs(META NAMES "0 window_on reason=1\n1000000 window_off reason=2\n2000000 window_on reason=1\n2000000 window_off reason=1\n" THREAD(3, 7) "0 enter ref=1\n", out);
+	for (unsigned i = 0; i < 10; i++)
+		fprintf(out, "%u0000 enter ref=2\n%u1000 enter ref=3\n%u2000 leave ref=3\n%u3000 enter ref=3\n%u4000 leave ref=3\n%u5000 leave ref=2\n", i + 1, i + 1, i + 1, i + 1, i + 1, i + 1);
+	for (unsigned i = 0; i < 5; i++)
+		fprintf(out, "%u0000 enter ref=3\n%u1000 leave ref=3\n", i + 20, i + 20);
+	fclose(out);
+	keep_until_end(text, free);
+	cr_assert_eq(timeline_build_scoped(trace_from_text(text), &(struct scope_patterns){ scopes, 1 }, &timeline, &err), 0);
+	keep_until_end(timeline, free_timeline);
+	cr_assert_eq(analysis_build_with(timeline, rules_of(counting), NULL, 0, &analysis, &err), 0);
+	keep_until_end(analysis, free_analysis);
+	finding = finding_of(analysis, "acme.steps");
+	cr_assert_not_null(finding);
+	cr_expect_str_eq(finding->title, "40.0 of 50.0");
+}
+
 Test(analyze_rules_file, may_show_nothing_and_take_all)
 {
 	static const char all[] = HEAD
@@ -276,6 +306,9 @@ ParameterizedTestParameters(analyze_rules_file, refuses)
 		{ RULE_HEAD "    when: cpu.core > 2\n", "rules.yaml:6:11: nothing is called 'cpu.core'" }, { RULE_HEAD "    when: \"true and cpu.cores + 'a' > 2\"\n", "rules.yaml:6:33: expected a number, this is a text" },
 		{ RULE_HEAD "    when: |\n      cpu.cores > 2\n      and cpu.core > 1\n", "rules.yaml:8:11: nothing is called 'cpu.core'" }, { RULE_HEAD "    when: cpu.cores\n", "rules.yaml:6:11: expected true or false, this is a number" },
 		{ RULE_HEAD "    when: n(scope) > 2\n", "rules.yaml:6:13: the rule has no scope: scope:NAME here, or a line \"scope: NAME\", gives it one" }, { RULE_HEAD "    when: count(api) > 1\n    severity: {high: high}\n", "rules.yaml:7:22: nothing is called 'high'" },
+		{ RULE_HEAD "    when: \"time(scope:a, func == 'b') > 1\"\n", "rules.yaml:6:12: this takes no filters" }, { RULE_HEAD "    when: \"gap(idle, func == 'b') > 1\"\n", "rules.yaml:6:12: this takes no filters" },
+		{ RULE_HEAD "    scope: a\n    when: time(kernel, within=scope) > 1\n", "rules.yaml:7:11: within=scope is known of time() and count() of functions" },
+		{ RULE_HEAD "    scope: a\n    when: self(py, within=scope) > 1\n", "rules.yaml:7:11: within=scope is known of time() and count() of functions" },
 		{ RULE_HEAD "    when: 'true'\n    severity: bad\n", "rules.yaml:7:15: expected info, low, medium, high, or {high: expression, …}" }, { RULE_HEAD "    when: 'true'\n    places: nowhere\n", "rules.yaml:7:13: no such places" },
 		{ RULE_HEAD "    when: 'true'\n    requires: [gpus]\n", "rules.yaml:7:16: no such kind of data" }, { RULE_HEAD "    when: 'true'\n    let: {1a: '1'}\n", "rules.yaml:7:11: a name is made of letters, digits and _" },
 		{ RULE_HEAD "    when: 'true'\n    evidence: {metrics: [cpu.core]}\n", "rules.yaml:7:26: no number is called so" }, { RULE_HEAD "    when: 'true'\n    version: 1.5\n", "rules.yaml:7:14: expected a whole number from 0 to 1000000" },
