@@ -870,6 +870,61 @@ class Pieces(unittest.TestCase):
         asyncio.run(InferScopeMiddleware(app)({"type": "lifespan"}, None, None))
         self.assertEqual(seen, ["http", "lifespan"])
 
+    def test_a_request_ends_with_its_response(self):
+        """And not with what the application does afterwards; where it fails, then."""
+        from inferscope.middleware import InferScopeMiddleware
+        sent = []
+
+        async def send(message):
+            sent.append(message)
+
+        async def app(request, receive, send):
+            if request["path"] == "/fails":
+                raise ValueError
+            await send({"type": "http.response.start"})
+            await send({"type": "http.response.body", "more_body": True})
+            mark_event("first part")
+            await send({"type": "http.response.body"})
+            mark_event("afterwards")
+
+        async def requests():
+            middleware = InferScopeMiddleware(app, named=lambda request: request["path"])
+            await middleware({"type": "http", "path": "/answers"}, None, send)
+            with self.assertRaises(ValueError):
+                await middleware({"type": "http", "path": "/fails"}, None, send)
+            mark_event("next")
+        with Profiler(max_overhead="none") as profiler:
+            asyncio.run(requests())
+        told = [(event["event_type"], event["name"]) for event in profiler.get_unified_timeline() if event["event_type"] in ("scope_enter", "scope_exit", "instant")]
+        self.assertEqual(told, [("scope_enter", "/answers"), ("instant", "first part"), ("scope_exit", "/answers"), ("instant", "afterwards"), ("scope_enter", "/fails"), ("scope_exit", "/fails"),
+                                ("instant", "next")])
+        self.assertEqual(len(sent), 3)
+
+    def test_routes_are_looked_for_while_somebody_measures(self):
+        """And for the first paths: leaving the middleware in costs nothing."""
+        from inferscope.middleware import KNOWN_MAX, InferScopeMiddleware
+        looked = []
+
+        class Route:
+            path, value = "/items/{number}", 2
+
+            def matches(self, request):
+                looked.append(request["path"])
+                return (self if request["path"].startswith("/items/") else object()), {}
+
+        app = mock.Mock()
+        app.router.routes = [Route()]
+        middleware = InferScopeMiddleware(None)
+
+        def name(path):
+            return middleware.name_of({"type": "http", "method": "GET", "app": app, "path": path})
+        names = [name(path) for _ in range(2) for path in ["/none"] + ["/items/%d" % number for number in range(2 * KNOWN_MAX)]]
+        self.assertEqual(names, 2 * (["GET /…"] + (KNOWN_MAX - 1) * ["GET /items/{number}"] + (KNOWN_MAX + 1) * ["GET /…"]))
+        self.assertEqual(len(looked), KNOWN_MAX)
+        with mock.patch.object(inferscope.middleware, "is_attached", lambda: True):
+            self.assertEqual([name("/items/%d" % number) for number in range(2 * KNOWN_MAX)] + [name("/none")], 2 * KNOWN_MAX * ["GET /items/{number}"] + ["GET /…"])
+        self.assertEqual(len(looked), 2 * KNOWN_MAX + 1)
+
     def test_examples(self):
         import inferscope.analyzer
         import inferscope.buffer
