@@ -140,6 +140,7 @@ static const struct asked {
 	{ SYS_newfstatat, false, { 3, 0, 0, 0x1000 } },
 	{ SYS_fstat, false, { 3 } },
 	{ SYS_madvise, false, { 0, 0x1000, 4 } },
+	{ SYS_munlock, false, { 0, 0x1000 } }, /* in a process that locks its memory */
 	{ SYS_futex, false, { 0, 0x80 } },
 	{ SYS_brk, false, { 0 } },
 	{ SYS_sched_yield, false, { 0 } },

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "abi/cpython.h"
+#include "collector/mapping.h"
 #include "collector/text.h"
 
 #define TABLE_BYTES (CODES_SLOTS * sizeof(struct code) + (REFS_MAX + CODES_MAX) * sizeof(uint32_t))
@@ -14,9 +15,9 @@ enum { FLAG_GENERATOR = 0x20, FLAG_COROUTINE = 0x80, FLAG_ASYNC_GENERATOR = 0x20
 
 int codes_open(void)
 {
-	void *slots = mmap(NULL, TABLE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct code *slots = mapping_make(TABLE_BYTES, -1);
 
-	if (slots == MAP_FAILED)
+	if (!slots)
 		return errno;
 	memset(&the.codes, 0, sizeof the.codes);
 	the.codes.slots = slots;

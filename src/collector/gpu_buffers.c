@@ -2,16 +2,17 @@
 #include "collector/collector.h"
 
 #include <string.h>
-#include <sys/mman.h>
+
+#include "collector/mapping.h"
 
 enum { NO_LIMIT = 0 /* of records in a buffer */ };
 
 bool gpu_buffers_open(void)
 {
 	if (!the.gpu.buffers) {
-		void *memory = mmap(NULL, (size_t)(GPU_BUFFERS + 1) * GPU_BUFFER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		uint8_t *memory = mapping_make((size_t)(GPU_BUFFERS + 1) * GPU_BUFFER_BYTES, -1);
 
-		if (memory == MAP_FAILED)
+		if (!memory)
 			return false;
 		the.gpu.buffers = memory;
 		the.gpu.discard = the.gpu.buffers + (size_t)GPU_BUFFERS * GPU_BUFFER_BYTES;

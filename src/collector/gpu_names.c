@@ -2,9 +2,9 @@
 #include "collector/collector.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
 #include "collector/libc.h"
+#include "collector/mapping.h"
 
 enum { CALL_NAME_BYTES = 128 };
 
@@ -26,16 +26,17 @@ bool gpu_names_open(void)
 	size_t names = GPU_NAMES * sizeof *the.gpu.names, calls = 2ull * GPU_CBIDS * (sizeof *the.gpu.call_names + sizeof *the.gpu.call_refs);
 
 	if (!the.gpu.names) {
-		char *memory = mmap(NULL, names + calls + GPU_NAMES_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		char *memory = mapping_make(names + calls + GPU_NAMES_BYTES, -1);
 
-		if (memory == MAP_FAILED)
+		if (!memory)
 			return false;
 		the.gpu.names = (struct gpu_name *)memory;
 		the.gpu.call_names = (const char **)(memory + names);
 		the.gpu.call_refs = (uint32_t *)(the.gpu.call_names + 2 * GPU_CBIDS);
 		the.gpu.copies = memory + names + calls;
 	}
-	madvise(the.gpu.names, names + calls + GPU_NAMES_BYTES, MADV_DONTNEED);
+	if (!mapping_empty(the.gpu.names, names + calls + GPU_NAMES_BYTES))
+		memset(the.gpu.names, 0, names + calls);
 	the.gpu.copies_used = the.gpu.name_count = 0;
 	return true;
 }

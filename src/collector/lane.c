@@ -3,11 +3,11 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "collector/libc.h"
+#include "collector/mapping.h"
 
 enum { DRY_MS = 5, FULL_MS = 100 };
 
@@ -260,6 +260,8 @@ static struct lane *take_slot(uint32_t first, enum lane_kind kind, uint64_t pthr
 		__atomic_store_n(&the.lanes.threads[i], pthread, __ATOMIC_RELAXED);
 		if (i >= the.lanes.count)
 			the.lanes.count = i + 1;
+		if (i >= the.lanes.touched)
+			the.lanes.touched = i + 1;
 		return lane;
 	}
 	the.page->lane_overflow++;
@@ -290,9 +292,9 @@ static void lane_leave(void *argument)
 int lanes_open(void)
 {
 	if (!the.lanes.table) {
-		void *table = mmap(NULL, (LANES_MAX + 1) * sizeof(struct lane), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		struct lane *table = mapping_make((LANES_MAX + 1) * sizeof *table, -1);
 
-		if (table == MAP_FAILED)
+		if (!table)
 			return errno;
 		the.lanes.table = table;
 	}
@@ -309,7 +311,10 @@ int lanes_open(void)
 /* All zero, and no memory held: pointers that threads keep into the table find window 0, which no window is. */
 static void table_clear(void)
 {
-	madvise(the.lanes.table, LANES_MAX * sizeof(struct lane), MADV_DONTNEED);
+	if (!mapping_empty(the.lanes.table, LANES_MAX * sizeof(struct lane)))
+		for (uint32_t i = 0; i < the.lanes.touched; i++)
+			memset(&the.lanes.table[i], 0, offsetof(struct lane, seeds)); /* NOLINT(clang-analyzer-core.NonNullParamChecker): as above */
+	the.lanes.touched = 0;
 }
 
 void lanes_begin(void)

@@ -45,6 +45,7 @@ struct lanes {
 	struct lane *table;     /* LANES_MAX and one of nobody's, mapped once and never unmapped: a late thread may still point into it */
 	uint64_t threads[LANES_MAX]; /* pthread_self() of each, 0 = nobody */
 	uint32_t count;         /* slots that were ever used in this session */
+	uint32_t touched;       /* the same, since the table was last all zero; also a parent's, in a forked child */
 	uint32_t busy;          /* lanes that hold a sub-buffer, roughly */
 	uint64_t dry_until;     /* ticks: the pool had nothing that could be given up, do not look again before. Atomic, as the next one */
 	uint64_t full_until;    /* … no slot was free: a search takes hundreds of microseconds, with the GIL */

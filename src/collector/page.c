@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "collector/libc.h"
+#include "collector/mapping.h"
 
 /* The attacher fills the memfd through /proc/PID/fd. 0 = go on. */
 static int wait_for_answer(struct handover *handover)
@@ -49,8 +50,8 @@ static struct page *map_page(struct handover *handover, int fd)
 		errno = EINVAL;
 		return NULL;
 	}
-	page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (page == MAP_FAILED)
+	page = mapping_make(bytes, fd);
+	if (!page)
 		return NULL;
 	the.settings.mapping_bytes = bytes;
 	the.mapped = page; /* a child that is forked now must not keep it */

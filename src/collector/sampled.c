@@ -2,9 +2,9 @@
 #include "collector/sampled.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
 #include "collector/machine.h"
+#include "collector/mapping.h"
 
 /* xorshift: never zero, whoever else is in here: two threads at the same moment may be given the same number. */
 static uint64_t random_next(uint64_t *random)
@@ -88,13 +88,21 @@ uint64_t sampled_weight(uint64_t size, uint64_t interval)
 	return calm_end(before, (uint64_t)((double)size / chance_of((double)size / (double)interval) + 0.5));
 }
 
-/* Where ADDRESS stands, or the empty place where it would. */
+static uint32_t after(uint32_t at)
+{
+	return (at + 1) & (SAMPLED_SLOTS - 1);
+}
+
+/*
+ * Where ADDRESS stands, or the empty place where it would. Half of the places are empty: no search goes through all of them, unless the program has written over them.
+ * It ends then, too: the thread has the GIL, or the lock.
+ */
 static uint32_t place_of(const struct sampled *sampled, uint64_t address)
 {
 	uint32_t at = sampled_slot(address);
 
-	while (sampled->table[at] && sampled->table[at] != address)
-		at = (at + 1) & (SAMPLED_SLOTS - 1);
+	for (uint32_t i = 0; i < SAMPLED_SLOTS && sampled->table[at] && sampled->table[at] != address; i++)
+		at = after(at);
 	return at;
 }
 
@@ -134,11 +142,11 @@ bool sampled_add(struct sampled *sampled, uint64_t address)
 /* What follows moves up, so that no search ends too early. */
 bool sampled_remove(struct sampled *sampled, uint64_t address)
 {
-	uint32_t hole = place_of(sampled, address);
+	uint32_t hole = place_of(sampled, address), first = hole;
 
-	if (!sampled->table[hole])
+	if (sampled->table[hole] != address || !address)
 		return false;
-	for (uint32_t at = (hole + 1) & (SAMPLED_SLOTS - 1); sampled->table[at]; at = (at + 1) & (SAMPLED_SLOTS - 1)) {
+	for (uint32_t at = after(hole); sampled->table[at] && at != first; at = after(at)) {
 		uint32_t home = sampled_slot(sampled->table[at]);
 
 		if (((at - home) & (SAMPLED_SLOTS - 1)) < ((at - hole) & (SAMPLED_SLOTS - 1)))
@@ -155,11 +163,9 @@ bool sampled_remove(struct sampled *sampled, uint64_t address)
 bool sampled_begin(struct sampled *sampled, uint64_t random)
 {
 	if (!sampled->table) {
-		void *table = mmap(NULL, SAMPLED_SLOTS * sizeof *sampled->table, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-		if (table == MAP_FAILED)
+		sampled->table = mapping_make(SAMPLED_SLOTS * sizeof *sampled->table, -1);
+		if (!sampled->table)
 			return false;
-		sampled->table = table;
 	}
 	sampled_end(sampled);
 	sampled->random = random | 1;
@@ -176,6 +182,6 @@ void sampled_end(struct sampled *sampled)
 {
 	sampled->live = 0;
 	sampled_forget(sampled);
-	if (sampled->table)
-		madvise(sampled->table, SAMPLED_SLOTS * sizeof *sampled->table, MADV_DONTNEED);
+	if (sampled->table && !mapping_empty(sampled->table, SAMPLED_SLOTS * sizeof *sampled->table))
+		memset(sampled->table, 0, SAMPLED_SLOTS * sizeof *sampled->table);
 }

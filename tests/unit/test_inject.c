@@ -589,6 +589,8 @@ Test(seccomp, judges_what_our_calls_would_meet)
 		{ DENY(SYS_clone, SECCOMP_RET_KILL_THREAD), SECCOMP_KILLS, SYS_clone },
 		{ DENY(SYS_rt_sigpending, SECCOMP_RET_TRAP), SECCOMP_KILLS, SYS_rt_sigpending },
 		{ DENY(SYS_madvise, SECCOMP_RET_USER_NOTIF), SECCOMP_KILLS, SYS_madvise },
+		{ DENY(SYS_munlock, SECCOMP_RET_KILL_PROCESS), SECCOMP_KILLS, SYS_munlock },
+		{ DENY(SYS_munlock, SECCOMP_RET_ERRNO | 1), SECCOMP_FINE, 0 },
 		{ DENY(SYS_memfd_create, SECCOMP_RET_ERRNO | 1), SECCOMP_FORBIDS, SYS_memfd_create },
 		{ DENY(SYS_clone3, SECCOMP_RET_ERRNO | 38), SECCOMP_FINE, 0 },
 		{ DENY(SYS_clone, SECCOMP_RET_LOG), SECCOMP_FINE, 0 },

@@ -383,3 +383,42 @@ def case_toggle():
     stop.append(1)
     [t.join() for t in threads]
     assert not wrong and rounds > 5, (wrong, rounds)
+
+
+def mappings(text):
+    """Of memory with this name: [the letters of its state]."""
+    found, name = [], ''
+    with open('/proc/self/smaps') as file:
+        for line in file:
+            if '-' in line.split()[0] and ':' not in line.split()[0]:
+                name = line
+            elif line.startswith('VmFlags:') and text in name:
+                found.append(line.split()[1:])
+    return found
+
+
+def locked_kib():
+    with open('/proc/self/status') as file:
+        return next(int(line.split()[1]) for line in file if line.startswith('VmLck:'))
+
+
+def case_locked():
+    """A program that has locked all its memory, also what it gets later: ours is not locked, and each session begins with nothing of the one before."""
+    CURRENT, FUTURE = 1, 2
+    assert during(lambda: tree(9)).count('enter', 'tree') == expected_tree(9)  # what is made once is there already
+    if libc.mlockall(CURRENT | FUTURE):
+        print('SKIP: memory may not be locked here')
+        sys.exit(77)
+    for _ in range(3):
+        before = locked_kib()
+        s = Session(memory_interval=4096).arm()
+        assert sum('lo' in flags for flags in mappings('inferscope-lanes')) == 1, mappings('inferscope-lanes')  # the attacher's, which is this process, too
+        grown = locked_kib() - before - s.map.size() // 1024
+        assert grown < 16384, '%d KiB more are locked' % grown  # the stack of the thread that entered
+        libc.mlockall(CURRENT | FUTURE)  # once more: what there is by now, too
+        tree(9)
+        s.disarm().read().check()
+        assert s.count('enter', 'tree') == expected_tree(9) and s.meta and s.lost() == 0, (s.count('enter', 'tree'), len(s.meta), s.lost())
+        assert [slot for slot, lane in s.slots() if lane['events']] == [0, 1], list(s.slots())
+        assert s.page('memory_samples') > 0
+        s.map.close()
