@@ -167,11 +167,12 @@ static uint32_t rank_node(struct parser *parser, const struct token *name)
 /* What would be left out in silence is refused. */
 static void check_narrowing(struct parser *parser, uint32_t index)
 {
-	const struct expression_node *node = &parser->nodes[index];
+	const struct expression_node *node;
 	const char *why;
 
 	if (parser->lexer.failed || index == NO_NODE)
 		return;
+	node = &parser->nodes[index];
 	why = parser->vocabulary->narrows(parser->vocabulary->context, (enum expression_operation)node->operation, &node->symbol, node->child != NO_NODE, node->within);
 	if (why)
 		lexer_refuse(&parser->lexer, node->begin, "%s", why);
