@@ -67,7 +67,7 @@ const struct function *function_hottest(const struct timeline *timeline)
 
 /* Room for a walk over the tree. */
 struct walk {
-	bool *inside;       /* by node: it or one of its callers passes */
+	uint32_t *top;      /* by node: the outermost one that passes, itself or above it; 0 = none */
 	bool *in_function;  /* by node: below (or in) a function that is no module body, no machinery, no starter of scripts */
 	double *by_caller, *by_top; /* by function, ns */
 };
@@ -87,32 +87,66 @@ static uint32_t largest(const double *values, size_t count)
 	return best;
 }
 
-static double scale_of(const struct timeline *timeline, const struct tree_node *node)
+/* The nearest Python function above NODE, or NULL. */
+static const struct function *python_above(const struct timeline *timeline, const struct tree_node *node)
 {
-	const struct thread *thread = &timeline->threads[node->thread];
+	for (uint32_t i = node->parent; i; i = timeline->nodes[i].parent)
+		if (timeline->functions[timeline->nodes[i].function].kind == FUNCTION_PYTHON)
+			return &timeline->functions[timeline->nodes[i].function];
+	return NULL;
+}
 
-	return thread->covered_ns && thread->covered_ns < thread->wall_ns ? (double)thread->wall_ns / (double)thread->covered_ns : 1;
+/* The script that the interpreter, or runpy, was told to run: its body is the program itself. So is what exec() was given as text. */
+static bool is_script(const struct timeline *timeline, const struct tree_node *node)
+{
+	const struct function *function = &timeline->functions[node->function], *above;
+
+	if (strcmp(function->name, "<module>") != 0)
+		return false;
+	if (*function->file == '<')
+		return strncmp(function->file, "<frozen ", 8) != 0;
+	above = python_above(timeline, node);
+	return !above || (is_starter(above) && strcmp(above->name, "_run_code") == 0);
+}
+
+/*
+ * Entered while watched, in this very stack or, of a stack that only samples know, at all: what is open from the start on may be there for ever, such as the
+ * function that a server's thread waits in. A module's body runs once: if nobody saw it, that was while nobody watched. (The machinery above it is hidden from
+ * hooks, not from samples.)
+ */
+static bool is_entered(const struct tree_node *node, const struct function *function)
+{
+	if (node->calls || node->total_ns)
+		return node->calls;
+	return function->seen_calls || (strcmp(function->name, "<module>") == 0 && !function->seen_total_ns);
+}
+
+static void charge(const struct timeline *timeline, struct walk *walk, function_test test, uint32_t top, double ns)
+{
+	uint32_t caller = timeline->nodes[top].parent;
+
+	while (caller && test(&timeline->functions[timeline->nodes[caller].function]))
+		caller = timeline->nodes[caller].parent;
+	walk->by_top[timeline->nodes[top].function] += ns;
+	if (caller)
+		walk->by_caller[timeline->nodes[caller].function] += ns;
 }
 
 /* Parents come before children, so one walk forwards knows of each node what lies above it. */
 static void walk_nodes(const struct timeline *timeline, struct walk *walk, function_test test, bool in_call, struct inclusive *out)
 {
-	for (size_t i = 1; i < timeline->node_count; i++) {
+	for (uint32_t i = 1; i < timeline->node_count; i++) {
 		const struct tree_node *node = &timeline->nodes[i];
 		const struct function *function = &timeline->functions[node->function];
-		bool passes = test(function);
-		double ns;
 
-		walk->inside[i] = walk->inside[node->parent] || (passes && node->calls && (!in_call || walk->in_function[node->parent]));
 		walk->in_function[i] = walk->in_function[node->parent] || (!function_is_import(function) && !is_starter(function));
-		if (!walk->inside[i] || walk->inside[node->parent])
+		walk->top[i] = walk->top[node->parent];
+		if (!walk->top[i] && test(function) && is_entered(node, function) && !is_script(timeline, node) && (!in_call || walk->in_function[node->parent]))
+			walk->top[i] = i;
+		if (!walk->top[i])
 			continue;
-		ns = (double)node->total_ns * scale_of(timeline, node);
-		out->ns += ns;
-		out->calls += node->calls;
-		walk->by_top[node->function] += ns;
-		if (node->parent)
-			walk->by_caller[timeline->nodes[node->parent].function] += ns;
+		out->ns += (double)node->estimated_self_ns;
+		charge(timeline, walk, test, walk->top[i], (double)node->estimated_self_ns);
 	}
 }
 
@@ -123,7 +157,7 @@ struct inclusive inclusive_time(const struct analysis_private *p, function_test 
 	struct inclusive out = { .caller = UINT32_MAX, .top = UINT32_MAX };
 	struct walk *walk = p->walk;
 
-	memset(walk->inside, 0, nodes * sizeof *walk->inside);
+	memset(walk->top, 0, nodes * sizeof *walk->top);
 	memset(walk->in_function, 0, nodes * sizeof *walk->in_function);
 	memset(walk->by_caller, 0, functions * sizeof *walk->by_caller);
 	memset(walk->by_top, 0, functions * sizeof *walk->by_top);
@@ -139,7 +173,7 @@ void walk_begin(struct analysis_private *p)
 	struct walk *walk = p->walk = analysis_keep(p, 1, sizeof *walk);
 
 	if (walk)
-		*walk = (struct walk){ analysis_keep(p, nodes, sizeof *walk->inside), analysis_keep(p, nodes, sizeof *walk->in_function), analysis_keep(p, functions, sizeof *walk->by_caller),
+		*walk = (struct walk){ analysis_keep(p, nodes, sizeof *walk->top), analysis_keep(p, nodes, sizeof *walk->in_function), analysis_keep(p, functions, sizeof *walk->by_caller),
 			analysis_keep(p, functions, sizeof *walk->by_top) };
 }
 

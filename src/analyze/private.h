@@ -75,7 +75,7 @@ void rules_build(struct analysis_private *p);
 /* paths.c: questions about functions and their place in the tree. */
 typedef bool (*function_test)(const struct function *function);
 bool function_is_logging(const struct function *function);
-bool function_is_import(const struct function *function);     /* the import machinery, or a module's body */
+bool function_is_import(const struct function *function);     /* the import machinery, or a module's body; inclusive_time() leaves out that of a script */
 bool function_is_tokenizer(const struct function *function);
 struct memory_site;
 bool memory_site_grows(const struct memory_site *site); /* what it allocated stays, and more and more of it */
@@ -84,14 +84,13 @@ bool function_is_loop_callback(const struct function *function); /* asyncio's Ha
 /* With most CPU time of those that are not there to wait, or NULL. */
 const struct function *function_hottest(const struct timeline *timeline);
 struct inclusive {
-	double ns;        /* outermost such calls, with all below them, scaled to the whole capture */
-	uint64_t calls;
+	double ns;        /* outermost such calls, with all below them, in the whole capture: a part of their callers' total_ns */
 	uint32_t caller;  /* function that called most of it, or UINT32_MAX */
 	uint32_t top;     /* the outermost such function with most of it, or UINT32_MAX */
 };
 /* Before the first inclusive_time(). */
 void walk_begin(struct analysis_private *p);
-/* Time under functions for which TEST holds, counted once however they nest; only calls that were entered while watched. IN_CALL: only below some
+/* Time under functions for which TEST holds, counted once however they nest; only calls that were entered, not those that were open from the start on. IN_CALL: only below some
  * other function that is no module body. */
 struct inclusive inclusive_time(const struct analysis_private *p, function_test test, bool in_call);
 /* The longest asyncio callback: *out is the function that ran in it, *thread its thread. 0 when there was none. */

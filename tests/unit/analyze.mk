@@ -8,6 +8,7 @@ tests_unit_test_analyze_SOURCES = \
 	tests/unit/analyze_help.c tests/unit/analyze_help.h \
 	tests/unit/analyze_expression.c \
 	tests/unit/analyze_requests.c \
+	tests/unit/analyze_paths.c \
 	tests/unit/analyze_rules.c \
 	tests/unit/analyze_rules_file.c \
 	tests/unit/analyze_verdict.c \
