@@ -420,7 +420,10 @@ static void write_head(struct chrome *all)
 		text_printf(&all->name, "GPU %u", device->id);
 		text_printf(&all->line, "%s{\"id\":%u,\"name\":\"", i ? "," : "", device->id);
 		text_add_json(&all->line, *device->name ? device->name : text_string(&all->name), *device->name ? strlen(device->name) : all->name.length);
-		text_add_string(&all->line, "\"}");
+		text_add_string(&all->line, "\"");
+		if (device->multiprocessors)
+			text_printf(&all->line, ",\"numSms\":%u", device->multiprocessors);
+		text_add_string(&all->line, "}");
 		all->failed |= all->line.failed || all->name.failed;
 		if (!all->failed)
 			sink_write(all->sink, all->line.data, all->line.length);

@@ -156,7 +156,12 @@ static uint64_t cut_moment(const struct collection *all)
 	return UINT64_MAX;
 }
 
-/* By start; of equal starts the longer first, so that a caller stands before what it calls. */
+static bool is_point(const struct record *record)
+{
+	return TYPES[type_of(record->kind)].point;
+}
+
+/* By start; of equal starts the longer first, so that a caller stands before what it calls. What has no length comes after what has, and in the order of the trace: a scope's beginning before its end. */
 static int by_start(const void *a, const void *b)
 {
 	const struct record *x = a, *y = b;
@@ -165,7 +170,9 @@ static int by_start(const void *a, const void *b)
 		return x->start_ns < y->start_ns ? -1 : 1;
 	if (x->end_ns != y->end_ns)
 		return x->end_ns > y->end_ns ? -1 : 1;
-	return x->order > y->order ? -1 : x->order < y->order; /* of equal ends the later one is the outer */
+	if (is_point(x) != is_point(y))
+		return is_point(x) ? 1 : -1;
+	return is_point(x) == (x->order > y->order) ? 1 : -1; /* of calls with equal ends the later one is the outer */
 }
 
 static void add_us(struct text *line, const char *key, uint64_t ns)

@@ -145,7 +145,11 @@ static void add_verdict(struct text *out, const struct report *report)
 		text_add_string(out, "</p>");
 	}
 	text_printf(out, "</div>\n<div class=\"tiles\"><p><span>Confidence</span><b>%s<span class=\"meter\"><i style=\"width:%s%%\"></i></span></b></p>", quantity_confidence(verdict->confidence).text, quantity_plain(100 * verdict->confidence, 1).text);
-	text_printf(out, "<p><span>Captured</span><b>%s <small>hooks on %s</small></b></p>", quantity_ns(report->timeline->duration_ns, 0).text, quantity_pct(report->coverage_pct, 0).text);
+	text_printf(out, "<p><span>Captured</span><b>%s", quantity_ns(report->timeline->duration_ns, 0).text);
+	if (report->imported)
+		text_add_string(out, " <small>imported</small></b></p>");
+	else
+		text_printf(out, " <small>hooks on %s</small></b></p>", quantity_pct(report->coverage_pct, 0).text);
 	if (isnan(report->cpu_cores))
 		text_printf(out, "<p><span>Calls seen</span><b>%s</b></p>", quantity_short(report->calls, 0).text);
 	else
