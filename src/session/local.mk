@@ -28,6 +28,7 @@ libsession_a_SOURCES = \
 	src/session/perf_turns.c src/session/perf_turns.h \
 	src/session/pool.c src/session/pool.h \
 	src/session/pools.c src/session/pools.h \
+	src/session/rearm.c src/session/rearm.h \
 	src/session/record.c \
 	src/session/residue.c src/session/residue.h \
 	src/session/sampled.c \

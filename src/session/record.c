@@ -19,7 +19,6 @@
 #define RECLAIM_NS (1000 * MS)
 #define PROGRESS_NS (100 * MS)
 #define AHEAD_NS (2000 * MS)
-#define REARM_NS (10000 * MS)
 enum { RECORD_PRIORITY = -10, GROW_LEAST = 32, GROW_MOST = 128, EVENTS_FLUSH_BYTES = 32768, REARM_TIMEOUT_MS = 1000 };
 
 struct loop {
@@ -120,16 +119,16 @@ bool session_execed(const struct session *session)
 /* A single-threaded 3.12+ target that is throttled has no thread of ours to turn hooks on again. */
 static void rearm_step(struct session *session, uint64_t now_ns)
 {
-	uint64_t wanted = __atomic_load_n(&session->pool.page->rearm_wanted, __ATOMIC_RELAXED);
 	struct error err = { 0 };
 
-	if (wanted == session->rearm_seen || now_ns < session->rearm_ns)
+	if (!rearm_due(&session->rearm, __atomic_load_n(&session->pool.page->rearm_wanted, __ATOMIC_RELAXED) != 0, now_ns))
 		return;
-	session->rearm_seen = wanted;
-	session->rearm_ns = now_ns + REARM_NS;
 	session_push_deadline(session, 2 * AHEAD_NS); /* longer than the three waits below */
-	if (handshake_try(&session->handshake, HANDOVER_REARM, REARM_TIMEOUT_MS, &err) < 0 && err.code != ERR_EXITED)
-		session_warn(session, "hooks could not be turned on again: %.180s", err.text);
+	if (handshake_try(&session->handshake, HANDOVER_REARM, REARM_TIMEOUT_MS, &err) < 0 && err.code != ERR_EXITED) {
+		if (!session->rearm_failed)
+			session_warn(session, "hooks could not be turned on again at each try: %.180s", err.text);
+		session->rearm_failed = true;
+	}
 	session_hold(session, &session->handshake.receipt);
 }
 

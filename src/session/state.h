@@ -8,6 +8,7 @@
 #include "session/gpu_relay.h"
 #include "session/handshake.h"
 #include "session/observe.h"
+#include "session/rearm.h"
 #include "session/residue.h"
 #include "session/sampler.h"
 #include "session/session.h"
@@ -56,7 +57,8 @@ struct session {
 	struct drain *drain;
 	struct receipt enter, leave;
 	uint64_t hold_max_ns, hold_total_ns;
-	uint64_t rearm_seen, rearm_ns;
+	struct rearm rearm;
+	bool rearm_failed;  /* said once */
 	uint64_t pushed_ns; /* when the deadline was moved last */
 	bool fell_silent;   /* too late for it once */
 

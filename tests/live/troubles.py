@@ -13,6 +13,7 @@ PLANTED = os.path.join(PROGRAMS, "planted.py")
 SCRIBBLER = os.path.join(PROGRAMS, "scribbler.py")
 MANYFOLD = os.path.join(PROGRAMS, "manyfold.py")
 KEEPER = os.path.join(PROGRAMS, "gil_keeper.py")
+EVEN = os.path.join(PROGRAMS, "even.py")
 FORKER = os.path.join(PROGRAMS, "forker.py")
 QUICK = ["3.9.18", "3.12.1"]
 
@@ -23,6 +24,8 @@ def tests(world):
             continue
         for name, test in (("gil", gil), ("killed_early", killed_early), ("two_at_once", two_at_once), ("other_build", other_build), ("scribble", scribble), ("many_functions", many_functions), ("forks", forks)):
             yield "troubles/%s/%s" % (python.name, name), lambda w, p=python, t=test: t(w, p)
+        if python.version >= (3, 12):  # before, a thread of ours turns hooks on
+            yield "troubles/%s/throttled" % python.name, lambda w, p=python: throttled(w, p)
 
 
 def read_until(attach, word, seconds):
@@ -129,6 +132,18 @@ def forks(world, python):
         status, last = target.finish()
         require(status == 0 and last.startswith("OK") and not target.errors(), "the target ended with %s, %s, stderr: %s" % (status, last, target.errors()))
     return last
+
+
+def throttled(world, python):
+    """One thread that calls far more than the budget holds, and no function of which is dearer than another: hooks come back, again and again."""
+    with Target(python, EVEN) as target:
+        world.attach(target.pid, "-d", "15s", trace="t.iscope").expect(0)
+        status, last = target.finish()
+        require(status == 0 and last == "OK" and not target.errors(), "the target ended with %s, %s, stderr: %s" % (status, last, target.errors()))
+    dump = world.run("dump-trace", world.path("t.iscope")).expect(0).out
+    opened = len(re.findall(r" window_on ", dump))
+    require(opened >= 3, "%d windows in 15 s" % opened)
+    return "%d windows" % opened
 
 
 def another_build(world):

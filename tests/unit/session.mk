@@ -2,7 +2,7 @@ if HAVE_CRITERION
 check_PROGRAMS += tests/unit/test_session
 TESTS += tests/unit/test_session
 endif
-tests_unit_test_session_SOURCES = tests/unit/test_session_drain.c tests/unit/test_session_spool.c tests/unit/test_session_digest.c tests/unit/test_session_around.c tests/unit/test_session_counts.c tests/unit/test_session_syscalls.c tests/unit/test_session_observe.c tests/unit/session_loops.c tests/unit/test_session_pace.c tests/unit/test_session_perf_turns.c tests/unit/test_session_sights.c tests/unit/session_find.c tests/unit/session_switching.c tests/unit/session_words.c
+tests_unit_test_session_SOURCES = tests/unit/test_session_drain.c tests/unit/test_session_spool.c tests/unit/test_session_digest.c tests/unit/test_session_around.c tests/unit/test_session_counts.c tests/unit/test_session_syscalls.c tests/unit/test_session_observe.c tests/unit/session_loops.c tests/unit/session_rearm.c tests/unit/test_session_pace.c tests/unit/test_session_perf_turns.c tests/unit/test_session_sights.c tests/unit/session_find.c tests/unit/session_switching.c tests/unit/session_words.c
 tests_unit_test_session_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_test_session_SOURCES += tests/unit/test_session_inside.c
 tests_unit_test_session_SOURCES += tests/unit/unwind_fake.c tests/unit/unwind_fake.h
