@@ -309,8 +309,8 @@ int fork_watch(void);
 void fork_forbid(void);
 void fork_allow(void);
 
-/* gil.c: as PyGILState_Ensure() and PyGILState_Release(), for a thread of ours that has no state yet */
-int gil_ensure(void);
+/* gil.c: as PyGILState_Ensure() and PyGILState_Release(), for a thread of ours that has no state yet. False: there is no memory for one. */
+bool gil_ensure(int *gil);
 void gil_release(int gil);
 
 /* C functions, in the lane of the Python function that calls them. What ends without having begun here is left out. */

@@ -14,7 +14,7 @@
 #include "collector/page.h"
 #include "collector/stack.h"
 
-enum { BUSY_EXTRA_NS = 500000000 };
+enum { BUSY_EXTRA_NS = 500000000, LEAVING_TRIES = 50 };
 
 struct collector the __attribute__((visibility("hidden")));
 
@@ -154,14 +154,29 @@ static void arm_with_gil(struct page *page)
 	page->arm_ns = monotonic_ns() - begin;
 }
 
-/* Asks for the GIL unless the interpreter ends. */
+/* Asks for the GIL unless the interpreter ends, or there is no memory for it. */
 static bool gil_take(int *gil)
 {
+	bool taken;
+
 	if (!the.python.Py_IsInitialized || python_ends(&the.python))
 		return false;
 	the.waits_for_gil = true;
-	*gil = gil_ensure();
+	taken = gil_ensure(gil);
 	the.waits_for_gil = false;
+	return taken;
+}
+
+/* Hooks are to go: memory is waited for a little. Without it they take themselves off when their deadline is over. */
+static bool gil_take_at_last(int *gil)
+{
+	const struct timespec pause = {0, 10000000};
+
+	for (int tries = 0; !gil_take(gil); tries++) {
+		if (tries == LEAVING_TRIES || python_ends(&the.python))
+			return false;
+		nanosleep(&pause, NULL);
+	}
 	return true;
 }
 
@@ -179,7 +194,7 @@ static void disarm(void)
 	switcher_stop(); /* first: it may begin the device's part */
 	gpu_stop();
 	heap_end();
-	if (!gil_take(&gil))
+	if (!gil_take_at_last(&gil))
 		return; /* what hooks there are find nothing to write to, and the process ends */
 	memory_end();
 	window_close(ticks_now(), WINDOW_ARM);
@@ -204,6 +219,10 @@ static void arm(struct handover *handover)
 		return;
 	}
 	disarm(); /* of an attacher that died */
+	if (the.page && !python_ends(&the.python)) {
+		handover_fail(handover, ENOMEM, "a thread state of the interpreter");
+		return;
+	}
 	the.holder = handover->attacher_pid;
 	page = page_take(handover);
 	if (!page)
@@ -225,9 +244,13 @@ static void arm(struct handover *handover)
 		if (the.armed && the.settings.gpu == GPU_NOW)
 			gpu_start();
 	} else {
-		snprintf(page->reason_text, PAGE_TEXT_BYTES, "the interpreter is about to end");
-		refuse(page, REASON_FINALIZING);
+		bool ends = python_ends(&the.python);
+
+		snprintf(page->reason_text, PAGE_TEXT_BYTES, ends ? "the interpreter is about to end" : "no memory for a thread state of the interpreter");
+		refuse(page, ends ? REASON_FINALIZING : REASON_MEMORY);
 		__atomic_store_n(&page->arm, ARM_FAILED, __ATOMIC_RELEASE);
+		forget();
+		codes_forget(); /* empty */
 	}
 	handover_say(handover, SAID_DONE);
 }

@@ -2,30 +2,29 @@
  * The GIL for threads of ours. Up to CPython 3.11, PyGILState_Ensure() makes the thread's state under the runtime's HEAD_LOCK before it has the
  * GIL; a child that is forked at that moment inherits the lock and waits for it for ever, in PyOS_AfterFork_Child() (gh-112275, fixed in 3.11.7;
  * seen on 3.9.18, once in 700 attaches to a program that forks all the time). So the state is made while nobody forks.
+ *
+ * And PyGILState_Ensure() ends the process where there is no memory for a state (3.8 to 3.15): so it is given one that is there already.
  */
 #include "collector/collector.h"
 
 enum { STATE_LOCKED = 0 }; /* PyGILState_LOCKED: what PyGILState_Release() takes for "was held before" */
 
-static bool makes_state(void)
+bool gil_ensure(int *gil)
 {
-	return the.python.PyThreadState_New && the.python.minor < 12;
-}
+	const void *state;
 
-int gil_ensure(void)
-{
-	if (makes_state()) {
-		fork_forbid();
-		the.python.PyThreadState_New(the.python.PyInterpreterState_Main());
-		fork_allow();
-	}
-	return the.python.PyGILState_Ensure();
+	fork_forbid();
+	state = the.python.PyThreadState_New(the.python.PyInterpreterState_Main());
+	fork_allow();
+	if (!state)
+		return false;
+	*gil = the.python.PyGILState_Ensure();
+	return true;
 }
 
 /* A state made by PyThreadState_New() counts as held once by itself. */
 void gil_release(int gil)
 {
-	if (makes_state())
-		the.python.PyGILState_Release(STATE_LOCKED);
+	the.python.PyGILState_Release(STATE_LOCKED);
 	the.python.PyGILState_Release(gil);
 }

@@ -30,7 +30,7 @@ enum { METHOD_FASTCALL = 0x80 };
 	SYMBOL(8, 99, int, PyGILState_Ensure, (void)) \
 	SYMBOL(8, 99, void, PyGILState_Release, (int)) \
 	SYMBOL(8, 11, void *, PyGILState_GetThisThreadState, (void)) \
-	SYMBOL(8, 11, void *, PyThreadState_New, (void *)) \
+	SYMBOL(8, 99, void *, PyThreadState_New, (void *)) \
 	SYMBOL(8, 99, void *, PyThreadState_Get, (void)) \
 	SYMBOL(8, 99, void *, PyThreadState_Swap, (void *)) \
 	SYMBOL(8, 99, void *, PyInterpreterState_Main, (void)) \

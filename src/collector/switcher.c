@@ -88,7 +88,8 @@ static bool switcher_act(void)
 
 	if (python_ends(&the.python))
 		return false;
-	gil = gil_ensure();
+	if (!gil_ensure(&gil))
+		return true; /* another time */
 	the.memory.muted++;
 	begin = monotonic_ns();
 	now = ticks_now();

@@ -1,4 +1,4 @@
-/* What the collector does on threads of the program that hold no GIL: nothing of the page, which another thread may be taking away. */
+/* What the collector does without the GIL: on the program's threads nothing to the page, which another thread may be taking away; on ours, where there is no memory to take it. */
 #include <criterion/criterion.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -87,4 +87,30 @@ Test(collector_guest, a_fork_without_the_GIL_is_counted_and_the_page_left_alone)
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
 	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %d", status);
 	cr_assert_eq(the.forks, 1);
+}
+
+static int asked;
+
+static int ask(void)
+{
+	asked++;
+	return 1;
+}
+
+static void *refuse_memory(void *interp)
+{
+	return NULL;
+}
+
+/* PyGILState_Ensure() ends the process then; and where it finds some memory, what we release was held once only. */
+Test(collector_guest, the_GIL_is_not_asked_for_without_memory_for_a_state)
+{
+	int gil;
+
+	the.python.PyInterpreterState_Main = no_state;
+	the.python.PyThreadState_New = refuse_memory;
+	the.python.PyGILState_Ensure = ask;
+	cr_assert_not(gil_ensure(&gil));
+	cr_assert_eq(asked, 0);
+	cr_assert_eq(the.fork_turn, 0);
 }

@@ -52,7 +52,7 @@ static void hooks_close(void) {}
 static const struct hooks hooks_played = { .kind = BACKEND_EVALUATOR, .open = hooks_open, .close = hooks_close, .cost_factor = { [MINOR] = 100 } };
 const struct hooks hooks_evaluator, hooks_setprofile;
 
-int gil_ensure(void) { return pthread_mutex_lock(&gil); }
+bool gil_ensure(int *unused) { return !pthread_mutex_lock(&gil); }
 void gil_release(int unused) { pthread_mutex_unlock(&gil); }
 bool python_ends(const struct python *python) { return false; }
 void memory_pause(void) {}
