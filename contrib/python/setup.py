@@ -50,7 +50,7 @@ class one_for_all(bdist_wheel):
 setup(
     name="inferscope", version=VERSION, description="Says where a running Python process spends its time, and what to change", python_requires=">=3.8",
     packages=find_packages("src"), package_dir={"": "src"}, package_data={"inferscope": ["py.typed", "*.pyi", "_bin/*", "include/inferscope/*"]}, zip_safe=False,
-    ext_modules=[Extension("inferscope._native", ["src/inferscope/_native.c", "src/inferscope/_scopes.c", "src/inferscope/_enter.c"], depends=["src/inferscope/_scopes.h"], define_macros=[("_GNU_SOURCE", None)], py_limited_api=True, extra_compile_args=["-std=gnu11", "-O2", "-fno-plt"], libraries=["dl", "pthread"])],
+    ext_modules=[Extension("inferscope._native", ["src/inferscope/_native.c", "src/inferscope/_scopes.c", "src/inferscope/_metadata.c", "src/inferscope/_enter.c"], depends=["src/inferscope/_scopes.h"], define_macros=[("_GNU_SOURCE", None)], py_limited_api=True, extra_compile_args=["-std=gnu11", "-O2", "-fno-plt"], libraries=["dl", "pthread"])],
     cmdclass={"build_py": with_binary, "build_ext": stable, "bdist_wheel": one_for_all},
     entry_points={"console_scripts": ["inferscope = inferscope._program:main"], "pytest11": ["inferscope = inferscope.pytest_plugin"]},
 )

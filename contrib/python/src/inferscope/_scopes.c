@@ -99,8 +99,10 @@ bool arguments_parse(const char *function, PyObject *const *args, Py_ssize_t cou
  * KeyboardInterrupt, is the program's. */
 static PyObject *encoded(PyObject *value)
 {
-	PyObject *text = PyObject_CallFunctionObjArgs(encode, value, NULL);
+	PyObject *text = metadata_simple(value);
 
+	if (!text)
+		text = PyObject_CallFunctionObjArgs(encode, value, NULL);
 	if (text || !PyErr_ExceptionMatches(PyExc_Exception))
 		return text;
 	PyErr_Clear();

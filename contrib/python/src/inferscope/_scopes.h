@@ -34,6 +34,9 @@ PyObject *leave(PyObject *module, PyObject *none);
 
 /* (name, metadata=None) of a call of FUNCTION's, borrowed; OUT comes as NULLs. False with an exception. */
 bool arguments_parse(const char *function, PyObject *const *args, Py_ssize_t count, PyObject *keywords, PyObject *out[2]);
+/* _metadata.c: JSON of VALUE, a new str; NULL, without an exception, where that is json's to write. Nothing of the program's is run. */
+PyObject *metadata_simple(PyObject *value);
+
 /* A new reference to a str that is one by itself: what the collector reads is its layout. NULL without an exception for None and NULL. */
 PyObject *text_of(PyObject *value);
 

@@ -20,13 +20,14 @@ from ._program import InferScopeError, call, end, error_of, events_of, option_wo
 from ._types import Document, Event, Path
 
 METADATA_BYTES = 1000
+JSON = json.JSONEncoder(default=repr, separators=(",", ":"))
 Tell = Callable[[str], object]
 
 
 def _encode(metadata: Any) -> str:
-    """JSON of at most METADATA_BYTES; what JSON does not know is its repr(), and so is the whole where JSON refuses it (keys that are tuples, circles)."""
+    """JSON of at most METADATA_BYTES, of what _metadata.c leaves to us; what JSON does not know is its repr(), and so is the whole where JSON refuses it (keys that are tuples, circles)."""
     try:
-        text = json.dumps(metadata, default=repr, separators=(",", ":"))
+        text = JSON.encode(metadata)
     except Exception:
         text = repr(metadata)
     return text if len(text) <= METADATA_BYTES else json.dumps({"cut": text[:METADATA_BYTES - 100]}, separators=(",", ":"))[:METADATA_BYTES + 200]
