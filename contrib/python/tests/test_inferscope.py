@@ -453,7 +453,7 @@ class Inside(unittest.TestCase):
             profiler = inferscope.Profiler()
             for _ in range(2):
                 with profiler: pass
-                print(len(os.listdir(folder)), end=" ")
+                print(len(os.listdir(folder)), end=" ", flush=True)
             if os.fork() == 0:
                 del profiler
                 sys.exit()
