@@ -2,6 +2,7 @@
 #include "cli/command.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,9 +16,31 @@
 #include "cli/rounds.h"
 #include "cli/signals.h"
 
+static int outputs_tell(const struct measure *measure, struct error *err)
+{
+	struct outputs *outputs = calloc(1, sizeof *outputs);
+	int result = -1;
+
+	if (!outputs)
+		return fail(err, ERR_MEMORY, "looking at what would be written");
+	if (measure->recorder)
+		result = recorder_outputs_next(measure->recorder, outputs, err);
+	else {
+		*outputs = measure->outputs;
+		result = 0;
+	}
+	for (size_t i = 0; result == 0 && i < outputs->count; i++)
+		printf("  would write %s\n", outputs->reports[i].path);
+	if (result == 0 && *outputs->trace)
+		printf("  would write %s%s\n", outputs->trace, measure->recorder ? ", and further ones, each time that there is a reason" : "");
+	free(outputs);
+	return result;
+}
+
 static int dry_run(struct measure *measure, const struct target *target, struct error *err)
 {
 	const struct target_facts *facts = target_facts(target);
+	const char *duration = measure->session.duration_ns ? options_text(&measure->invocation->options, OPT_DURATION) : NULL;
 
 	if (session_check(facts, &measure->session, err) < 0)
 		return -1;
@@ -27,12 +50,8 @@ static int dry_run(struct measure *measure, const struct target *target, struct 
 	printf("process %d: Python %d.%d.%d (%s), %s, %u threads\n", (int)facts->pid, facts->python_major, facts->python_minor, facts->python_micro < 0 ? 0 : facts->python_micro,
 	       facts->python_file, facts->libc, facts->threads);
 	findings_print(target, colour_wanted(&measure->invocation->options, STDOUT_FILENO));
-	printf("attaching would measure it for %s, with --hook %s; it was not touched\n", options_text(&measure->invocation->options, OPT_DURATION), options_text(&measure->invocation->options, OPT_HOOK));
-	for (size_t i = 0; i < measure->outputs.count; i++)
-		printf("  would write %s\n", measure->outputs.reports[i].path);
-	if (*measure->outputs.trace)
-		printf("  would write %s\n", measure->outputs.trace);
-	return 0;
+	printf("attaching would measure it %s%s, with --hook %s; it was not touched\n", duration ? "for " : "until Ctrl-C", duration ? duration : "", options_text(&measure->invocation->options, OPT_HOOK));
+	return outputs_tell(measure, err);
 }
 
 /* A process that measures itself has opened its memory: nothing of it needs to be traced, or to have room. */

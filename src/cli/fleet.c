@@ -395,6 +395,8 @@ static int fleet_open(struct fleet *fleet, struct invocation *invocation, struct
 			plan->reports[plan->count++] = fleet->measure.outputs.reports[i];
 	if (fleet->measure.outputs.count && !plan->count && !fleet->watch.wanted && joint_missing(fleet, err) < 0)
 		return -1;
+	if (options_flag(&invocation->options, OPT_DRY_RUN) && options_duration_ns(&invocation->options, OPT_EVERY))
+		return 0; /* the folders are made by the rounds */
 	return outputs_test(plan, err);
 }
 
@@ -412,7 +414,9 @@ static int dry_run(const struct fleet *fleet, const struct outputs *plan, const 
 	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): the plan is made */
 	for (size_t i = 0; i < plan->count; i++)
 		printf("  would write %s\n", plan->reports[i].path);
-	if (*fleet->folder)
+	if (fleet->watch.wanted)
+		printf("  would watch them until Ctrl-C%s, and write what it keeps of each to %s when one is to be written\n", fleet->measure.session.duration_ns ? ", or the end of --duration" : "", fleet->folder);
+	else if (*fleet->folder)
 		printf("  would write a trace and a report of each to %s\n", fleet->folder);
 	return 0;
 }

@@ -167,6 +167,7 @@ static void man_statuses(struct text *out)
 		{ "8", "input or output failed, or a trace is damaged" },
 		{ "9", "the process did not answer in time" },
 		{ "10", "partial data, with --strict" },
+		{ "130", "interrupted before anything was recorded; or left at once (a second Ctrl-C), with nothing written" },
 		{ "125-127", "run only: the program could not be measured, or not be started; otherwise run ends as its program does" },
 	};
 

@@ -293,13 +293,16 @@ out:
 
 int present_status(const struct options *options, const struct present_result *result, struct error *err)
 {
-	if (result->partial && options_flag(options, OPT_STRICT)) {
+	const bool lacking = result->partial && options_flag(options, OPT_STRICT);
+	struct error gate;
+
+	if (lacking)
 		fail(err, ERR_PARTIAL, "partial data: %s", result->partial_why);
-		return -1;
-	}
-	if (result->gate_failed) {
-		fail(err, ERR_GATE, "%s", result->gate);
-		return -1;
-	}
-	return 0;
+	if (!result->gate_failed)
+		return lacking ? -1 : 0;
+	fail(&gate, ERR_GATE, "%s", result->gate);
+	if (lacking)
+		return fail_over(err, &gate); /* both are told; the gate is the status */
+	*err = gate;
+	return -1;
 }

@@ -182,6 +182,14 @@ void recorder_session(const struct options *options, struct session_options *ses
 		session->trace_size_mb = (uint32_t)strtoul(option_rows[OPT_TRACE_SIZE_MB].standard, NULL, 10); /* what is kept is always bounded */
 }
 
+int recorder_outputs_next(struct recorder *recorder, struct outputs *out, struct error *err)
+{
+	int result = recorder_outputs(recorder, out, err);
+
+	recorder->number--;
+	return result;
+}
+
 /* Reports lie beside traces; where none was asked for, there is none. */
 static int outputs_probe(struct recorder *recorder, struct error *err)
 {
@@ -193,8 +201,7 @@ static int outputs_probe(struct recorder *recorder, struct error *err)
 		return fail(err, ERR_MEMORY, "starting the flight recorder");
 	if (!options_given(options, OPT_OUTPUT) && !options_given(options, OPT_FORMAT))
 		recorder->measure->outputs.count = 0;
-	result = recorder_outputs(recorder, outputs, err) < 0 || outputs_test(outputs, err) < 0 ? -1 : 0;
-	recorder->number--;
+	result = recorder_outputs_next(recorder, outputs, err) < 0 || outputs_test(outputs, err) < 0 ? -1 : 0;
 	free(outputs);
 	return result;
 }

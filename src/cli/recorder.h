@@ -47,4 +47,7 @@ int recorder_finish(struct recorder *recorder, struct error *err);
 /* Accepts NULL. */
 void recorder_close(struct recorder *recorder);
 
+/* What would be written next. */
+int recorder_outputs_next(struct recorder *recorder, struct outputs *out, struct error *err);
+
 #endif

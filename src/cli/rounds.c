@@ -124,10 +124,19 @@ out:
 
 /* ---- the rounds ---- */
 
-static int words_check(const struct options *options, struct error *err)
+static int keep_make(const struct options *options, struct error *err)
 {
 	const char *keep = options_text(options, OPT_KEEP);
 	struct stat status;
+
+	if (mkdir(keep, 0700) < 0 && !(errno == EEXIST && stat(keep, &status) == 0 && S_ISDIR(status.st_mode)))
+		return fail(err, ERR_OUTPUT, "the folder %s cannot be made: %s", keep, strerror(errno));
+	return 0;
+}
+
+static int words_check(const struct options *options, struct error *err)
+{
+	const char *keep = options_text(options, OPT_KEEP);
 
 	if (!*keep) {
 		fail(err, ERR_USAGE, "--every needs --keep FOLDER");
@@ -139,27 +148,34 @@ static int words_check(const struct options *options, struct error *err)
 		return fail(err, ERR_USAGE, "--every measures at its own times: --on does not go with it");
 	if (options_typed(options, OPT_TRACE) || options_typed(options, OPT_OUTPUT))
 		return fail(err, ERR_USAGE, "--every keeps traces and reports in --keep: neither --trace nor --output goes with it");
-	if (mkdir(keep, 0700) < 0 && !(errno == EEXIST && stat(keep, &status) == 0 && S_ISDIR(status.st_mode)))
-		return fail(err, ERR_OUTPUT, "the folder %s cannot be made: %s", keep, strerror(errno));
 	return 0;
 }
 
-/* Where this round's files go. */
-static int round_name(struct options *options, struct error *err)
+/* Where this round's files go: NAME in --keep. */
+static int round_name(struct options *options, const char *name, struct error *err)
 {
-	const char *keep = options_text(options, OPT_KEEP);
-	char folder[OUTPUT_PATH - 32], reports[OUTPUT_PATH], stamp[ROUND_NAME_LENGTH + 1];
+	char folder[OUTPUT_PATH - 32], reports[OUTPUT_PATH];
+
+	if (snprintf(folder, sizeof folder, "%s/%s", options_text(options, OPT_KEEP), name) >= (int)sizeof folder)
+		return fail(err, ERR_OPTION_VALUE, "the path of --keep is too long");
+	snprintf(reports, sizeof reports, "%s/", folder);
+	return options_set(options, OPT_TRACE, folder, ORIGIN_COMMAND_LINE, "--keep", err) < 0 ? -1 : options_set(options, OPT_OUTPUT, reports, ORIGIN_COMMAND_LINE, "--keep", err);
+}
+
+/* --keep may have gone meanwhile, or its disk may be full: the next round is another try. */
+static int round_open(struct options *options, struct error *err)
+{
+	char stamp[ROUND_NAME_LENGTH + 1];
 	time_t now = clock_wall_seconds();
 	struct tm utc;
 
 	gmtime_r(&now, &utc);
 	strftime(stamp, sizeof stamp, ROUND_FORMAT, &utc);
-	if (snprintf(folder, sizeof folder, "%s/%s", keep, stamp) >= (int)sizeof folder)
-		return fail(err, ERR_OPTION_VALUE, "the path of --keep is too long");
-	if (mkdir(folder, 0700) < 0 && errno != EEXIST)
-		return fail(err, ERR_OUTPUT, "the folder %s cannot be made: %s", folder, strerror(errno));
-	snprintf(reports, sizeof reports, "%s/", folder);
-	return options_set(options, OPT_TRACE, folder, ORIGIN_COMMAND_LINE, "--keep", err) < 0 ? -1 : options_set(options, OPT_OUTPUT, reports, ORIGIN_COMMAND_LINE, "--keep", err);
+	if (round_name(options, stamp, err) < 0 || keep_make(options, err) < 0)
+		return -1;
+	if (mkdir(options_text(options, OPT_TRACE), 0700) < 0 && errno != EEXIST)
+		return fail(err, ERR_OUTPUT, "the folder %s cannot be made: %s", options_text(options, OPT_TRACE), strerror(errno));
+	return 0;
 }
 
 /* An empty folder stays of a round in which nothing could be measured. */
@@ -241,35 +257,56 @@ static void round_wait(struct ship *ship, uint64_t next_unix_ns, uint64_t every_
 	}
 }
 
-static int rounds_run(struct invocation *invocation, struct ship *ship, struct error *err)
+static int round_run(struct invocation *invocation, struct ship *ship, uint64_t from_unix_ns, struct error *err)
 {
 	struct options *options = &invocation->options;
+	int result;
+
+	if (round_open(options, err) < 0)
+		return -1;
+	result = fleet_attach(invocation, err);
+	if (result == 0 || error_status(err->code) != 2)
+		round_ship(ship, options, from_unix_ns, (enum log_level)options_choice(options, OPT_LOG_LEVEL));
+	round_close(options);
+	return result;
+}
+
+/* What fails at first is wrong in the words; later it may pass, and ends nothing that is meant to go on for weeks. */
+static int rounds_run(struct invocation *invocation, struct ship *ship, struct error *err)
+{
+	const struct options *options = &invocation->options;
 	const enum log_level level = (enum log_level)options_choice(options, OPT_LOG_LEVEL);
 	const uint64_t every_ns = options_duration_ns(options, OPT_EVERY), most_bytes = options_count(options, OPT_KEEP_MB) << 20;
 	const volatile int *stop = signals_stop();
 
-	while (!*stop) {
+	for (bool first = true; !*stop; first = false) {
 		uint64_t begin_ns = clock_realtime_ns(), next_ns = (begin_ns / every_ns + 1) * every_ns;
 		struct error failure = { 0 };
 
-		if (round_name(options, err) < 0)
-			return -1;
-		if (fleet_attach(invocation, &failure) < 0) {
-			if (error_status(failure.code) == 2) {
+		if (round_run(invocation, ship, begin_ns, &failure) < 0) {
+			if (first && error_status(failure.code) == 2) {
 				*err = failure;
-				round_close(options);
 				return -1;
 			}
 			log_print(level, LOG_WARN, "%s; the next round begins within %s", failure.text, options_text(options, OPT_EVERY));
+		} else if (rounds_prune(options_text(options, OPT_KEEP), most_bytes, &failure) < 0) {
+			log_print(level, LOG_WARN, "%s; nothing of what is kept was removed", failure.text);
 		}
-		round_ship(ship, options, begin_ns, level);
-		round_close(options);
-		if (rounds_prune(options_text(options, OPT_KEEP), most_bytes, err) < 0)
-			return -1;
 		if (clock_realtime_ns() >= next_ns) /* it took too long (a machine that is busy): the next one begins with those of other machines, too */
 			next_ns = (clock_realtime_ns() / every_ns + 1) * every_ns;
 		round_wait(ship, next_ns, every_ns, stop, level);
 	}
+	return 0;
+}
+
+static int rounds_dry_run(struct invocation *invocation, struct error *err)
+{
+	struct options *options = &invocation->options;
+
+	if (round_name(options, ROUND_NAME "UTC", err) < 0 || fleet_attach(invocation, err) < 0)
+		return -1;
+	printf("again at each multiple of %s of the wall clock, for %s, until Ctrl-C; %s keeps %s MB\n", options_text(options, OPT_EVERY), options_text(options, OPT_DURATION), options_text(options, OPT_KEEP),
+	       options_text(options, OPT_KEEP_MB));
 	return 0;
 }
 
@@ -279,7 +316,11 @@ int rounds_attach(struct invocation *invocation, struct error *err)
 	struct ship *ship = NULL;
 	int result;
 
-	if (words_check(options, err) < 0 || ship_open(options, options_text(options, OPT_KEEP), &ship, err) < 0)
+	if (words_check(options, err) < 0)
+		return -1;
+	if (options_flag(options, OPT_DRY_RUN))
+		return rounds_dry_run(invocation, err);
+	if (keep_make(options, err) < 0 || ship_open(options, options_text(options, OPT_KEEP), &ship, err) < 0)
 		return -1;
 	signals_catch();
 	result = formats_add(ship, options, err) < 0 ? -1 : rounds_run(invocation, ship, err);

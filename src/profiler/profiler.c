@@ -19,10 +19,10 @@ static struct {
 	pid_t owner;          /* a forked child finds another one here, and no measurement of its own */
 	struct child child;
 	bool running;
-	uint32_t interval_us;
+	uint32_t rate_hz;
 	uint64_t begun_ns, elapsed_ns, samples, stacks;
 	char *json, *summary; /* of the last measurement, or NULL */
-} the = { .lock = PTHREAD_MUTEX_INITIALIZER, .interval_us = PROFILER_INTERVAL_US };
+} the = { .lock = PTHREAD_MUTEX_INITIALIZER, .rate_hz = 1000000 / PROFILER_INTERVAL_US };
 
 static __thread char failure[PROFILER_ERROR_BYTES];
 
@@ -70,7 +70,7 @@ int profiler_set_interval_us(uint32_t interval_us)
 	if (interval_us < PROFILER_INTERVAL_US || interval_us > 1000000)
 		return refuse("the interval is 1000 to 1000000 us: a shorter one costs more than it tells");
 	lock();
-	the.interval_us = interval_us;
+	the.rate_hz = (1000000 + interval_us / 2) / interval_us;
 	return unlock(0);
 }
 
@@ -80,7 +80,7 @@ int profiler_start(void)
 	if (the.running)
 		return unlock(refuse("this process is being profiled already: profiler_stop() ends that"));
 	result_drop();
-	if (child_start(&the.child, 1000000 / the.interval_us, failure) < 0)
+	if (child_start(&the.child, the.rate_hz, failure) < 0)
 		return unlock(-1);
 	the.running = true;
 	the.begun_ns = now_ns();
@@ -156,7 +156,7 @@ int profiler_get_state(struct profiler_state *out)
 	if (!out)
 		return refuse("there is no place for the state");
 	lock();
-	*out = (struct profiler_state){ the.running, the.interval_us, the.running ? now_ns() - the.begun_ns : the.elapsed_ns, the.samples, the.stacks };
+	*out = (struct profiler_state){ the.running, (1000000 + the.rate_hz / 2) / the.rate_hz, the.running ? now_ns() - the.begun_ns : the.elapsed_ns, the.samples, the.stacks };
 	return unlock(0);
 }
 
@@ -172,7 +172,7 @@ static void in_child(void)
 		pthread_mutex_unlock(&the.lock);
 		return;
 	}
-	the = (typeof(the)){ .lock = PTHREAD_MUTEX_INITIALIZER, .interval_us = the.interval_us };
+	the = (typeof(the)){ .lock = PTHREAD_MUTEX_INITIALIZER, .rate_hz = the.rate_hz };
 }
 
 __attribute__((constructor)) static void profiler_begin(void)

@@ -24,7 +24,7 @@ struct profiler_state {
 	uint64_t samples, stacks; /* of the last measurement that was stopped */
 };
 
-/* Takes effect at the next start. Shorter intervals than PROFILER_INTERVAL_US are refused: they cost more than they tell. */
+/* Takes effect at the next start, as the nearest interval of which a second has a whole number: profiler_get_state() tells that. Shorter intervals than PROFILER_INTERVAL_US are refused: they cost more than they tell. */
 PROFILER_CALL int profiler_set_interval_us(uint32_t interval_us);
 
 /*

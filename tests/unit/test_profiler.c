@@ -119,6 +119,18 @@ Test(profiler, refuses_what_has_no_sense)
 	cr_assert(strstr(profiler_error(), "not found"), "%s", profiler_error());
 }
 
+Test(profiler, tells_the_interval_that_it_has)
+{
+	static const uint32_t rows[][2] = { { 1000, 1000 }, { 4000, 4000 }, { 3000, 3003 }, { 600000, 500000 }, { 700000, 1000000 }, { 1000000, 1000000 } }; /* whole numbers of samples per second */
+	struct profiler_state state;
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		cr_assert_eq(profiler_set_interval_us(rows[i][0]), 0);
+		cr_assert_eq(profiler_get_state(&state), 0);
+		cr_assert_eq(state.interval_us, rows[i][1], "%u of %u", state.interval_us, rows[i][0]);
+	}
+}
+
 Test(profiler, says_why_the_program_could_not)
 {
 	int before = descriptors();

@@ -805,6 +805,12 @@ class Outside(unittest.TestCase):
                 self.assertIn("<iframe", report._repr_html_())
                 for event in TraceReader(trace):
                     break  # the rest is not wanted
+                with mock.patch.dict(os.environ, INFERSCOPE_FAIL_ON="cpu_bound,gpu_bound,memory_bound,balanced,unknown"):  # for somebody else's commands
+                    self.assertEqual(analyze(trace)["verdict"], report["verdict"])
+                    self.assertEqual(len(list(TraceReader(trace))), len(events))
+                    with self.assertRaises(InferScopeError) as caught:
+                        analyze(trace, fail_on="cpu_bound,gpu_bound,memory_bound,balanced,unknown")
+                    self.assertEqual((caught.exception.code, caught.exception.status), ("E_GATE", 1))
             with self.assertRaises(InferScopeError) as caught:
                 attach(child.pid, duration="nonsense")
             self.assertEqual(caught.exception.status, 2)

@@ -18,12 +18,11 @@ from typing import Any, Iterator, List, Optional, Tuple
 
 from . import _native
 from ._inside import Channel
-from ._program import END_SECONDS, InferScopeError, end, error_of, events_of, option_words, started
+from ._program import END_SECONDS, InferScopeError, end, error_of, events_of, failure_of, option_words, started
 from ._types import Document, Event
 
 WAIT_SECONDS = 30
 LONGEST_SECONDS = 600  # that it may work on what it measured
-PASSED = (0, 1)  # 1: a gate of the settings, which is no failure of the measurement
 
 _current: Optional[Engine] = None
 _current_lock = threading.Lock()
@@ -162,8 +161,9 @@ class Engine:
                 if not self.finishes(self.child):
                     raise InferScopeError("the program did not end in time", "E_TIMEOUT", "please report this")
                 status = self.child.wait()
-                if status not in PASSED:
-                    raise error_of(self.text(self.current), status)
+                failure = failure_of(option_words(self.options), self.text(self.current), status) if status else None
+                if failure and failure.code != "E_GATE":
+                    raise failure
                 with open(os.path.join(self.current.folder, "report.json"), encoding="utf-8") as file:
                     self.result = json.load(file)
                 self.recording = self.current

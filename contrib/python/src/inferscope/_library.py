@@ -43,6 +43,13 @@ def load(path: Optional[Path] = None) -> Any:
     return library
 
 
+def interval_ms(library: Any) -> float:
+    """What profiler_set_interval_us() made of it: samples come a whole number of times per second."""
+    state = State()
+    library.profiler_get_state(ctypes.byref(state))
+    return float(state.interval_us / 1000)
+
+
 def document(library: Any) -> Document:
     """What profiler_write_json() writes."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:

@@ -12,6 +12,7 @@ from typing import IO, Any, Dict, Iterator, List, Optional, Sequence, cast
 from ._types import Event
 
 END_SECONDS = 20
+GATES = {"E_GATE": "--fail-on", "E_PARTIAL": "--strict"}
 
 
 class InferScopeError(RuntimeError):
@@ -46,12 +47,19 @@ def error_of(text: str, status: int) -> InferScopeError:
     return InferScopeError("inferscope ended with %s: %s" % (status, text.strip()[-500:]), status=status)
 
 
+def failure_of(words: Sequence[object], text: str, status: int) -> Optional[InferScopeError]:
+    """The same; None when WORDS do not ask for the condition that ended it so, but the settings do: it did what it was called for."""
+    error = error_of(text, status)
+    return None if error.code in GATES and GATES[error.code] not in words else error
+
+
 def call(*words: object, input: Optional[bytes] = None, timeout: Optional[float] = None) -> bytes:
     """Output of the program, as bytes. Raises InferScopeError."""
     done = subprocess.run([program(), *map(str, words), "--error-format", "json"], input=input, stdin=None if input is not None else subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, env=environment(), timeout=timeout)
-    if done.returncode:
-        raise error_of(done.stderr.decode("utf-8", "replace"), done.returncode)
+    failure = failure_of(words, done.stderr.decode("utf-8", "replace"), done.returncode) if done.returncode else None
+    if failure:
+        raise failure
     return done.stdout
 
 
@@ -75,8 +83,9 @@ def events_of(trace: str) -> Iterator[Event]:
             if line.startswith(b'{"event_type"'):
                 yield json.loads(line.rstrip(b",\n"))
         text, status = errors.read().decode("utf-8", "replace"), child.wait()
-        if status:
-            raise error_of(text, status)
+        failure = failure_of((), text, status) if status else None
+        if failure:
+            raise failure
 
 
 def end(child: "subprocess.Popen[bytes]") -> None:

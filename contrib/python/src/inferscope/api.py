@@ -16,7 +16,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 
 from . import _native
 from ._around import around
-from ._program import InferScopeError, call, end, error_of, events_of, option_words, started
+from ._program import InferScopeError, call, end, events_of, failure_of, option_words, started
 from ._types import Document, Event, Path
 
 METADATA_BYTES = 1000
@@ -167,8 +167,9 @@ def attach(pid: int, duration: Union[float, str] = 30, trace: Optional[Path] = N
         report = os.path.join(folder, "report")
         words = ["attach", str(pid), "-d", str(duration), "-f", "json" if trace else "json,html", "-o", report + (".json" if trace else ""), "--trace", kept] + option_words(options)
         text, status = _watched(words, _teller(progress))
-        if status:
-            raise error_of(text, status)
+        failure = failure_of(words, text, status) if status else None
+        if failure:
+            raise failure
         with open(report + ".json", encoding="utf-8") as file:
             document = json.load(file)
         page = None

@@ -141,7 +141,7 @@ class CPUProfiler:
             own = str(self._thread)
             stacks = [dict(stack, count=stack["threads"][own], threads={own: stack["threads"][own]}) for stack in stacks if own in stack["threads"]]
             stacks.sort(key=lambda stack: -stack["count"])
-        document.update(elapsed_s=document.pop("elapsed_ns") / 1e9, interval_ms=self.interval_ms, stacks=stacks, stacks_count=len(stacks), samples=sum(stack["count"] for stack in stacks))
+        document.update(elapsed_s=document.pop("elapsed_ns") / 1e9, interval_ms=_library.interval_ms(self._library), stacks=stacks, stacks_count=len(stacks), samples=sum(stack["count"] for stack in stacks))
         return document
 
     def write_json(self, path: Path) -> None:
