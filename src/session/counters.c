@@ -43,9 +43,21 @@ void session_flush(struct session *session)
 
 void session_push_deadline(struct session *session, uint64_t ahead_ns)
 {
-	uint64_t ahead = (uint64_t)((unsigned __int128)ahead_ns * session->clock.ticks_per_second / 1000000000);
+	uint64_t ahead = (uint64_t)((unsigned __int128)ahead_ns * session->clock.ticks_per_second / 1000000000), now_ns = clock_monotonic_ns();
 
+	if (now_ns > session->lapses_ns && !session->fell_silent && !__atomic_load_n(&session->pool.page->hooks_on, __ATOMIC_RELAXED)) {
+		session_warn(session, "inferscope was held up for %.1f s; the hooks took themselves off after 2 s, and calls are missing from then on", (double)(now_ns - session->pushed_ns) / 1e9);
+		session->fell_silent = true;
+	}
+	session->pushed_ns = now_ns;
+	session->lapses_ns = now_ns + ahead_ns;
 	__atomic_store_n(&session->pool.page->deadline_ticks, session_ticks(session) + ahead, __ATOMIC_RELEASE);
+}
+
+void session_hooks_keep(struct session *session)
+{
+	if (session->armed)
+		session_push_deadline(session, DEADLINE_AHEAD_MS * 1000000ull);
 }
 
 uint64_t session_ticks_ns(const struct session *session, uint64_t ticks)

@@ -9,7 +9,7 @@
 #define MS 1000000ull
 #define LOOK_NS (1000 * MS)
 #define LEAVE_NS (12000 * MS)
-#define AHEAD_NS (2000 * MS)
+#define AHEAD_NS (DEADLINE_AHEAD_MS * MS)
 enum { BEGIN_TIMEOUT_MS = 1000, LEAVE_POLL_US = 5000, THREADS_ONE = 1, PYTHON_3_12 = 0x030c0000 };
 
 static uint32_t lane_number(void *context)

@@ -14,7 +14,7 @@
 #include "session/payload.h"
 
 enum { LOAD_TIMEOUT_MS = 10000, MAP_TIMEOUT_MS = 5000, END_TIMEOUT_MS = 5000, ANSWER_WAIT_MS = 2500, POLL_US = 200, RETRY_US = 100000,
-       ARM_PATIENCE_MS = 5000, LEAVE_PATIENCE_MS = 15000, GIL_NOTICE_MS = 1000, SHUTDOWN_MS = 1000, ARM_TRIES = 2 };
+       ARM_PATIENCE_MS = 5000, LEAVE_PATIENCE_MS = 15000, GIL_NOTICE_MS = 1000, SHUTDOWN_MS = 1000, ARM_TRIES = 2, PUSH_MS = 200 };
 
 static uint64_t deadline_after(uint32_t timeout_ms)
 {
@@ -97,9 +97,31 @@ static bool is_stopped(const struct handshake *handshake, struct error *err)
 /* The dead man's switch must not go off while we are still waiting. */
 static void deadline_push(struct page *page)
 {
-	uint64_t ahead = page->clock == CLOCK_TSC ? clock_tsc() + 2 * page->ticks_per_second : clock_monotonic_ns() + 2000000000;
+	uint64_t ahead = page->clock == CLOCK_TSC ? clock_tsc() + page->ticks_per_second * DEADLINE_AHEAD_MS / 1000 : clock_monotonic_ns() + DEADLINE_AHEAD_MS * 1000000ull;
 
 	__atomic_store_n(&page->deadline_ticks, ahead, __ATOMIC_RELEASE);
+}
+
+/* The hooks are on, and the thread has things to do yet that can take long: slots, while others fork. A deadline that we missed ourselves is not told as one that was kept. */
+static int armed_wait(struct handshake *handshake, const struct visit *visit, struct page *page, struct error *err)
+{
+	uint64_t now_ns = clock_monotonic_ns(), end_ns = deadline_after(END_TIMEOUT_MS);
+	struct error failure = { .code = ERR_TIMEOUT };
+	int result = -1;
+
+	handshake->pushed_ns = now_ns;
+	for (;;) {
+		deadline_push(page);
+		if (result == 0 || failure.code != ERR_TIMEOUT || now_ns > end_ns)
+			break;
+		result = visit_wait(visit, PUSH_MS, &failure);
+		now_ns = clock_monotonic_ns();
+		if (now_ns - handshake->pushed_ns <= DEADLINE_AHEAD_MS * 1000000ull)
+			handshake->pushed_ns = now_ns;
+	}
+	if (result < 0 && err)
+		*err = failure;
+	return result;
 }
 
 static int gave_up(const struct handshake *handshake, const struct handover *said, struct error *err)
@@ -314,7 +336,7 @@ static int arm_once(struct handshake *handshake, const struct page *settings, si
 		visit_wait(&visit, 200, NULL);
 		goto out;
 	}
-	if (visit_wait(&visit, END_TIMEOUT_MS, err) < 0 && err && err->code != ERR_TIMEOUT)
+	if (armed_wait(handshake, &visit, lanes.page, err) < 0 && err && err->code != ERR_TIMEOUT)
 		goto out;
 	*pool = lanes;
 	lanes.page = NULL;

@@ -17,8 +17,11 @@ struct handshake {
 	const volatile int *stop; /* NULL, or: arming is given up once it is not 0 */
 	void (*notice)(void *context, const char *text); /* NULL, or told what arming waits for when that takes long */
 	void *notice_context;
+	uint64_t pushed_ns;      /* the last moment until which the deadline was moved ahead in time, since hooks are on */
 	uint32_t reason;         /* enum collector_reason why arming failed; 0 = not that */
 };
+
+enum { DEADLINE_AHEAD_MS = 2000 }; /* so far it is moved each time: hooks that hear nothing for so long take themselves off */
 
 /*
  * Enters, maps the lanes (SETTINGS are copied into their page, FIRST sub-buffers given out) and waits until hooks are on. *POOL is then the caller's.

@@ -18,7 +18,7 @@
 #define COUNTERS_NS (1000 * MS)
 #define RECLAIM_NS (1000 * MS)
 #define PROGRESS_NS (100 * MS)
-#define AHEAD_NS (2000 * MS)
+#define AHEAD_NS (DEADLINE_AHEAD_MS * MS)
 enum { RECORD_PRIORITY = -10, GROW_LEAST = 32, GROW_MOST = 128, EVENTS_FLUSH_BYTES = 32768, REARM_TIMEOUT_MS = 1000 };
 
 struct loop {
@@ -65,12 +65,7 @@ static void drain_step(struct session *session, struct loop *loop, uint64_t now_
 {
 	bool partial = now_ns >= loop->partial_ns;
 
-	if (session->pushed_ns && now_ns - session->pushed_ns > AHEAD_NS && !session->fell_silent && !__atomic_load_n(&session->pool.page->hooks_on, __ATOMIC_RELAXED)) {
-		session_warn(session, "inferscope was held up for %.1f s; the hooks took themselves off after 2 s, and calls are missing from then on", (double)(now_ns - session->pushed_ns) / 1e9);
-		session->fell_silent = true;
-	}
-	session->pushed_ns = now_ns;
-	session_push_deadline(session, AHEAD_NS);
+	session_hooks_keep(session);
 	alternate_step(session);
 	drain_round(session->drain, partial);
 	if (partial)

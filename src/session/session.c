@@ -191,7 +191,8 @@ static int session_arm(struct session *session, struct error *err)
 	if (result < 0)
 		return hooks_spared(session, err);
 	session->armed = true;
-	session->pushed_ns = clock_monotonic_ns(); /* as the handshake has done until now */
+	session->pushed_ns = session->handshake.pushed_ns;
+	session->lapses_ns = session->pushed_ns + DEADLINE_AHEAD_MS * 1000000ull;
 	return drain_open(&session->pool, &session->clock, FIRST_TARGET_LANE, &sink, &session->drain, err);
 }
 
@@ -407,8 +408,11 @@ int session_start(struct target *target, const struct session_options *options, 
 	if (session->armed) /* said again at the end; a trace that has none is of a flight recorder, or cut off */
 		capture_add(&session->events, session_ticks(session), "backend", "%s", backend_name((enum backend)session->pool.page->backend_used));
 	counting_begin(session);
+	session_hooks_keep(session);
 	kernel_calls_begin(session);
+	session_hooks_keep(session);
 	session_sample(session);
+	session_hooks_keep(session);
 	if (!session->armed && !session->sampler) {
 		fail(err, ERR_COLLECTOR, "nothing to measure with: no hooks, and %s", session->warning_count ? session->warnings[0] : "no samples");
 		goto out;

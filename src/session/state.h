@@ -59,7 +59,7 @@ struct session {
 	uint64_t hold_max_ns, hold_total_ns;
 	struct rearm rearm;
 	bool rearm_failed;  /* said once */
-	uint64_t pushed_ns; /* when the deadline was moved last */
+	uint64_t pushed_ns, lapses_ns; /* when the deadline was moved last, and when it is over */
 	bool fell_silent;   /* too late for it once */
 
 	struct device_part device;
@@ -115,8 +115,10 @@ void sampled_rows(struct session *session, uint64_t ticks);
 void sampled_warnings(struct session *session);
 /* What all but hooks and allocations took since session_read_cpu(), for the collector to leave room for. */
 void session_samples_cost(struct session *session);
-/* Moves the dead man's deadline. */
+/* Moves the dead man's deadline, and warns where that comes too late. */
 void session_push_deadline(struct session *session, uint64_t ahead_ns);
+/* The same, as far as usual; where there are no hooks, nothing. */
+void session_hooks_keep(struct session *session);
 /* Cost of the hooks over CPU time of the process since the session began, ppm. */
 uint64_t session_overhead_ppm(const struct session *session, uint64_t cost_ticks);
 

@@ -7,13 +7,14 @@ import signal
 import subprocess
 import time
 
-from harness import PROGRAMS, Attach, Skip, Target, World, require, state_of, tail, wait_for
+from harness import PROGRAMS, Attach, Skip, Target, World, library, require, state_of, tail, wait_for
 
 PLANTED = os.path.join(PROGRAMS, "planted.py")
 SCRIBBLER = os.path.join(PROGRAMS, "scribbler.py")
 MANYFOLD = os.path.join(PROGRAMS, "manyfold.py")
 KEEPER = os.path.join(PROGRAMS, "gil_keeper.py")
 EVEN = os.path.join(PROGRAMS, "even.py")
+SLOW_FORK = os.path.join(PROGRAMS, "slow_fork")
 FORKER = os.path.join(PROGRAMS, "forker.py")
 QUICK = ["3.9.18", "3.12.1"]
 
@@ -22,7 +23,7 @@ def tests(world):
     for python in world.pythons:
         if world.quick and python.name not in QUICK:
             continue
-        for name, test in (("gil", gil), ("killed_early", killed_early), ("two_at_once", two_at_once), ("other_build", other_build), ("scribble", scribble), ("many_functions", many_functions), ("forks", forks)):
+        for name, test in (("gil", gil), ("killed_early", killed_early), ("two_at_once", two_at_once), ("other_build", other_build), ("scribble", scribble), ("many_functions", many_functions), ("forks", forks), ("slow_forks", slow_forks)):
             yield "troubles/%s/%s" % (python.name, name), lambda w, p=python, t=test: t(w, p)
         if python.version >= (3, 12):  # before, a thread of ours turns hooks on
             yield "troubles/%s/throttled" % python.name, lambda w, p=python: throttled(w, p)
@@ -132,6 +133,23 @@ def forks(world, python):
         status, last = target.finish()
         require(status == 0 and last.startswith("OK") and not target.errors(), "the target ended with %s, %s, stderr: %s" % (status, last, target.errors()))
     return last
+
+
+def slow_forks(world, python):
+    """A thread forks for 4 s while we come, and slots are exchanged only after that: the hooks are on before, and stay on."""
+    if python.view:
+        raise Skip("its native thread is built for this system's libc")
+    built = library(SLOW_FORK + ".c", world.path("slow_fork.so"), "-pthread")
+    with Target(python, SLOW_FORK + ".py", built) as target:
+        world.attach(target.pid, "-d", "100ms").expect(0)  # from now on forks wait for us, and we for them
+        target.go()
+        target.expect("FORKS", 10)
+        attach = world.attach(target.pid, "-d", "3s", "--memory", "--memory-native", "--max-overhead", "none", trace="t.iscope").expect(0)
+        status, last = target.finish()
+        require(status == 0 and last == "OK" and not target.errors(), "the target ended with %s, %s, stderr: %s" % (status, last, target.errors()))
+    require("was held up" not in attach.err, tail(attach.err))
+    dump = world.run("dump-trace", world.path("t.iscope")).expect(0).out
+    require(" window_on " in dump and not re.search(r" window_off reason=3\b", dump), "the hooks took themselves off")
 
 
 def throttled(world, python):
