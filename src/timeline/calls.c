@@ -72,6 +72,18 @@ static void end_slice(struct calls *calls)
 	calls->slice.count = 0;
 }
 
+/* Time goes by: nearly always the next wait is ahead. */
+static uint64_t sync_within(struct calls *calls, const struct thread_build *thread, uint64_t from_ns, uint64_t to_ns)
+{
+	const struct pieces *syncs = &thread->syncs;
+	uint64_t start_ns = calls->p->timeline.start_ns;
+	size_t *next = &calls->lane->sync;
+
+	while (*next < syncs->count && syncs->items[*next].end_ns <= start_ns + from_ns)
+		++*next;
+	return *next < syncs->count && syncs->items[*next].start_ns < start_ns + to_ns ? gpu_sync_within(calls->p, thread, from_ns, to_ns) : 0;
+}
+
 static void run_node(struct calls *calls, struct thread_build *thread, uint32_t index, double weight, uint64_t from_ns, uint64_t to_ns)
 {
 	struct node *node = &calls->p->nodes.items[index];
@@ -83,7 +95,7 @@ static void run_node(struct calls *calls, struct thread_build *thread, uint32_t 
 	node->self_ns += passed;
 	spread_run(calls->p, node->function, from_ns, to_ns);
 	node->estimated_self += estimated;
-	worked = passed - gpu_sync_within(calls->p, thread, from_ns, to_ns);
+	worked = passed - sync_within(calls, thread, from_ns, to_ns);
 	thread->leaf_ns[wait_of_leaf(calls->p, &calls->p->names.list.items[node->function])] += (double)worked * weight;
 	thread->leaf_ns[THREAD_GPU_WAIT] += (double)(passed - worked) * weight;
 	if (calls->cpu_share == 0 || !worked)

@@ -99,6 +99,7 @@ struct lane {
 	uint32_t point;             /* next reading of the thread, as time goes by in this lane */
 	uint32_t sample;            /* and its next sample: index into sample_order */
 	uint32_t call, gap;         /* its next call of the GPU's runtime: index into gpu_order; its next gap of a device */
+	size_t sync;                /* and the next wait for a device: index into the thread's syncs */
 	uint64_t emptied_ns;        /* since when its stack is empty below a Python function; NO_TIME = it is not */
 };
 
