@@ -790,6 +790,40 @@ class Outside(unittest.TestCase):
             child.kill()
             child.communicate()
 
+    def test_forked_child(self):
+        """Scopes of the parent's other threads are not open in it, though its threads have their pthread_self(); that of the thread that forked is."""
+        with self.running("""
+            import os, sys, threading, time, warnings
+            from inferscope import scope
+            warnings.simplefilter("ignore")
+            begun, never, parent = threading.Semaphore(0), threading.Event(), os.getpid()
+            def request():
+                with scope("parents"):
+                    begun.release()
+                    never.wait()
+            def work():
+                while os.getppid() == parent:
+                    with scope("childs"):
+                        sum(range(20000))
+                    time.sleep(0.01)
+            for _ in range(4):
+                threading.Thread(target=request, daemon=True).start()
+                begun.acquire()
+            with scope("forker"):
+                if os.fork() == 0:
+                    threads = [threading.Thread(target=work, daemon=True) for _ in range(4)]
+                    for thread in threads:
+                        thread.start()
+                    print("ready\\n%d" % os.getpid(), flush=True)
+                    threads[0].join()
+                    os._exit(0)
+                never.wait()
+            """) as parent, tempfile.TemporaryDirectory() as folder:
+            trace = os.path.join(folder, "t.iscope")
+            attach(int(parent.stdout.readline()), duration="1s", trace=trace, progress=False)
+            names = {event["name"] for event in TraceReader(trace) if event["event_type"] == "scope_enter"}
+            self.assertEqual(names, {"forker", "childs"})
+
     def test_attach(self):
         with self.running(self.PROGRAM) as child:
             with tempfile.TemporaryDirectory() as folder:

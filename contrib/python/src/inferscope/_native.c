@@ -91,6 +91,7 @@ static PyMethodDef functions[] = {
 	{ "scope", (PyCFunction)(void (*)(void))scopes_scope, METH_FASTCALL | METH_KEYWORDS, scope_doc },
 	{ "mark_event", (PyCFunction)(void (*)(void))mark_event, METH_FASTCALL | METH_KEYWORDS, mark_event_doc },
 	{ "attached", attached, METH_NOARGS, "Is a collector at work in this process?" },
+	{ "forked", scopes_forked, METH_NOARGS, NULL },
 	{ "set_helpers", set_helpers, METH_VARARGS, NULL },
 	{ "allow_tracer", allow_tracer, METH_VARARGS, NULL },
 	{ "enter", enter, METH_VARARGS, NULL },

@@ -195,6 +195,21 @@ static void unlink_open(struct scope_open *open)
 	open->next = NULL;
 }
 
+/* The threads that entered them stayed with the parent, and new ones may well have their pthread_self(): these would be told as inside of them, for ever. */
+PyObject *scopes_forked(PyObject *module, PyObject *none)
+{
+	uint64_t own = (uint64_t)pthread_self();
+	struct scope_open *head = &scopes_table.open, *next;
+
+	for (struct scope_open *open = head->next; open != head; open = next) {
+		next = open->next;
+		if (open->pthread != own)
+			unlink_open(open);
+	}
+	Py_INCREF(Py_None);
+	return Py_None;
+}
+
 static void scope_dealloc(PyObject *self)
 {
 	struct scope *scope = (struct scope *)self;

@@ -26,6 +26,8 @@ void scopes_set_helpers(PyObject *decorate, PyObject *encode);
 PyObject *scopes_type_make(void);
 /* scope(name, metadata=None), or scope(function). METH_FASTCALL | METH_KEYWORDS. */
 PyObject *scopes_scope(PyObject *module, PyObject *const *args, Py_ssize_t count, PyObject *keywords);
+/* forked(): in a child that was forked, scopes of its parent's other threads are open no longer. */
+PyObject *scopes_forked(PyObject *module, PyObject *none);
 
 /* _enter.c: enter(library, page), descriptors: the collector is loaded, and called on a thread of ours, with what the page holds. OSError says why not. */
 PyObject *enter(PyObject *module, PyObject *args);

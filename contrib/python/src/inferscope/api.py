@@ -73,6 +73,7 @@ def _no_mark(name: str, metadata: Any = None) -> None:
 
 
 _native.set_helpers(_decorate, _encode)
+os.register_at_fork(after_in_child=_native.forked)
 if os.environ.get("INFERSCOPE_ENABLED", "1").strip().lower() not in ("0", "no", "false", "off"):
     from ._native import mark_event as mark_event, scope as scope
 else:
