@@ -407,6 +407,12 @@ out:
 	return result;
 }
 
+/* A gate of the user's settings (fail-on, strict) is no failure: they were made for the command. */
+static bool is_result(int status)
+{
+	return status == 0 || status == 1 || status == 10;
+}
+
 int child_stop(struct child *child, char **out, char **err, char *error)
 {
 	int status, result = -1;
@@ -416,7 +422,7 @@ int child_stop(struct child *child, char **out, char **err, char *error)
 	status = end_wait(child, END_MS, LONGEST_MS);
 	if (status == -1) {
 		refuse(error, "the program did not end in time", 0);
-	} else if (!WIFEXITED(status) || WEXITSTATUS(status) > 1) { /* 1: a gate of the user's settings, no failure */
+	} else if (!WIFEXITED(status) || !is_result(WEXITSTATUS(status))) {
 		failure_tell(child, error);
 	} else {
 		written = text_of(child->out);

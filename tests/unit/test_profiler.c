@@ -145,6 +145,14 @@ Test(profiler, says_why_the_program_could_not)
 	cr_assert_eq(profiler_start(), 0, "%s", profiler_error());
 	cr_assert_eq(profiler_stop(), -1);
 	cr_assert_str_eq(profiler_error(), "no space");
+	for (int i = 0; i < 2; i++) { /* gates of the settings are no failure */
+		char script[256];
+
+		snprintf(script, sizeof script, BEGIN_WITH("cat \"${0%%/*}/profile\"; exit %d"), i ? 10 : 1);
+		program(script);
+		cr_assert_eq(profiler_start(), 0, "%s", profiler_error());
+		cr_assert_eq(profiler_stop(), 0, "%s", profiler_error());
+	}
 	program(BEGIN_WITH("echo nothing; exit 0"));
 	cr_assert_eq(profiler_start(), 0, "%s", profiler_error());
 	cr_assert_eq(profiler_stop(), -1);

@@ -506,6 +506,23 @@ class Inside(unittest.TestCase):
                     with self.assertRaises(InferScopeError):
                         profiler.save("nothing.md")
 
+    def test_gates_of_the_settings(self):
+        """They judge what the command makes; whoever calls from Python has asked for none, or for one by name."""
+        always = "cpu_bound,gpu_bound,memory_bound,balanced,unknown"
+        with mock.patch.dict(os.environ, INFERSCOPE_FAIL_ON=always, INFERSCOPE_STRICT="1"):
+            with Profiler(max_overhead="none") as profiler:
+                with scope("inference"):
+                    burn(0.05)
+            path = os.path.join(self.folder(), "t.iscope")
+            profiler.save(path)
+            profiler.save(path + ".md")
+            self.assertEqual(analyze(path)["verdict"], profiler.report["verdict"])
+            self.assertIn("inference", {event["name"] for event in profiler.get_unified_timeline()})
+            for judge in (lambda: profiler.judge(always), lambda: analyze(path, fail_on=always)):
+                with self.assertRaises(InferScopeError) as caught:
+                    judge()
+                self.assertEqual((caught.exception.code, caught.exception.status), ("E_GATE", 1))
+
     def test_nothing_stays_of_a_program_that_ends_measured(self):
         with tempfile.TemporaryDirectory() as folder:
             out = run_python("""
