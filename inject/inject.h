@@ -88,7 +88,7 @@ const struct finding *target_finding(const struct target *target, size_t index);
 bool target_alive(const struct target *target);
 /* Memory that may well be there could not be read (ENOMEM, EPERM): -1, and ERR says so, instead of what was made of it. 0: all that is there was read. */
 int target_unread(const struct target *target, struct error *err);
-/* Its thread ids are of the outer namespace; translate what the target says of itself. 0 = no such thread. */
+/* Its thread ids are of the outer namespace; translate what the target says of itself, by reading of all threads. 0 = no such thread, -1 = nobody can tell (errno). */
 pid_t target_outer_tid(struct target *target, pid_t inner_tid);
 
 /* Address of a dynamic symbol in the target's interpreter, libc or ld.so; 0 = not there. SIZE, as the symbol has it, may be NULL. */

@@ -258,11 +258,16 @@ int target_find_thread(const struct target *target, pid_t inner_tid, pid_t *oute
 pid_t target_outer_tid(struct target *target, pid_t inner_tid)
 {
 	struct proc_status status;
-	pid_t found;
+	pid_t outer = 0;
+	int found;
 
-	if (target->status.ns_depth <= 1)
-		return procfs_status(&target->procfs, target->pid, inner_tid, &status) == 0 ? inner_tid : 0;
-	return target_find_thread(target, inner_tid, &found, &status) > 0 ? found : 0;
+	if (target->status.ns_depth > 1) {
+		found = target_find_thread(target, inner_tid, &outer, &status);
+		return found < 0 ? -1 : found ? outer : 0;
+	}
+	if (procfs_status(&target->procfs, target->pid, inner_tid, &status) == 0)
+		return inner_tid;
+	return errno == ENOENT || errno == ESRCH ? 0 : -1;
 }
 
 remote_addr target_symbol(struct target *target, const char *name, uint64_t *size)

@@ -15,6 +15,7 @@ libbase_a_SOURCES = \
 	src/base/sink.c src/base/sink.h \
 	src/base/smallfile.c src/base/smallfile.h \
 	src/base/thread.c src/base/thread.h \
+	src/base/tidmap.c src/base/tidmap.h \
 	src/base/search.h \
 	src/base/sort.h \
 	src/base/strings.c \

@@ -9,7 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "base/list.h"
 
 #define NS_PER_SECOND 1000000000ull
 
@@ -147,22 +150,43 @@ static int parse_status(const char *text, struct proc_status *out)
 	return 0;
 }
 
+int procfs_status_text(const struct procfs *procfs, pid_t pid, pid_t tid, struct procfs_text *out)
+{
+	enum { LONGEST = 1 << 20 };
+	ssize_t length = read_of(procfs, pid, tid, "status", out->here, sizeof out->here);
+
+	out->text = out->here;
+	out->longer = NULL;
+	if (length < (ssize_t)sizeof out->here - 1)
+		return length < 0 ? -1 : 0;
+	out->longer = malloc(LONGEST);
+	if (!out->longer)
+		return -1;
+	out->text = out->longer;
+	if (read_of(procfs, pid, tid, "status", out->longer, LONGEST) >= 0)
+		return 0;
+	procfs_text_done(out);
+	return -1;
+}
+
+void procfs_text_done(struct procfs_text *text)
+{
+	int saved = errno;
+
+	free(text->longer);
+	text->longer = NULL;
+	errno = saved;
+}
+
 int procfs_status(const struct procfs *procfs, pid_t pid, pid_t tid, struct proc_status *out)
 {
-	enum { LONGEST = 1 << 20 }; /* "Groups:" may list 65 536 */
-	char text[8192], *longer;
-	ssize_t length = read_of(procfs, pid, tid, "status", text, sizeof text);
+	struct procfs_text text;
 	int result;
 
-	if (length < 0)
+	if (procfs_status_text(procfs, pid, tid, &text) < 0)
 		return -1;
-	if (length < (ssize_t)sizeof text - 1)
-		return parse_status(text, out);
-	longer = malloc(LONGEST);
-	if (!longer)
-		return -1;
-	result = read_of(procfs, pid, tid, "status", longer, LONGEST) < 0 ? -1 : parse_status(longer, out);
-	free(longer);
+	result = parse_status(text.text, out);
+	procfs_text_done(&text);
 	return result;
 }
 
@@ -196,6 +220,15 @@ int procfs_times(const struct procfs *procfs, pid_t pid, pid_t tid, struct proc_
 		.processor = processor,
 	};
 	return 0;
+}
+
+uint64_t procfs_now_ticks(void)
+{
+	uint64_t tick = (uint64_t)sysconf(_SC_CLK_TCK);
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return (uint64_t)now.tv_sec * tick + (uint64_t)now.tv_nsec / (NS_PER_SECOND / tick);
 }
 
 int procfs_schedstat(const struct procfs *procfs, pid_t pid, pid_t tid, uint64_t *run_ns, uint64_t *wait_ns)
@@ -261,11 +294,11 @@ int procfs_call(const struct procfs *procfs, pid_t pid, pid_t tid, enum proc_cal
 	return 0;
 }
 
-ssize_t procfs_threads(const struct procfs *procfs, pid_t pid, pid_t *tids, size_t count)
+/* Calls TAKE with each thread id of PID until it says that this is enough. 0, or -1 with errno. */
+static int threads_each(const struct procfs *procfs, pid_t pid, bool (*take)(void *context, pid_t tid), void *context)
 {
 	char path[PATH_MAX];
 	struct dirent *entry;
-	size_t found = 0;
 	pid_t tid;
 	DIR *folder;
 	int error;
@@ -279,14 +312,65 @@ ssize_t procfs_threads(const struct procfs *procfs, pid_t pid, pid_t *tids, size
 		return -1;
 	while (errno = 0, (entry = readdir(folder))) {
 		tid = pid_of_name(entry->d_name);
-		if (!tid)
-			continue;
-		if (found < count)
-			tids[found] = tid;
-		found++;
+		if (tid && !take(context, tid))
+			break;
 	}
 	error = errno;
 	closedir(folder);
 	errno = error;
-	return error ? -1 : (ssize_t)found;
+	return error ? -1 : 0;
+}
+
+struct tids_room { pid_t *tids; size_t count, found; };
+
+static bool tid_store(void *context, pid_t tid)
+{
+	struct tids_room *room = context;
+
+	if (room->found < room->count)
+		room->tids[room->found] = tid;
+	room->found++;
+	return true;
+}
+
+ssize_t procfs_threads(const struct procfs *procfs, pid_t pid, pid_t *tids, size_t count)
+{
+	struct tids_room room = { tids, count, 0 };
+
+	return threads_each(procfs, pid, tid_store, &room) < 0 ? -1 : (ssize_t)room.found;
+}
+
+struct tids_list { LIST(pid_t) tids; size_t most; bool failed; };
+
+static bool tid_add(void *context, pid_t tid)
+{
+	struct tids_list *list = context;
+	pid_t *place = list_add_or_fail(&list->tids, list->most, &list->failed);
+
+	if (place)
+		*place = tid;
+	return place;
+}
+
+static int tid_compare(const void *a, const void *b)
+{
+	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+ssize_t procfs_threads_all(const struct procfs *procfs, pid_t pid, size_t most, pid_t **out)
+{
+	struct tids_list list = { .most = most };
+	int result = threads_each(procfs, pid, tid_add, &list), error = list.failed ? ENOMEM : errno;
+
+	if (result < 0 || list.failed) {
+		list_done(&list.tids);
+		errno = error;
+		return -1;
+	}
+	if (list.tids.count)
+		qsort(list.tids.items, list.tids.count, sizeof *list.tids.items, tid_compare);
+	*out = list.tids.items;
+	return (ssize_t)list.tids.count;
 }

@@ -32,6 +32,10 @@ struct proc_status {
 	bool no_new_privs;
 	uint64_t vm_size_kb; /* 0 for kernel threads */
 };
+/* The file "status" of TID (0 = the process itself) as text: "Groups:" stands in the middle of it and may list 65 536. -1 with errno; else procfs_text_done(). */
+struct procfs_text { const char *text; char *longer, here[4096]; };
+int procfs_status_text(const struct procfs *procfs, pid_t pid, pid_t tid, struct procfs_text *out);
+void procfs_text_done(struct procfs_text *text);
 /* TID 0 = the process itself. */
 int procfs_status(const struct procfs *procfs, pid_t pid, pid_t tid, struct proc_status *out);
 
@@ -46,6 +50,8 @@ struct proc_times {
 	int processor;               /* that it ran on last; -1 = not told */
 };
 int procfs_times(const struct procfs *procfs, pid_t pid, pid_t tid, struct proc_times *out);
+/* Now, as start_ticks counts. */
+uint64_t procfs_now_ticks(void);
 /* schedstat: exact CPU time and time on a run queue, ns. -1 where the kernel has none. */
 int procfs_schedstat(const struct procfs *procfs, pid_t pid, pid_t tid, uint64_t *run_ns, uint64_t *wait_ns);
 
@@ -63,5 +69,10 @@ int procfs_call(const struct procfs *procfs, pid_t pid, pid_t tid, enum proc_cal
 
 /* Thread ids of PID into TIDS (at most COUNT). Returns how many there are, or -1 with errno. */
 ssize_t procfs_threads(const struct procfs *procfs, pid_t pid, pid_t *tids, size_t count);
+/*
+ * The same of all there are, but not more than MOST, into *OUT by size, the caller's to free. -1 with errno, ENOMEM too; then *OUT is untouched.
+ * Where a thread ends meanwhile, the kernel may pass over others (first_tid() of fs/proc/base.c, 6.18): a thread that is not there has not ended for that alone.
+ */
+ssize_t procfs_threads_all(const struct procfs *procfs, pid_t pid, size_t most, pid_t **out);
 
 #endif

@@ -1,9 +1,11 @@
 /* Threads, from /proc. */
-#include "base/search.h"
 #include "session/census.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/search.h"
 
 enum { THREADS_MAX = 65536, QUIET = 3 };
 
@@ -15,6 +17,7 @@ void census_init(struct census *census, const struct procfs *procfs, pid_t pid, 
 void census_done(struct census *census)
 {
 	free(census->threads);
+	tidmap_done(&census->inner);
 	census->threads = NULL;
 	census->count = census->capacity = 0;
 }
@@ -35,10 +38,7 @@ struct seen_thread *census_by_inner(const struct census *census, pid_t inner_tid
 {
 	if (!census->namespaced)
 		return census_by_tid(census, inner_tid);
-	for (size_t at = 0; at < census->count; at++)
-		if (census->threads[at].inner_tid == inner_tid)
-			return &census->threads[at];
-	return NULL;
+	return census_by_tid(census, tidmap_outer(&census->inner, inner_tid));
 }
 
 /* Threads of ours bear our name from their first moment. */
@@ -53,25 +53,25 @@ static bool identify(const struct census *census, struct seen_thread *thread)
 	return true;
 }
 
-static bool insert(struct census *census, size_t at, pid_t tid)
+/* Without room for it, it comes with a later reading. */
+static void insert(struct census *census, size_t at, pid_t tid)
 {
 	struct seen_thread fresh = { .tid = tid, .present = true };
 
 	if (!identify(census, &fresh))
-		return true; /* gone already */
+		return; /* gone already */
 	if (census->count == census->capacity) {
 		size_t capacity = census->capacity ? census->capacity * 2 : 64;
 		struct seen_thread *threads = realloc(census->threads, capacity * sizeof *threads);
 
 		if (!threads)
-			return false;
+			return;
 		census->threads = threads;
 		census->capacity = capacity;
 	}
 	memmove(census->threads + at + 1, census->threads + at, (census->count - at) * sizeof *census->threads);
 	census->threads[at] = fresh;
 	census->count++;
-	return true;
 }
 
 static void sweep(struct census *census, void (*gone)(void *context, pid_t tid), void *context)
@@ -87,25 +87,38 @@ static void sweep(struct census *census, void (*gone)(void *context, pid_t tid),
 	census->count = kept;
 }
 
+static void threads_index(struct census *census)
+{
+	tidmap_clear(&census->inner);
+	for (size_t i = 0; i < census->count && census->namespaced; i++)
+		tidmap_add(&census->inner, census->threads[i].inner_tid, census->threads[i].tid);
+	tidmap_sort(&census->inner);
+}
+
 bool census_read(struct census *census, void (*gone)(void *context, pid_t tid), void *context)
 {
-	size_t room = census->count + 256 < THREADS_MAX ? census->count + 256 : THREADS_MAX;
-	pid_t *tids = calloc(room, sizeof *tids);
-	ssize_t count = tids ? procfs_threads(census->procfs, census->pid, tids, room) : 0;
+	pid_t *tids = NULL;
+	ssize_t count = procfs_threads_all(census->procfs, census->pid, THREADS_MAX, &tids);
 
+	if (count < 0 && errno != ENOENT && errno != ESRCH)
+		return true; /* we lack something: the next one tells */
 	for (size_t i = 0; i < census->count; i++)
-		census->threads[i].present = !tids;
-	for (size_t i = 0; i < room && (ssize_t)i < count; i++) {
+		census->threads[i].present = false;
+	for (ssize_t i = 0; i < count; i++) {
 		size_t at = place_of(census, tids[i]);
 
 		if (at < census->count && census->threads[at].tid == tids[i])
 			census->threads[at].present = true;
-		else if (!insert(census, at, tids[i]))
-			break;
+		else
+			insert(census, at, tids[i]);
 	}
+	for (size_t i = 0; i < census->count && count > 0; i++) /* it may have been passed over */
+		if (!census->threads[i].present)
+			census->threads[i].present = identify(census, &census->threads[i]);
 	sweep(census, gone, context);
+	threads_index(census);
 	free(tids);
-	return !tids || count > 0;
+	return count > 0;
 }
 
 /* Every look sees the threads that ran or moved lately, and a part of those that stay where they are. */

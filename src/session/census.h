@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/tidmap.h"
 #include "session/block.h"
 
 struct sight;
@@ -37,6 +38,7 @@ struct census {
 	bool namespaced;
 	struct block_runtime runtime;
 	struct seen_thread *threads;   /* by tid */
+	struct tidmap inner;           /* where namespaced: of the last reading */
 	size_t count, capacity, turn;  /* turn: where the quiet ones are gone on with */
 };
 
@@ -44,7 +46,7 @@ enum { CENSUS_QUIET_LOOKS = 24 /* at each look, of threads that stay blocked */ 
 
 void census_init(struct census *census, const struct procfs *procfs, pid_t pid, bool namespaced, struct block_runtime runtime);
 void census_done(struct census *census);
-/* Reads which threads there are; calls GONE (may be NULL) with each that is no more. False: the process is gone. */
+/* Reads which threads there are; calls GONE (may be NULL) with each that is no more. False: the process is gone; where we lack something, all is as it was. */
 bool census_read(struct census *census, void (*gone)(void *context, pid_t tid), void *context);
 struct seen_thread *census_by_tid(const struct census *census, pid_t tid);
 struct seen_thread *census_by_inner(const struct census *census, pid_t inner_tid);

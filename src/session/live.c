@@ -25,6 +25,7 @@ struct live {
 	char gpu_why[128];
 	LIST(struct live_thread) threads;
 	LIST(struct counted_thread) counted, counting;
+	uint64_t counted_ticks;                   /* when those were counted, as starts of threads are told */
 	struct live_turn turn;
 	uint64_t begun_ns;                        /* of the turn */
 	uint64_t cpu_ns, cost_ns, stolen_ns;      /* as counted at its begin */
@@ -51,10 +52,11 @@ static int sampler_begin(struct live *live, struct error *err)
 
 /* ---- clocks ---- */
 
-/* CPU time of the thread since the last turn; a new one's is all it has. */
-static uint64_t cpu_since(struct live *live, size_t *at, pid_t tid, uint64_t cpu_ns, bool fresh)
+/* CPU time of the thread since the last turn; one that began since is told all it has, but none that was only missed then. */
+static uint64_t cpu_since(struct live *live, size_t *at, pid_t tid, uint64_t cpu_ns)
 {
 	struct counted_thread *now = list_add(&live->counting, THREADS_MAX);
+	struct proc_times times;
 
 	if (now)
 		*now = (struct counted_thread){ tid, cpu_ns };
@@ -62,17 +64,10 @@ static uint64_t cpu_since(struct live *live, size_t *at, pid_t tid, uint64_t cpu
 		++*at;
 	if (*at < live->counted.count && live->counted.items[*at].tid == tid)
 		return cpu_ns > live->counted.items[*at].cpu_ns ? cpu_ns - live->counted.items[*at].cpu_ns : 0;
-	return fresh ? 0 : cpu_ns;
+	return procfs_times(live->procfs, target_facts(live->target)->pid, tid, &times) == 0 && times.start_ticks >= live->counted_ticks ? cpu_ns : 0;
 }
 
-static int tid_compare(const void *a, const void *b)
-{
-	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static void thread_read(struct live *live, pid_t tid, size_t *at, bool first)
+static void thread_read(struct live *live, pid_t tid, size_t *at)
 {
 	pid_t pid = target_facts(live->target)->pid;
 	struct live_thread *thread;
@@ -90,30 +85,25 @@ static void thread_read(struct live *live, pid_t tid, size_t *at, bool first)
 	thread->tid = tid;
 	thread->letter = status.state;
 	snprintf(thread->name, sizeof thread->name, "%.31s", status.name);
-	thread->cpu_ns = cpu_since(live, at, tid, run_ns, first);
+	thread->cpu_ns = cpu_since(live, at, tid, run_ns);
 	thread->samples = tally_thread_find(live->tally, tid);
 }
 
 static void threads_read(struct live *live)
 {
-	pid_t pid = target_facts(live->target)->pid, *tids;
-	size_t room = live->threads.count + 256 < THREADS_MAX ? live->threads.count + 256 : THREADS_MAX, at = 0;
-	bool first = live->counted.count == 0;
-	ssize_t count;
+	pid_t *tids = NULL;
+	size_t at = 0;
+	uint64_t begin_ticks = procfs_now_ticks();
+	ssize_t count = procfs_threads_all(live->procfs, target_facts(live->target)->pid, THREADS_MAX, &tids);
 
-	tids = calloc(room, sizeof *tids);
-	count = tids ? procfs_threads(live->procfs, pid, tids, room) : 0;
-	if (count > (ssize_t)room)
-		count = (ssize_t)room;
-	if (count > 0)
-		qsort(tids, (size_t)count, sizeof *tids, tid_compare);
 	live->threads.count = live->counting.count = 0;
 	for (ssize_t i = 0; i < count; i++)
-		thread_read(live, tids[i], &at, first);
+		thread_read(live, tids[i], &at);
 	free(tids);
 	/* What was counted now is what the next turn compares with. */
 	list_done(&live->counted);
 	live->counted = live->counting;
+	live->counted_ticks = begin_ticks;
 	live->counting.items = NULL;
 	live->counting.count = live->counting.capacity = 0;
 }

@@ -1,5 +1,4 @@
 /* Readings from /proc: clocks, states and names of threads. */
-#include "base/search.h"
 #include "session/observe.h"
 
 #include <errno.h>
@@ -7,7 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { THREADS_MAX = 65536, STATUS_BYTES = 4096 };
+#include "base/clock.h"
+#include "base/search.h"
+
+enum { THREADS_MAX = 65536, NO_TID = 1 << 22 /* the kernel's PID_MAX_LIMIT */, LATE_PART = 20 };
 
 void observe_init(struct observe *observe, const struct procfs *procfs, pid_t pid, bool namespaced)
 {
@@ -20,6 +22,8 @@ void observe_init(struct observe *observe, const struct procfs *procfs, pid_t pi
 void observe_done(struct observe *observe)
 {
 	free(observe->threads);
+	tidmap_done(&observe->inner);
+	tidmap_done(&observe->late);
 	memset(observe, 0, sizeof *observe);
 }
 
@@ -32,12 +36,17 @@ const struct observe_thread *observe_by_tid(const struct observe *observe, pid_t
 
 const struct observe_thread *observe_by_inner(const struct observe *observe, pid_t inner_tid)
 {
+	const struct observe_thread *thread;
+
 	if (!observe->namespaced)
 		return observe_by_tid(observe, inner_tid);
-	for (size_t i = 0; i < observe->count; i++)
-		if (observe->threads[i].inner_tid == inner_tid)
-			return &observe->threads[i];
-	return NULL;
+	thread = observe_by_tid(observe, tidmap_outer(&observe->inner, inner_tid));
+	return thread && thread->inner_tid == inner_tid ? thread : NULL;
+}
+
+static bool is_gone(int error)
+{
+	return error == ENOENT || error == ESRCH;
 }
 
 /* What the thread waits in now: "" while it runs, is not told, or ended. */
@@ -104,6 +113,58 @@ static pid_t status_inner(const char *status, pid_t otherwise)
 	return inner;
 }
 
+/* Which threads there are that the last reading does not know. 0: all of them are found, or an errno. */
+static int late_read(struct observe *observe)
+{
+	pid_t *tids = NULL;
+	ssize_t count = procfs_threads_all(observe->procfs, observe->pid, THREADS_MAX, &tids);
+	int error = count < 0 ? errno : 0;
+
+	tidmap_clear(&observe->late);
+	for (ssize_t i = 0; i < count; i++) {
+		struct procfs_text status;
+
+		if (observe_by_tid(observe, tids[i]))
+			continue;
+		if (procfs_status_text(observe->procfs, observe->pid, tids[i], &status) < 0) {
+			error = is_gone(errno) ? error : errno;
+			continue;
+		}
+		tidmap_add(&observe->late, status_inner(status.text, tids[i]), tids[i]);
+		procfs_text_done(&status);
+	}
+	tidmap_sort(&observe->late);
+	free(tids);
+	return observe->late.failed || observe->inner.failed ? ENOMEM : error;
+}
+
+pid_t observe_outer(struct observe *observe, pid_t inner_tid)
+{
+	const struct observe_thread *thread = observe_by_inner(observe, inner_tid);
+	pid_t found = thread ? thread->tid : observe->namespaced ? tidmap_outer(&observe->late, inner_tid) : inner_tid;
+	uint64_t now_ns;
+	int error;
+
+	if (found)
+		return found;
+	now_ns = clock_monotonic_ns();
+	if (now_ns < observe->late_due_ns)
+		return -1;
+	error = late_read(observe);
+	observe->late_due_ns = clock_monotonic_ns() + (clock_monotonic_ns() - now_ns) * LATE_PART;
+	found = tidmap_outer(&observe->late, inner_tid);
+	return found || !error || is_gone(error) ? found : -1;
+}
+
+uint32_t observe_told(struct observe *observe, pid_t inner_tid)
+{
+	pid_t tid = observe_outer(observe, inner_tid);
+
+	if (tid > 0)
+		return (uint32_t)tid;
+	return observe_by_tid(observe, inner_tid) ? (uint32_t)inner_tid | NO_TID : (uint32_t)inner_tid;
+}
+
 /* -1: it is gone. */
 static int name_read(const struct observe *observe, const struct observe_thread *thread, char *out, size_t size)
 {
@@ -141,47 +202,58 @@ static bool thread_ours(const struct observe *observe, const struct observe_thre
 	return thread->inner_tid == observe->own_inner_tid || (thread->tid != observe->pid && strncmp(status, name, sizeof name - 1) == 0);
 }
 
-/* False when the thread is gone. */
-static bool thread_read(struct observe *observe, pid_t tid, uint64_t ticks, struct event_builder *builder)
+static void clocks_read(struct observe *observe, struct observe_thread *thread, bool fresh, const char *status, uint64_t ticks, struct event_builder *builder)
 {
-	struct observe_thread *thread = (struct observe_thread *)observe_by_tid(observe, tid);
-	char file[48], status[STATUS_BYTES];
-	uint64_t run_ns = 0, wait_ns = 0, voluntary, other;
-	const char *state;
-	bool fresh = !thread;
+	uint64_t run_ns = 0, wait_ns = 0, voluntary = status_number(status, "\nvoluntary_ctxt_switches:"), other = status_number(status, "\nnonvoluntary_ctxt_switches:");
 
-	snprintf(file, sizeof file, "task/%d/status", (int)tid);
-	if (procfs_read(observe->procfs, observe->pid, file, status, sizeof status) <= 0)
-		return false;
-	if (fresh && !(thread = thread_insert(observe, tid)))
-		return true;
+	if (procfs_schedstat(observe->procfs, observe->pid, thread->tid, &run_ns, &wait_ns) < 0) {
+		struct proc_times times;
+
+		if (procfs_times(observe->procfs, observe->pid, thread->tid, &times) == 0)
+			run_ns = times.user_ns + times.system_ns;
+	}
+	thread->cpu_ns = run_ns;
+	if (!fresh && voluntary + other > thread->switches)
+		observe->switches += voluntary + other - thread->switches;
+	thread->switches = voluntary + other;
+	event_add(builder, ticks, EVENT_THREAD_TIME, (uint32_t)thread->tid, 0, run_ns, wait_ns, voluntary, other, (uint32_t)(unsigned char)thread->state, thread->wait);
+}
+
+static void thread_tell(struct observe *observe, struct observe_thread *thread, bool fresh, const char *status, uint64_t ticks, struct event_builder *builder)
+{
+	const char *state;
+
 	thread->seen = true;
 	observe->fresh |= fresh;
 	if (fresh)
-		thread->inner_tid = status_inner(status, tid);
+		thread->inner_tid = status_inner(status, thread->tid);
 	thread->ours = thread_ours(observe, thread, status);
 	if (thread->ours)
-		return true;
+		return;
 	state = status_field(status, "\nState:\t");
 	thread->state = state ? *state : '?';
 	thread_name(observe, thread, fresh, ticks, builder);
 	thread->wait[0] = '\0';
 	if (thread->state != 'R')
-		observe_wait(observe, tid, thread->wait, sizeof thread->wait);
-	if (procfs_schedstat(observe->procfs, observe->pid, tid, &run_ns, &wait_ns) < 0) {
-		struct proc_times times;
+		observe_wait(observe, thread->tid, thread->wait, sizeof thread->wait);
+	clocks_read(observe, thread, fresh, status, ticks, builder);
+}
 
-		if (procfs_times(observe->procfs, observe->pid, tid, &times) == 0)
-			run_ns = times.user_ns + times.system_ns;
+static void thread_read(struct observe *observe, pid_t tid, uint64_t ticks, struct event_builder *builder)
+{
+	struct observe_thread *thread = (struct observe_thread *)observe_by_tid(observe, tid);
+	struct procfs_text status;
+	bool fresh = !thread;
+
+	if (procfs_status_text(observe->procfs, observe->pid, tid, &status) < 0) {
+		/* Where it is we that lack something, a thread that is known stays so, or it would be taken for a new one the next time. */
+		if (thread && !is_gone(errno))
+			thread->seen = true;
+		return;
 	}
-	thread->cpu_ns = run_ns;
-	voluntary = status_number(status, "\nvoluntary_ctxt_switches:");
-	other = status_number(status, "\nnonvoluntary_ctxt_switches:");
-	if (!fresh && voluntary + other > thread->switches)
-		observe->switches += voluntary + other - thread->switches;
-	thread->switches = voluntary + other;
-	event_add(builder, ticks, EVENT_THREAD_TIME, (uint32_t)tid, 0, run_ns, wait_ns, voluntary, other, (uint32_t)(unsigned char)thread->state, thread->wait);
-	return true;
+	if (*status.text && (thread || (thread = thread_insert(observe, tid))))
+		thread_tell(observe, thread, fresh, status.text, ticks, builder);
+	procfs_text_done(&status);
 }
 
 static void threads_sweep(struct observe *observe)
@@ -194,22 +266,24 @@ static void threads_sweep(struct observe *observe)
 	observe->count = kept;
 }
 
+static void threads_index(struct observe *observe)
+{
+	tidmap_clear(&observe->late);
+	tidmap_clear(&observe->inner);
+	for (size_t i = 0; i < observe->count && observe->namespaced; i++)
+		tidmap_add(&observe->inner, observe->threads[i].inner_tid, observe->threads[i].tid);
+	tidmap_sort(&observe->inner);
+}
+
 bool observe_read(struct observe *observe, uint64_t ticks, struct event_builder *builder)
 {
 	struct proc_times times;
-	size_t room = observe->count + 256;
-	pid_t *tids;
-	ssize_t count;
+	pid_t *tids = NULL;
+	ssize_t count = procfs_threads_all(observe->procfs, observe->pid, THREADS_MAX, &tids);
 	bool gone;
 
-	if (room > THREADS_MAX)
-		room = THREADS_MAX;
-	tids = calloc(room, sizeof *tids);
-	if (!tids)
-		return true;
-	count = procfs_threads(observe->procfs, observe->pid, tids, room);
 	if (count < 0 || procfs_times(observe->procfs, observe->pid, 0, &times) < 0) {
-		gone = errno == ENOENT || errno == ESRCH; /* else we lack something, and look again next time */
+		gone = is_gone(errno); /* else we lack something, and look again next time */
 		free(tids);
 		return !gone;
 	}
@@ -222,9 +296,13 @@ bool observe_read(struct observe *observe, uint64_t ticks, struct event_builder 
 	observe->fresh = false;
 	for (size_t i = 0; i < observe->count; i++)
 		observe->threads[i].seen = false;
-	for (size_t i = 0; i < (size_t)count && i < room; i++)
+	for (ssize_t i = 0; i < count; i++)
 		thread_read(observe, tids[i], ticks, builder);
+	for (size_t i = 0; i < observe->count; i++)
+		if (!observe->threads[i].seen) /* it may have been passed over */
+			thread_read(observe, observe->threads[i].tid, ticks, builder);
 	threads_sweep(observe);
+	threads_index(observe);
 	event_add(builder, ticks, EVENT_PROCESS_TIME, (uint32_t)observe->pid, 0, times.user_ns, times.system_ns, times.rss_bytes, times.minor_faults,
 	          times.major_faults, times.threads);
 	free(tids);

@@ -6,6 +6,7 @@
 
 #include "abi/event.h"
 #include "base/procfs.h"
+#include "base/tidmap.h"
 #include "session/block.h"
 #include "session/naming.h"
 #include "trace/writer.h"
@@ -32,6 +33,9 @@ struct observe {
 	bool fresh;                    /* a thread was new in the last reading */
 	struct observe_thread *threads; /* by tid */
 	size_t count, capacity;
+	struct tidmap inner;           /* where namespaced: of the last reading */
+	struct tidmap late;            /* of threads that are newer */
+	uint64_t late_due_ns;          /* before that nobody looks for one again */
 	uint64_t switches;             /* of all its threads since each was first seen: those of threads that live between two readings are told by nobody, and no tracepoint of ours slows them either */
 };
 
@@ -41,5 +45,12 @@ void observe_done(struct observe *observe);
 bool observe_read(struct observe *observe, uint64_t ticks, struct event_builder *builder);
 const struct observe_thread *observe_by_tid(const struct observe *observe, pid_t tid);
 const struct observe_thread *observe_by_inner(const struct observe *observe, pid_t inner_tid);
+/*
+ * Our number of a thread, which may be newer than the last reading; 0: there is none, -1: nobody can tell now. Looking for one that is in no reading takes a twentieth of a
+ * CPU at most: who asks for more is told nothing.
+ */
+pid_t observe_outer(struct observe *observe, pid_t inner_tid);
+/* The number by which its events are told: of a thread that nobody knows any more the inner one, or, where another thread has that, one that no thread can have. */
+uint32_t observe_told(struct observe *observe, pid_t inner_tid);
 
 #endif

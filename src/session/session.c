@@ -43,16 +43,7 @@ static void chunk_keep(void *context, const struct chunk *chunk, uint64_t events
 
 uint32_t session_outer_tid(struct session *session, uint32_t inner_tid)
 {
-	const struct observe_thread *thread;
-	pid_t tid;
-
-	if (!session->observe.namespaced)
-		return inner_tid;
-	thread = observe_by_inner(&session->observe, (pid_t)inner_tid);
-	if (thread)
-		return (uint32_t)thread->tid;
-	tid = target_outer_tid(session->target, (pid_t)inner_tid);
-	return tid > 0 ? (uint32_t)tid : inner_tid;
+	return session->observe.namespaced ? observe_told(&session->observe, (pid_t)inner_tid) : inner_tid;
 }
 
 static uint32_t tid_outer(void *context, uint32_t inner_tid)

@@ -15,7 +15,7 @@
 #include "session/reader.h"
 #include "session/snapshot_native.h"
 
-enum { THREADS_SPARE = 64, INLINES_SPARE = 4, STACKS_KEPT_MAX = 1 << 16, TASKS_KEPT_MAX = 4096 };
+enum { THREADS_MAX = 1 << 22 /* pids end there */, INLINES_SPARE = 4, STACKS_KEPT_MAX = 1 << 16, TASKS_KEPT_MAX = 4096 };
 
 struct seen_task {
 	struct pytask *task;
@@ -309,13 +309,6 @@ static void task_tell(struct snapshot *snapshot, const struct seen_task *seen, c
 	arena_done(&snapshot->arena);
 }
 
-static int tid_compare(const void *a, const void *b)
-{
-	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static int unlisted(pid_t pid, struct error *err)
 {
 	if (errno == ENOENT || errno == ESRCH)
@@ -325,25 +318,15 @@ static int unlisted(pid_t pid, struct error *err)
 
 static int threads_tell(struct snapshot *snapshot, const struct snapshot_teller *tell, struct error *err)
 {
-	pid_t pid = target_facts(snapshot->target)->pid, *tids;
-	ssize_t count = procfs_threads(snapshot->procfs, pid, NULL, 0);
-	size_t room = count > 0 ? (size_t)count + THREADS_SPARE : 0;
+	pid_t pid = target_facts(snapshot->target)->pid, *tids = NULL;
+	ssize_t count = procfs_threads_all(snapshot->procfs, pid, THREADS_MAX, &tids);
 
 	if (count < 0)
 		return unlisted(pid, err);
-	if (count == 0)
-		return fail(err, ERR_EXITED, "process %d has ended", (int)pid);
-	tids = malloc(room * sizeof *tids);
-	if (!tids)
-		return fail(err, ERR_MEMORY, "looking at process %d", (int)pid);
-	count = procfs_threads(snapshot->procfs, pid, tids, room);
-	if (count < 0) {
+	if (count == 0) {
 		free(tids);
-		return unlisted(pid, err);
+		return fail(err, ERR_EXITED, "process %d has ended", (int)pid);
 	}
-	if (count > (ssize_t)room)
-		count = (ssize_t)room;
-	qsort(tids, count > 0 ? (size_t)count : 0, sizeof *tids, tid_compare);
 	for (ssize_t i = 0; i < count && !snapshot->failed && !snapshot->lacking; i++)
 		thread_tell(snapshot, tids[i], tell);
 	free(tids);

@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/tidmap.h"
 #include "session/joiner.h"
 #include "session/look.h"
 
-enum { LOOKS = 4 };
+enum { LOOKS = 4, THREADS_MAX = 1 << 22 /* pids end there */ };
 
 struct snapshot_native {
 	struct target *target;
@@ -17,6 +18,8 @@ struct snapshot_native {
 	struct pyreader *reader;
 	struct joiner *joiner;
 	struct looker *looker;
+	struct tidmap inner; /* where the target has numbers of its own */
+	bool threads_read;
 	bool no_holder; /* there can be none */
 	struct error why;
 	struct look look;
@@ -50,15 +53,42 @@ void snapshot_native_close(struct snapshot_native *native)
 		return;
 	looker_close(native->looker);
 	joiner_close(native->joiner);
+	tidmap_done(&native->inner);
 	free(native);
 }
 
 static pid_t outer_tid(void *context, pid_t tid)
 {
-	struct snapshot_native *native = context;
-	const struct target_facts *facts = target_facts(native->target);
+	return tidmap_outer(context, tid);
+}
 
-	return facts->pid == facts->inner_pid ? tid : target_outer_tid(native->target, tid);
+static void inner_read(struct snapshot_native *native)
+{
+	pid_t pid = target_facts(native->target)->pid, *tids = NULL;
+	ssize_t count = procfs_threads_all(native->procfs, pid, THREADS_MAX, &tids);
+
+	tidmap_clear(&native->inner);
+	for (ssize_t i = 0; i < count; i++) {
+		struct proc_status status;
+
+		if (procfs_status(native->procfs, pid, tids[i], &status) == 0)
+			tidmap_add(&native->inner, status.inner_pid, tids[i]);
+	}
+	tidmap_sort(&native->inner);
+	free(tids);
+}
+
+/* A thread whose Python frames were read before is there; of one that has none it need not be asked again. */
+static void threads_know(struct snapshot_native *native, pid_t tid, bool python)
+{
+	const struct target_facts *facts = target_facts(native->target);
+	bool namespaced = facts->pid != facts->inner_pid;
+
+	if (looker_knows(native->looker, tid) || (native->threads_read && !python))
+		return;
+	if (namespaced)
+		inner_read(native);
+	native->threads_read = looker_threads(native->looker, namespaced ? outer_tid : NULL, &native->inner);
 }
 
 static void sight_of_look(struct snapshot_native *native)
@@ -128,8 +158,7 @@ const struct snapshot_sight *snapshot_native_at(struct snapshot_native *native, 
 {
 	struct snapshot_sight *sight = &native->sight;
 
-	if (!looker_knows(native->looker, tid))
-		looker_threads(native->looker, outer_tid, native);
+	threads_know(native, tid, otherwise);
 	joiner_refresh(native->joiner);
 	for (int look = 0; look < LOOKS; look++) {
 		sight->native.count = 0;

@@ -65,6 +65,7 @@ struct session {
 	struct device_part device;
 	struct heap_part heap;
 	struct observe observe;
+	uint64_t ended_due_ns;      /* before that nobody asks all threads of a namespaced process whether one of them has ended */
 	struct around around;
 	struct kernel_calls *calls; /* NULL: system calls are not traced */
 	struct counting counting;

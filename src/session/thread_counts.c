@@ -13,7 +13,7 @@
 #include "session/switching.h"
 #include "unwind/perf.h"
 
-enum { THREADS_MAX = 1 << 14, STATUS_BYTES = 4096 };
+enum { THREADS_MAX = 1 << 14 };
 #define FIRST_NS 5000000000ull /* as if it had been open for so long already: the first switches are not the ones to miss */
 enum way { BY_PERF, IN_PROC };
 
@@ -40,7 +40,7 @@ struct thread_counts {
 	int descriptors_end; /* a quarter of what events may have: samples and system calls need theirs */
 	bool user_only;      /* what the kernel does for a thread may not be counted */
 	uint32_t max_overhead_ppm;
-	uint64_t opened_ns;
+	uint64_t opened_ns, opened_ticks; /* ticks: as threads' starts are told */
 	struct thread_counts_totals totals;
 };
 
@@ -127,19 +127,21 @@ static uint64_t status_sum(const char *status)
 	return sum;
 }
 
-static bool proc_read(const struct thread_counts *counts, pid_t tid, uint64_t out[THREAD_COUNTERS])
+static bool proc_read(const struct thread_counts *counts, pid_t tid, uint64_t out[THREAD_COUNTERS], uint64_t *start_ticks)
 {
-	char file[48], status[STATUS_BYTES];
+	struct procfs_text status;
 	struct proc_times times;
 	uint64_t waited_ns;
 
-	snprintf(file, sizeof file, "task/%d/status", (int)tid);
-	if (procfs_times(counts->procfs, counts->pid, tid, &times) < 0 || procfs_read(counts->procfs, counts->pid, file, status, sizeof status) <= 0)
+	if (procfs_times(counts->procfs, counts->pid, tid, &times) < 0 || procfs_status_text(counts->procfs, counts->pid, tid, &status) < 0)
 		return false;
+	if (start_ticks)
+		*start_ticks = times.start_ticks;
 	memset(out, 0, THREAD_COUNTERS * sizeof *out);
 	if (procfs_schedstat(counts->procfs, counts->pid, tid, &out[COUNTER_TASK_CLOCK], &waited_ns) < 0)
 		out[COUNTER_TASK_CLOCK] = times.user_ns + times.system_ns;
-	out[COUNTER_SWITCHES] = status_sum(status);
+	out[COUNTER_SWITCHES] = status_sum(status.text);
+	procfs_text_done(&status);
 	out[COUNTER_MINOR_FAULTS] = times.minor_faults;
 	out[COUNTER_MAJOR_FAULTS] = times.major_faults;
 	return true;
@@ -212,6 +214,7 @@ int thread_counts_open(const struct procfs *procfs, pid_t pid, uint32_t max_over
 	find_ways(counts);
 	counts->totals.cost_ns = measure_cost(counts);
 	counts->opened_ns = clock_monotonic_ns();
+	counts->opened_ticks = procfs_now_ticks();
 	*out = counts;
 	return 0;
 }
@@ -225,12 +228,13 @@ static void refuse(struct thread_counts *counts, int error)
 void thread_counts_add(struct thread_counts *counts, pid_t tid, bool born)
 {
 	struct counted counted = { .tid = tid }, *place;
-	uint64_t now[THREAD_COUNTERS];
+	uint64_t now[THREAD_COUNTERS], start_ticks = 0;
 	int error;
 
 	memset(counted.fds, -1, sizeof counted.fds);
-	if (!proc_read(counts, tid, now))
+	if (!proc_read(counts, tid, now, &start_ticks))
 		return; /* it has ended */
+	born = born && start_ticks >= counts->opened_ticks; /* or it was only missed before */
 	error = groups_open(counts, &counted);
 	if (error && error != ESRCH)
 		refuse(counts, error);
@@ -281,7 +285,7 @@ static void look(const struct thread_counts *counts, struct counted *counted)
 {
 	uint64_t now[THREAD_COUNTERS];
 
-	if (!proc_read(counts, counted->tid, now))
+	if (!proc_read(counts, counted->tid, now, NULL))
 		return;
 	memcpy(counted->latest, now, sizeof now);
 	counted->seen = true;
@@ -330,7 +334,7 @@ static void give_up(struct thread_counts *counts)
 	for (size_t i = 0; i < counts->threads.count; i++) {
 		struct counted *counted = &counts->threads.items[i];
 
-		if (counted->fds[0] >= 0 && proc_read(counts, counted->tid, now))
+		if (counted->fds[0] >= 0 && proc_read(counts, counted->tid, now, NULL))
 			for (int which = 0; which < COUNTERS_SOFTWARE; which++)
 				counted->base[which] = now[which] - counted->value[which];
 		groups_close(counted);

@@ -33,7 +33,7 @@ struct thread_counts_totals {
  */
 int thread_counts_open(const struct procfs *procfs, pid_t pid, uint32_t max_overhead_ppm, struct thread_counts **out, struct error *err);
 void thread_counts_close(struct thread_counts *counts); /* accepts NULL */
-/* TID, which was not, is counted from now on; what a BORN one did since it began counts, too, as far as /proc knows. */
+/* TID, which was not, is counted from now on; what a BORN one did since it began counts, too, as far as /proc knows, unless that was before all this was opened. */
 void thread_counts_add(struct thread_counts *counts, pid_t tid, bool born);
 /* Where perf_event tells nothing of a thread, what /proc says is gone once it has ended: so it is looked at now and then. */
 void thread_counts_look(struct thread_counts *counts);

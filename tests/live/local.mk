@@ -11,6 +11,7 @@ dist_noinst_SCRIPTS += tests/live/memory/run
 EXTRA_DIST += tests/live/memory/program.py tests/live/memory/partly.c tests/live/memory/storm.c
 dist_noinst_SCRIPTS += tests/live/html/run tests/live/html/bench
 EXTRA_DIST += tests/live/html/browser.py tests/live/html/firefox.py tests/live/html/units.js
+EXTRA_DIST += tests/live/programs/idlers.py
 EXTRA_DIST += tests/live/native/burn.c tests/live/native/program.py
 EXTRA_DIST += tests/live/harness.py tests/live/pypi.py tests/live/pypi.txt tests/live/matrix.py tests/live/cases.py tests/live/endings.py tests/live/healthy.py tests/live/launching.py tests/live/overhead.py tests/live/pairs.py tests/live/sampling.py tests/live/troubles.py tests/live/ways.py
 EXTRA_DIST += tests/live/programs/crowd.py tests/live/programs/even.py tests/live/programs/forker.c tests/live/programs/forker.py tests/live/programs/gil_keeper.py tests/live/programs/green.py \

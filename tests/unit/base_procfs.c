@@ -155,6 +155,25 @@ Test(procfs, counts_all_threads_and_stores_what_fits)
 	cr_assert(tids[0] >= 77 && tids[1] >= 77);
 }
 
+Test(procfs, lists_all_threads_by_size)
+{
+	pid_t *tids = NULL;
+	char name[32];
+
+	for (int i = 300; i > 0; i--) {
+		snprintf(name, sizeof name, "77/task/%d/", i);
+		folder_way(root, name);
+	}
+	cr_assert_eq(procfs_threads_all(played(), 77, 1000, &tids), 300);
+	for (int i = 0; i < 300; i++)
+		cr_assert_eq(tids[i], 1 + i);
+	free(tids);
+	cr_assert_eq(procfs_threads_all(played(), 77, 10, &tids), 10, "no more than are wanted");
+	free(tids);
+	cr_assert_eq(procfs_threads_all(played(), 1, 10, &tids), -1);
+	cr_assert_eq(errno, ENOENT);
+}
+
 Test(procfs, read_is_bounded_and_terminated)
 {
 	char buffer[5];

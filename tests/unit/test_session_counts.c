@@ -1,6 +1,7 @@
 /* Counters of threads: of a child that knows how many pages it touches and how often it sleeps, and of a folder that plays /proc. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -114,21 +115,52 @@ Test(counts, know_how_many_pages_were_touched)
 	child_end(&child);
 }
 
-Test(counts, of_a_thread_that_began_meanwhile_go_back_to_its_beginning)
+struct worker { pthread_t thread; int go[2], done[2]; pid_t tid; };
+
+static void *work(void *context)
 {
-	struct child child = child_start();
+	struct worker *worker = context;
+
+	worker->tid = gettid();
+	touch_and_nap();
+	cr_assert_eq(write(worker->done[1], "d", 1), 1);
+	await(worker->go[0]);
+	return NULL;
+}
+
+/* Has done its work when this returns. */
+static void worker_start(struct worker *worker)
+{
+	cr_assert_eq(pipe(worker->go), 0);
+	cr_assert_eq(pipe(worker->done), 0);
+	cr_assert_eq(pthread_create(&worker->thread, NULL, work, worker), 0);
+	await(worker->done[0]);
+}
+
+Test(counts, of_a_thread_that_began_meanwhile_go_back_to_its_beginning_and_of_one_that_was_only_missed_do_not)
+{
+	struct worker before, since;
 	struct thread_counts *counts;
 	struct told told = { 0 };
 	struct error err;
 
-	cr_assert_eq(write(child.go, "g", 1), 1);
-	await(child.done);
-	cr_assert_eq(thread_counts_open(&procfs_real, child.pid, 0, &counts, &err), 0);
-	thread_counts_add(counts, child.pid, true);
+	worker_start(&before);
+	usleep(20000); /* starts are told by the hundredth of a second */
+	cr_assert_eq(thread_counts_open(&procfs_real, getpid(), 0, &counts, &err), 0);
+	thread_counts_add(counts, before.tid, true);
+	thread_counts_read(counts, NULL, NULL, take, &told);
+	cr_expect_lt(told.values[COUNTER_MINOR_FAULTS], PAGES / 10);
+	thread_counts_close(counts);
+	cr_assert_eq(thread_counts_open(&procfs_real, getpid(), 0, &counts, &err), 0);
+	worker_start(&since);
+	thread_counts_add(counts, since.tid, true);
 	thread_counts_read(counts, NULL, NULL, take, &told);
 	cr_expect_geq(told.values[COUNTER_MINOR_FAULTS], PAGES);
 	thread_counts_close(counts);
-	child_end(&child);
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(write((i ? &before : &since)->go[1], "g", 1), 1);
+		pthread_join((i ? &before : &since)->thread, NULL);
+	}
 }
 
 static bool lives_not(const void *context, pid_t tid)
@@ -250,11 +282,13 @@ Test(switching, ends_where_the_other_thread_fails, .timeout = 20)
 
 static void put_thread(const char *folder, int minor, int major, int voluntary, int involuntary)
 {
-	char text[512];
+	char text[8192], groups[5000]; /* as many as 1 000 of them */
 
+	memset(groups, '1', sizeof groups - 1);
+	groups[sizeof groups - 1] = '\0';
 	snprintf(text, sizeof text, "999999999 (x) S 1 1 1 0 -1 4194304 %d 0 %d 0 10 5 0 0 20 0 1 0 100 1000 10 0 0 0 0 0 0 0 0 0 0 0 0 0 17 1 0 0 0\n", minor, major);
 	folder_write(folder, "999999999/task/999999999/stat", text);
-	snprintf(text, sizeof text, "Name:\tx\nState:\tS (sleeping)\nvoluntary_ctxt_switches:\t%d\nnonvoluntary_ctxt_switches:\t%d\n", voluntary, involuntary);
+	snprintf(text, sizeof text, "Name:\tx\nState:\tS (sleeping)\nGroups:\t%s\nvoluntary_ctxt_switches:\t%d\nnonvoluntary_ctxt_switches:\t%d\n", groups, voluntary, involuntary);
 	folder_write(folder, "999999999/task/999999999/status", text);
 }
 

@@ -1,6 +1,7 @@
 /* Readings from a folder that plays /proc. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ static char folder[FOLDER_BYTES];
 __attribute__((format(printf, 2, 3)))
 static void file_put(const char *name, const char *format, ...)
 {
-	char text[4096];
+	char text[16384];
 	va_list list;
 
 	va_start(list, format);
@@ -146,6 +147,115 @@ Test(observe, leaves_our_own_threads_out)
 	cr_assert(observe_read(&observe, 1, &builder));
 	for (struct event_cursor cursor = event_cursor(builder.bytes, builder.size); event_next(&cursor);)
 		cr_assert(cursor.event.ref == 100 || cursor.event.kind == EVENT_PROCESS_TIME);
+	event_builder_done(&builder);
+	observe_done(&observe);
+}
+
+/* All at once: a thread that came with a later reading would be taken for a new one, and all that it ever did for done since. */
+Test(observe, reads_all_threads_the_first_time)
+{
+	const struct procfs procfs = { folder };
+	struct observe observe;
+	struct event_builder builder;
+
+	for (int i = 0; i < 300; i++)
+		thread_put(100 + i, 1 + i, "worker", 'S', "230 0x0 0x0 0x0 0x0 0x0 0x0 0x0 0x0");
+	observe_init(&observe, &procfs, 7, true);
+	event_builder_init(&builder);
+	cr_assert(observe_read(&observe, 1, &builder));
+	cr_assert_eq(observe.count, 300);
+	cr_assert_eq(observe_by_inner(&observe, 300)->tid, 399);
+	event_builder_done(&builder);
+	observe_done(&observe);
+}
+
+Test(observe, reads_what_stands_behind_many_groups)
+{
+	const struct procfs procfs = { folder };
+	struct observe observe;
+	struct event_builder builder;
+	char groups[6000];
+
+	thread_put(100, 1, "main", 'S', "230 0x0 0x0 0x0 0x0 0x0 0x0 0x0 0x0");
+	memset(groups, '1', sizeof groups - 1);
+	groups[sizeof groups - 1] = '\0';
+	file_put("7/task/100/status", "Name:\tmain\nState:\tS (x)\nUid:\t0\t0\t0\t0\nGroups:\t%s\nNSpid:\t100\t3\nvoluntary_ctxt_switches:\t11\nnonvoluntary_ctxt_switches:\t22\n", groups);
+	observe_init(&observe, &procfs, 7, true);
+	event_builder_init(&builder);
+	cr_assert(observe_read(&observe, 1, &builder));
+	cr_assert_eq(observe_by_inner(&observe, 3)->tid, 100);
+	cr_assert_eq(observe_by_tid(&observe, 100)->switches, 33);
+	event_builder_done(&builder);
+	observe_done(&observe);
+}
+
+static void ended(int tid)
+{
+	char command[128];
+
+	snprintf(command, sizeof command, "rm -r %s/7/task/%d", folder, tid);
+	cr_assert_eq(system(command), 0);
+}
+
+Test(observe, tells_the_outer_number_without_a_look_where_it_is_known_and_looks_for_new_threads_now_and_then)
+{
+	const struct procfs procfs = { folder };
+	struct observe observe;
+	struct event_builder builder;
+
+	thread_put(100, 1, "main", 'S', "230 0x0 0x0 0x0 0x0 0x0 0x0 0x0 0x0");
+	thread_put(300, 3, "known", 'S', "230 0x0 0x0 0x0 0x0 0x0 0x0 0x0 0x0");
+	observe_init(&observe, &procfs, 7, true);
+	event_builder_init(&builder);
+	cr_assert(observe_read(&observe, 1, &builder));
+	thread_put(301, 4, "late", 'S', "230 0x0 0x0 0x0 0x0 0x0 0x0 0x0 0x0");
+	thread_put(302, 5, "late", 'S', "230 0x0 0x0 0x0 0x0 0x0 0x0 0x0 0x0");
+	ended(300);
+	cr_expect_eq(observe_outer(&observe, 3), 300, "as the last reading has it");
+	cr_expect_eq(observe.late_due_ns, 0, "nobody looked for it");
+	cr_expect_eq(observe_outer(&observe, 4), 301);
+	observe.late_due_ns = UINT64_MAX;
+	ended(301);
+	cr_expect_eq(observe_outer(&observe, 5), 302, "one look finds all");
+	cr_expect_eq(observe_outer(&observe, 6), -1, "nobody may look so soon");
+	observe.late_due_ns = 0;
+	cr_expect_eq(observe_outer(&observe, 6), 0, "there is none");
+	observe.late_due_ns = 0;
+	cr_expect_eq(observe_outer(&observe, 4), 0, "it has ended");
+	event_builder_done(&builder);
+	observe_done(&observe);
+}
+
+Test(observe, takes_no_thread_for_ended_while_not_all_can_be_looked_at)
+{
+	const struct procfs procfs = { folder };
+	struct observe observe;
+	struct event_builder builder;
+
+	thread_put(100, 1, "main", 'S', "230 0x0 0x0 0x0 0x0 0x0 0x0 0x0 0x0");
+	observe_init(&observe, &procfs, 7, true);
+	event_builder_init(&builder);
+	cr_assert(observe_read(&observe, 1, &builder));
+	folder_way(folder, "7/task/300/status/"); /* which cannot be read as a file */
+	cr_assert_eq(observe_outer(&observe, 3), -1);
+	event_builder_done(&builder);
+	observe_done(&observe);
+}
+
+/* Its events would be another thread's. */
+Test(observe, tells_an_ended_thread_by_a_number_that_no_other_has)
+{
+	const struct procfs procfs = { folder };
+	struct observe observe;
+	struct event_builder builder;
+
+	thread_put(100, 1, "main", 'S', "230 0x0 0x0 0x0 0x0 0x0 0x0 0x0 0x0");
+	observe_init(&observe, &procfs, 7, true);
+	event_builder_init(&builder);
+	cr_assert(observe_read(&observe, 1, &builder));
+	cr_expect_eq(observe_told(&observe, 1), 100);
+	cr_expect_eq(observe_told(&observe, 9), 9);
+	cr_expect_eq(observe_told(&observe, 100), 100 + (1 << 22));
 	event_builder_done(&builder);
 	observe_done(&observe);
 }
@@ -283,6 +393,36 @@ Test(session_census, takes_threads_that_stay_blocked_in_turn, .init = setup, .fi
 	cr_assert_eq(looks[0], 2);
 	for (size_t i = 1; i < census.count; i++)
 		cr_assert_geq(looks[i], 1);
+	census_done(&census);
+}
+
+Test(session_census, reads_all_threads_the_first_time, .init = setup, .fini = teardown)
+{
+	struct census census = census_of_folder();
+
+	for (int i = 0; i < 300; i++)
+		thread_put(100 + i, 1 + i, "worker", 'S', "running");
+	cr_assert(census_read(&census, NULL, NULL));
+	cr_assert_eq(census.count, 300);
+	cr_assert_eq(census_by_inner(&census, 300)->tid, 399);
+	census_done(&census);
+}
+
+/* No descriptor is left, say. */
+Test(session_census, keeps_its_threads_where_they_cannot_be_listed, .init = setup, .fini = teardown)
+{
+	struct census census = census_of_folder();
+	struct procfs none = { "" };
+	char deep[PATH_MAX];
+
+	thread_put(7, 1, "python", 'S', "running");
+	cr_assert(census_read(&census, NULL, NULL));
+	memset(deep, 'x', sizeof deep - 1);
+	deep[sizeof deep - 1] = '\0';
+	none.root = deep;
+	census.procfs = &none;
+	cr_assert(census_read(&census, NULL, NULL));
+	cr_assert_eq(census.count, 1);
 	census_done(&census);
 }
 
