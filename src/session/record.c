@@ -19,8 +19,7 @@
 #define RECLAIM_NS (1000 * MS)
 #define PROGRESS_NS (100 * MS)
 #define AHEAD_NS (DEADLINE_AHEAD_MS * MS)
-enum { RECORD_PRIORITY = -10, GROW_LEAST = 32, GROW_MOST = 128, EVENTS_FLUSH_BYTES = 32768, REARM_TIMEOUT_MS = 1000 };
-enum { ENDED_PART = 20 };
+enum { RECORD_PRIORITY = -10, GROW_LEAST = 32, GROW_MOST = 128, EVENTS_FLUSH_BYTES = 32768, REARM_TIMEOUT_MS = 1000, ENDED_PART = 20 };
 
 struct loop {
 	uint64_t drain_ns, calls_ns, partial_ns, observe_ns, counters_ns, reclaim_ns, progress_ns; /* when next */

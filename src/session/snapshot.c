@@ -31,6 +31,7 @@ struct snapshot {
 	struct snapshot_native *native;  /* NULL: none wanted, or none to be had */
 	struct pystack **stacks;     /* of all threads with Python frames, read before anything else */
 	size_t stack_count, stack_capacity;
+	struct map stack_at;         /* thread, by its own number, to its place in stacks: where it has one in several interpreters, that with the GIL */
 	LIST(struct seen_task) tasks;
 	struct map task_of;          /* frame of a task's outermost coroutine to its place in tasks */
 	struct naming *naming;       /* NULL: no memory */
@@ -77,17 +78,15 @@ static void stack_keep(void *context, const struct pystack *stack)
 		return;
 	*copy = *stack;
 	snapshot->stacks[snapshot->stack_count++] = copy;
+	if ((stack->holds_gil || map_get(&snapshot->stack_at, (uint64_t)stack->tid) == MAP_ABSENT) && !map_put(&snapshot->stack_at, (uint64_t)stack->tid, (uint32_t)snapshot->stack_count - 1))
+		snapshot->failed = true;
 }
 
-/* The stack of a thread; where it has one in several interpreters, that with the GIL. */
 static const struct pystack *stack_of(const struct snapshot *snapshot, pid_t inner_tid)
 {
-	const struct pystack *found = NULL;
+	uint32_t place = map_get(&snapshot->stack_at, (uint64_t)inner_tid);
 
-	for (size_t i = 0; i < snapshot->stack_count; i++)
-		if (snapshot->stacks[i]->tid == inner_tid && (!found || snapshot->stacks[i]->holds_gil))
-			found = snapshot->stacks[i];
-	return found;
+	return place == MAP_ABSENT ? NULL : snapshot->stacks[place];
 }
 
 static void task_keep(void *context, const struct pytask *task)
@@ -368,6 +367,7 @@ static void snapshot_done(struct snapshot *snapshot)
 	for (size_t i = 0; i < snapshot->stack_count; i++)
 		free(snapshot->stacks[i]);
 	free(snapshot->stacks);
+	map_done(&snapshot->stack_at);
 	for (size_t i = 0; i < snapshot->tasks.count; i++)
 		free(snapshot->tasks.items[i].task);
 	list_done(&snapshot->tasks);

@@ -125,6 +125,9 @@ def crowd_in_a_namespace():
         require(status == 0 and "held up" not in err and seconds < 2.5, "%d, %.1f s of CPU time: %s" % (status, seconds, err))
         with open(os.path.join(folder, "r.json")) as f:
             require(json.load(f)["quality"]["coverage_ratio"] > 0.1, "hooks were on too rarely")
+        status, out, err = inferscope("dump", "-n", "--json", target.pid)
+        idlers = [thread for thread in json.loads(out)["threads"] if any(frame["function"] == "idler" for frame in thread["frames"])]
+        require(status == 0 and len(idlers) == 700, "%d of 700 threads have their Python frames: %s" % (len(idlers), err))
 
 
 def clock_set():
