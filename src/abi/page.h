@@ -23,6 +23,9 @@ enum c_calls { C_CALLS_AUTO = 0, C_CALLS_ALL = 1, C_CALLS_NONE = 2 };
  * a window ends and `switch_at_ticks` when the next begins; SWITCH_QUIT makes it end. */
 enum { SWITCH_NONE = 0, SWITCH_RUNNING = 1, SWITCH_OFF = 2, SWITCH_QUIT = 3 };
 
+/* Whether there may be a switch thread. From 3.12 on os.fork() warns on the program's stderr of a second thread: there is one of ours only beside others. */
+enum may_start { SWITCHER_NO = 0, SWITCHER_ALWAYS = 1, SWITCHER_BESIDE = 2 /* it ends when the program has ended its other threads */ };
+
 /* Why arming failed or a backend was refused: page.reason; page.reason_text says more. Names are in docs/errors. */
 enum collector_reason {
 	REASON_NONE = 0,
@@ -124,7 +127,7 @@ struct page {
 	uint32_t seed;           /* 1: put the frames on the stack at arm into the lanes */
 	uint32_t skip_default;   /* 1: leave out our own code and the frozen import machinery */
 	uint32_t skip_presets;   /* bit 0 dunder, bit 1 internals (threading, asyncio, contextlib, functools, abc, typing, collections …) */
-	uint32_t may_start_thread; /* 1: the target had a second thread, or is 3.8–3.11: the switch thread is allowed */
+	uint32_t may_start_thread; /* enum may_start; the one setting that the attacher changes later: REARM looks again whether there are other threads by now */
 	uint32_t alternate_ms;   /* the switch thread turns all on and off, so long each; 0 = no */
 	uint32_t gpu;            /* enum gpu_wish */
 	uint32_t thread_tid_offset; /* in glibc's struct pthread: where its tid stands; 0 = unknown */
@@ -180,7 +183,7 @@ struct page {
 	uint32_t switch_tid;
 	uint64_t switch_at_ticks;
 	uint64_t holder_ns_max;  /* longest time the collector itself kept the GIL outside hooks */
-	uint64_t rearm_wanted;   /* a single-threaded 3.12+ target that is throttled: the attacher may re-enter (at most once per 10 s) to re-arm */
+	uint64_t rearm_wanted;   /* a throttled target without a switch thread: the attacher may re-enter (at most once per 10 s) to re-arm */
 
 	uint64_t counted_calls;  /* sum over counted[] */
 	uint32_t counted_count;  /* rows in use; stored with release */

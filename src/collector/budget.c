@@ -338,7 +338,7 @@ void window_close(uint64_t now, enum window_reason reason)
 	__atomic_store_n(&the.page->hooks_on, 0, __ATOMIC_RELEASE);
 	write_window(now, EVENT_WINDOW_OFF, reason);
 	__atomic_store_n(&the.page->switch_at_ticks, the.cycle_end, __ATOMIC_RELEASE);
-	if (the.switcher_made)
+	if (the.switcher_made && !the.switcher_over)
 		switcher_tell(the.dead ? SWITCH_QUIT : SWITCH_OFF);
 	else if (!the.dead)
 		__atomic_store_n(&the.page->rearm_wanted, 1, __ATOMIC_RELEASE);

@@ -207,7 +207,8 @@ struct collector {
 	int64_t alternate_saved; /* tokens at the end of the last turn: none are earned between */
 	bool pausing;          /* a turn without hooks */
 	pthread_t switcher;
-	bool switcher_made;
+	bool switcher_made;    /* windows are opened by it; or it was there, and has ended by itself: switcher_over */
+	bool switcher_over;    /* nobody but the attacher opens windows */
 	bool switcher_quit; /* atomic: what the shared word says may be written over */
 };
 extern struct collector the;
@@ -257,7 +258,7 @@ uint64_t process_cpu_ns(void);
 #define BUDGET_CYCLE_NS 250000000ull
 
 /* switcher.c */
-void switcher_start(void);
+void switcher_start(bool again); /* with the GIL. AGAIN: not at arming, and hooks may be off */
 void switcher_stop(void); /* without the GIL */
 void switcher_tell(uint32_t word);
 

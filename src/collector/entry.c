@@ -237,7 +237,7 @@ static void arm(struct handover *handover)
 	} else if (gil_take(&gil)) {
 		arm_with_gil(page);
 		if (the.armed && (the.settings.max_overhead_ppm || the.settings.alternate_ms))
-			switcher_start();
+			switcher_start(false);
 		gil_release(gil);
 		if (the.armed)
 			heap_begin();
@@ -255,7 +255,7 @@ static void arm(struct handover *handover)
 	handover_say(handover, SAID_DONE);
 }
 
-/* Locations that were disabled are armed again: the attacher's way where nothing in the target fires any more. */
+/* Locations that were disabled are armed again: the attacher's way where nothing in the target fires any more. Where the program has other threads by now, the next time is a switch thread's. */
 static void rearm(void)
 {
 	int gil;
@@ -264,6 +264,11 @@ static void rearm(void)
 		return;
 	if (the.armed && !the.hooks_on)
 		window_open(ticks_now(), WINDOW_BUDGET, 0);
+	if (the.armed && !the.dead && __atomic_load_n(&the.page->may_start_thread, __ATOMIC_ACQUIRE)) {
+		if (!the.settings.may_start_thread)
+			the.settings.may_start_thread = SWITCHER_BESIDE;
+		switcher_start(true);
+	}
 	gil_release(gil);
 }
 

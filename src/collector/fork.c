@@ -94,7 +94,7 @@ static void in_child(void)
 	the.memory.muted = 0; /* by a thread that is not here */
 	the.memory.left = 0; /* the first allocation takes our functions off */
 	sampled_forget(&the.memory.blocks);
-	the.switcher_made = false;
+	the.switcher_made = the.switcher_over = false;
 	the.lanes.leaving = the.lanes.count = 0; /* its threads are not here, nor what they wrote to */
 	lane_mine = NULL;
 }

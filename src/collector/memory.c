@@ -126,7 +126,7 @@ static void rest(uint64_t now)
 	struct spending *spending = &the.memory.spending;
 	uint64_t off;
 
-	if (!the.switcher_made) {
+	if (!the.switcher_made || the.switcher_over) {
 		the.page->memory_state = MEMORY_TOO_DEAR;
 		the.page->memory_ended_ticks = now;
 		spending_ends(spending);

@@ -4,16 +4,18 @@
  */
 #include "collector/collector.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "collector/libc.h"
 
-enum { WATCH_MS = 500, BREATH_MS = 5, SWITCH_INTERVAL_MS = 5 /* sys.getswitchinterval(), 3.8-3.15, unless the program changed it */, SWITCHER_STACK_BYTES = 256 * 1024 };
+enum { WATCH_MS = 500, ALONE_MS = 400, FOLDER_LINKS = 2, BREATH_MS = 5, SWITCH_INTERVAL_MS = 5 /* sys.getswitchinterval(), 3.8-3.15, unless the program changed it */, SWITCHER_STACK_BYTES = 256 * 1024 };
 
 static void futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
 {
@@ -116,8 +118,49 @@ static bool switcher_act(void)
 	return !__atomic_load_n(&the.dead, __ATOMIC_ACQUIRE);
 }
 
+/* Main and we are all there is, as os.fork() of 3.12 and later would count; where there is no /proc, that counts no thread of ours. The folder has a link for each thread beside its own two. */
+static bool is_alone(void)
+{
+	struct stat folder;
+
+	return syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &folder, 0) == 0 && folder.st_nlink == FOLDER_LINKS + 2;
+}
+
+/* It has nothing to do but to open windows, which the attacher can do as well. */
+static bool is_spare(void)
+{
+	return the.settings.may_start_thread == SWITCHER_BESIDE && !the.settings.alternate_ms && !the.settings.heap_slot_count && !rest_end() && is_alone();
+}
+
+/* Twice in a row, or a program with a thread now and then would lose it at once. */
+static bool is_to_end(uint64_t *spare_since)
+{
+	uint64_t now = monotonic_ns();
+	bool over = false;
+	int gil;
+
+	if (!is_spare()) {
+		*spare_since = 0;
+		return false;
+	}
+	if (!*spare_since)
+		*spare_since = now;
+	if (now - *spare_since < ALONE_MS * 1000000ull || python_ends(&the.python) || !gil_ensure(&gil))
+		return false;
+	/* From here on who closes a window knows that it asks the attacher. */
+	if (the.armed && !the.dead && is_spare()) {
+		over = the.switcher_over = true;
+		__atomic_store_n(&the.page->switch_tid, 0, __ATOMIC_RELAXED);
+		if (!the.hooks_on)
+			__atomic_store_n(&the.page->rearm_wanted, 1, __ATOMIC_RELEASE);
+	}
+	gil_release(gil);
+	return over;
+}
+
 static void *switcher_run(void *nothing)
 {
+	uint64_t spare_since = 0;
 	struct page *page = the.page;
 	bool acted = false, followed = false;
 
@@ -154,6 +197,8 @@ static void *switcher_run(void *nothing)
 			heap_pause();
 		else
 			heap_resume();
+		if (is_to_end(&spare_since))
+			return NULL;
 	}
 	heap_tend();
 	__atomic_store_n(&page->switch_tid, 0, __ATOMIC_RELAXED);
@@ -161,14 +206,16 @@ static void *switcher_run(void *nothing)
 }
 
 /* Its thread gets no signal of the target: the mask of the thread that arms, all blocked, is inherited. */
-void switcher_start(void)
+void switcher_start(bool again)
 {
 	pthread_attr_t attributes;
 	sigset_t all, before;
+	pthread_t made;
 
-	if (!the.settings.may_start_thread || the.switcher_made)
+	if (!the.settings.may_start_thread || (the.switcher_made && !the.switcher_over))
 		return;
-	the.page->switch_word = SWITCH_RUNNING;
+	__atomic_store_n(&the.page->switch_at_ticks, the.cycle_end, __ATOMIC_RELEASE);
+	the.page->switch_word = the.hooks_on || !again ? SWITCH_RUNNING : SWITCH_OFF;
 	the.switcher_quit = false;
 	the.alternate_at = the.settings.alternate_ms ? ticks_now() + turn_ticks() : 0;
 	the.pausing = false;
@@ -177,7 +224,14 @@ void switcher_start(void)
 	pthread_attr_setstacksize(&attributes, SWITCHER_STACK_BYTES);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	the.switcher_made = !pthread_create(&the.switcher, &attributes, switcher_run, NULL);
+	if (!pthread_create(&made, &attributes, switcher_run, NULL)) {
+		if (the.switcher_over)
+			pthread_join(the.switcher, NULL); /* it set that with the GIL, which is ours now, and needs nobody any more */
+		the.switcher = made;
+		the.switcher_made = true;
+		the.switcher_over = false;
+		__atomic_store_n(&the.page->rearm_wanted, 0, __ATOMIC_RELEASE);
+	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attributes);
 }
@@ -189,5 +243,5 @@ void switcher_stop(void)
 	__atomic_store_n(&the.switcher_quit, true, __ATOMIC_RELEASE);
 	switcher_tell(SWITCH_QUIT);
 	pthread_join(the.switcher, NULL);
-	the.switcher_made = false;
+	the.switcher_made = the.switcher_over = false;
 }

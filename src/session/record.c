@@ -127,13 +127,16 @@ bool session_execed(const struct session *session)
 	return session->armed && session->handshake.page_addr && target_read(session->target, session->handshake.page_addr, &magic, sizeof magic) < 0 && errno == EFAULT;
 }
 
-/* A single-threaded 3.12+ target that is throttled has no thread of ours to turn hooks on again. */
+/* A single-threaded 3.12+ target that is throttled has no thread of ours to turn hooks on again. Once it has other threads, it gets one. */
 static void rearm_step(struct session *session, uint64_t now_ns)
 {
+	struct proc_times times;
 	struct error err = { 0 };
 
 	if (!rearm_due(&session->rearm, __atomic_load_n(&session->pool.page->rearm_wanted, __ATOMIC_RELAXED) != 0, now_ns))
 		return;
+	if (procfs_times(session->procfs, session->facts->pid, 0, &times) == 0)
+		__atomic_store_n(&session->pool.page->may_start_thread, session_may_start(session->facts, times.threads), __ATOMIC_RELEASE);
 	session_push_deadline(session, 2 * AHEAD_NS); /* longer than the three waits below */
 	if (handshake_try(&session->handshake, HANDOVER_REARM, REARM_TIMEOUT_MS, &err) < 0 && err.code != ERR_EXITED) {
 		if (!session->rearm_failed)

@@ -65,10 +65,9 @@ static void skip_fill(char *out, const char *const *patterns)
 	}
 }
 
-/* os.fork() of 3.12 and later warns on the program's stderr about a thread where it had none. */
-static bool may_start_thread(const struct target_facts *facts)
+enum may_start session_may_start(const struct target_facts *facts, uint64_t threads)
 {
-	return facts->threads > 1 || facts->python_hex < PYTHON_3_12;
+	return facts->python_hex < PYTHON_3_12 ? SWITCHER_ALWAYS : threads > 1 ? SWITCHER_BESIDE : SWITCHER_NO;
 }
 
 static struct page *settings_new(const struct session *session)
@@ -88,7 +87,7 @@ static struct page *settings_new(const struct session *session)
 	page->seed = options->seed;
 	page->skip_default = options->skip_default;
 	page->skip_presets = options->skip_presets;
-	page->may_start_thread = may_start_thread(session->facts);
+	page->may_start_thread = session_may_start(session->facts, session->facts->threads);
 	page->alternate_ms = options->alternate_ms;
 	page->thread_tid_offset = session->facts->tid_offset;
 	page->attach_id = clock_realtime_ns();
@@ -240,7 +239,7 @@ static int alternate_check(const struct target_facts *facts, const struct sessio
 		return 0;
 	if (options->backend == BACKEND_NONE)
 		return fail(err, ERR_ALTERNATE, "process %d cannot be switched on and off by turns: without hooks there is nothing to switch", pid);
-	if (!may_start_thread(facts))
+	if (!session_may_start(facts, facts->threads))
 		return fail(err, ERR_ALTERNATE, "process %d cannot be switched on and off by turns: it has one thread, and from Python 3.12 on a second one of ours would make os.fork() warn", pid);
 	return 0;
 }

@@ -86,6 +86,8 @@ struct session {
 	uint32_t warning_count;
 };
 
+/* With so many THREADS of its own. */
+enum may_start session_may_start(const struct target_facts *facts, uint64_t threads);
 /* A thread of the target by the number that we know it by. */
 uint32_t session_outer_tid(struct session *session, uint32_t inner_tid);
 uint64_t session_ticks(const struct session *session);

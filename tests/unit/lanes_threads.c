@@ -164,7 +164,7 @@ static bool begin(struct world *world, const struct test_case *row)
 	budget_init();
 	the.armed = true;
 	window_open(ticks_now(), WINDOW_ARM, 0);
-	switcher_start();
+	switcher_start(false);
 	pthread_mutex_unlock(&gil);
 	return the.switcher_made;
 }

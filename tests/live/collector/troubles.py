@@ -356,6 +356,59 @@ def case_fork_warning():
     s.disarm()
 
 
+@on(12)
+def case_fork_warning_later():
+    """Our thread is there beside others of the program's only: it ends when these have, so that os.fork() stays silent, and comes back with them. Windows are the attacher's to open meanwhile."""
+    import warnings
+    warnings.simplefilter('error')
+
+    def until(condition, why):
+        end = time.monotonic() + 30
+        while not condition():
+            assert time.monotonic() < end, why
+            spin(0.05)
+
+    def beside(work):
+        ended = threading.Event()
+        other = threading.Thread(target=ended.wait)
+        other.start()
+        work()
+        ended.set()
+        other.join()
+
+    def with_ours():
+        windows = s.page('window_count')
+        s.set('may_start_thread', 2)
+        s.command(REARM)
+        until(lambda: s.page('window_count') > windows + 2, 'it opens no windows')
+        assert s.page('switch_tid')
+
+    def forked():
+        pid = os.fork()
+        if not pid:
+            tree(5)
+            os._exit(0)
+        assert os.waitpid(pid, 0)[1] == 0
+
+    s = Session(subbufs=256, may_start_thread=2, max_overhead_ppm=50000, clock=1, ticks_per_second=ticks_per_second())
+    beside(s.arm)
+    for _ in range(2):
+        beside(with_ours)
+        until(lambda: len(os.listdir('/proc/self/task')) == 1, 'it stays')
+        forked()
+        until(lambda: s.page('hooks_on') or s.page('rearm_wanted'), 'nobody opens the next window')
+        until(lambda: s.page('rearm_wanted') and not s.page('hooks_on'), 'the window does not close')
+        windows = s.page('window_count')
+        s.set('may_start_thread', 0)
+        spin(0.5)
+        s.command(REARM)
+        assert s.page('window_count') > windows and not s.page('switch_tid')
+        forked()
+    beside(with_ours)
+    s.disarm()
+    assert len(os.listdir('/proc/self/task')) == 1
+
+
 def case_toggle():
     """Armed and disarmed while threads run, come and go: results stay right."""
     stop, wrong = [], []
