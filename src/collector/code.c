@@ -11,10 +11,12 @@
 
 #define TABLE_BYTES (CODES_SLOTS * sizeof(struct code) + (REFS_MAX + CODES_MAX) * sizeof(uint32_t))
 enum { REFS_MAX = CODES_MAX + 2 /* from 1, and one for "other" */ };
+enum { TYPE_ON_HEAP = 9, TYPE_OF_TYPES = 31 }; /* bits: Py_TPFLAGS_HEAPTYPE, Py_TPFLAGS_TYPE_SUBCLASS */
 enum { FLAG_GENERATOR = 0x20, FLAG_COROUTINE = 0x80, FLAG_ASYNC_GENERATOR = 0x200 };
 
 int codes_open(void)
 {
+	const struct cpython_layout *layout = the.python.layout;
 	struct code *slots = mapping_make(TABLE_BYTES, -1);
 
 	if (!slots)
@@ -24,10 +26,22 @@ int codes_open(void)
 	the.codes.by_ref = (uint32_t *)(the.codes.slots + CODES_SLOTS);
 	the.codes.taken = the.codes.by_ref + REFS_MAX;
 	the.codes.next_ref = 1;
+	the.codes.at_name = layout->code_name;
+	the.codes.at_file = layout->code_filename;
+	the.codes.at_qualname = layout->code_qualname >= 0 ? layout->code_qualname : layout->code_name;
+	the.codes.at_line = layout->code_firstlineno;
+	the.codes.at_flags = layout->code_flags;
 	return 0;
 }
 
-/* Dropping the last reference of a code object may run other code, which must find no table any more. */
+static void hold(const struct code_id *id, void (*count)(PyObject *))
+{
+	count((PyObject *)(uintptr_t)id->name);
+	count((PyObject *)(uintptr_t)id->file);
+	count((PyObject *)(uintptr_t)id->qualname);
+}
+
+/* Dropping the last reference of a str (of a class of the program's own) may run other code, which must find no table any more. */
 void codes_close(void)
 {
 	struct code *slots = the.codes.slots;
@@ -37,8 +51,8 @@ void codes_close(void)
 		return;
 	memset(&the.codes, 0, sizeof the.codes);
 	for (uint32_t i = 0; i < count; i++)
-		if (slots[taken[i]].flags & CODE_OWNED)
-			the.python.Py_DecRef((PyObject *)(uintptr_t)slots[taken[i]].key);
+		if (slots[taken[i]].flags & CODE_PYTHON)
+			hold(&slots[taken[i]].id, the.python.Py_DecRef);
 	munmap(slots, TABLE_BYTES);
 }
 
@@ -51,15 +65,17 @@ void codes_forget(void)
 		munmap(slots, TABLE_BYTES);
 }
 
-static struct code *take(uint64_t key)
+/* A row at SLOT, or after it. */
+static struct code *take(uint64_t key, const struct code_id *id, uint32_t slot)
 {
-	uint32_t i = code_slot(key);
+	uint32_t i = slot;
 
 	if (the.codes.count >= CODES_MAX)
 		return NULL;
 	while (the.codes.slots[i].key)
 		i = (i + 1) & (CODES_SLOTS - 1);
 	the.codes.slots[i].key = key;
+	the.codes.slots[i].id = *id;
 	the.codes.taken[the.codes.count] = i;
 	the.page->code_count = ++the.codes.count;
 	return &the.codes.slots[i];
@@ -142,33 +158,52 @@ struct code *code_overflow(void)
 	return &the.codes.other;
 }
 
-struct code *code_add(PyObject *object, uint64_t key)
+static struct code *code_add(PyObject *object, const struct code_id id, uint64_t key)
 {
-	const struct cpython_layout *layout = the.python.layout;
-	uint32_t line = (uint32_t)at_int(object, layout->code_firstlineno), flags = (uint32_t)at_int(object, layout->code_flags);
-	struct code *code = take(key);
+	struct code *code = take(key, &id, code_slot(key));
 	bool cut = false;
 
 	if (!code)
 		return code_overflow();
-	the.python.Py_IncRef(object);
-	code->flags = CODE_OWNED | ((flags & (FLAG_GENERATOR | FLAG_COROUTINE | FLAG_ASYNC_GENERATOR)) ? CODE_GENERATOR : 0);
-	text_from_str(&the.python, at_pointer(object, layout->code_name), the.codes.name, sizeof the.codes.name, &cut);
-	text_from_str(&the.python, at_pointer(object, layout->code_filename), the.codes.file, sizeof the.codes.file, &cut);
+	hold(&id, the.python.Py_IncRef);
+	code->flags = CODE_PYTHON | ((id.flags & (FLAG_GENERATOR | FLAG_COROUTINE | FLAG_ASYNC_GENERATOR)) ? CODE_GENERATOR : 0);
+	text_from_str(&the.python, id.name, the.codes.name, sizeof the.codes.name, &cut);
+	text_from_str(&the.python, id.file, the.codes.file, sizeof the.codes.file, &cut);
 	the.codes.qualname[0] = 0;
-	if (layout->code_qualname >= 0)
-		text_from_str(&the.python, at_pointer(object, layout->code_qualname), the.codes.qualname, sizeof the.codes.qualname, &cut);
+	if (the.python.layout->code_qualname >= 0)
+		text_from_str(&the.python, id.qualname, the.codes.qualname, sizeof the.codes.qualname, &cut);
 	if (skip_matches(&the.settings, the.codes.name, the.codes.qualname, the.codes.file))
 		return code;
 	give_ref(code);
-	write_code(code->ref, key, line, flags, cut);
+	write_code(code->ref, (uint64_t)(uintptr_t)object, id.line, id.flags, cut);
 	return code;
 }
 
-/* A C function, by its PyMethodDef: bound methods are new objects at every call. Nothing is kept alive for it: holding the
- * function would hold what it is bound to, and its definition lies in its module. */
+struct code *code_find_slow(PyObject *object, uint32_t recent)
+{
+	const struct code_id id = code_id_of(&the.codes, object);
+	const uint64_t key = code_key(&id);
+	uint32_t i = code_slot(key);
+	struct code *code;
+
+	while (the.codes.slots[i].key && (the.codes.slots[i].key != key || !code_id_same(&the.codes.slots[i].id, &id)))
+		i = (i + 1) & (CODES_SLOTS - 1);
+	code = the.codes.slots[i].key ? &the.codes.slots[i] : code_add(object, id, key);
+	if (code != &the.codes.other) {
+		the.codes.recent[recent].object = object;
+		the.codes.recent[recent].code = code;
+	}
+	return code;
+}
+
+/*
+ * A C function, by its PyMethodDef: bound methods are new objects at every call. Nothing is kept alive for it: holding the
+ * function would hold what it is bound to, and its definition lies in its module. A class that the program made may go, and another one
+ * come to lie there, as a definition may that a library made (pybind11): so the name belongs to it.
+ */
 struct c_name {
 	uint64_t key;
+	uint64_t mark; /* of the name */
 	const char *name;     /* C strings of the definition or type … */
 	const char *module;
 	const PyObject *name_str, *module_str; /* … or str objects */
@@ -177,6 +212,20 @@ struct c_name {
 static const char *type_name(const void *type)
 {
 	return at_pointer(type, the.python.layout->type_name);
+}
+
+static uint64_t text_hash(const char *text)
+{
+	uint64_t hash = 0xcbf29ce484222325ull;
+
+	while (text && *text)
+		hash = (hash ^ (uint8_t)*text++) * 0x100000001b3ull;
+	return hash;
+}
+
+static bool type_has(const void *type, int flag)
+{
+	return *(const uint64_t *)((const char *)type + the.python.layout->type_flags) >> flag & 1;
 }
 
 static void describe(PyObject *callable, struct c_name *out)
@@ -190,18 +239,22 @@ static void describe(PyObject *callable, struct c_name *out)
 
 		out->key = (uint64_t)(uintptr_t)definition | 1;
 		out->name = at_pointer(definition, 0);
+		out->mark = (uint64_t)(uintptr_t)out->name;
 		out->module_str = at_pointer(callable, layout->cfunction_module);
 		if (!out->module_str && self)
 			out->module = type_name(at_pointer(self, layout->object_type));
 	} else if (type == the.python.method_descriptor_type) {
 		out->key = (uint64_t)(uintptr_t)callable | 1;
 		out->name_str = at_pointer(callable, layout->descriptor_name);
+		out->mark = (uint64_t)(uintptr_t)out->name_str;
 		out->module = type_name(at_pointer(callable, layout->descriptor_type));
 	} else {
-		bool is_type = *(const uint64_t *)((const char *)type + layout->type_flags) >> 31 & 1; /* Py_TPFLAGS_TYPE_SUBCLASS */
+		bool is_type = type_has(type, TYPE_OF_TYPES);
+		const void *named = is_type ? (const void *)callable : type;
 
 		out->key = is_type ? (uint64_t)(uintptr_t)callable | 1 : (uint64_t)(uintptr_t)type | 2;
-		out->name = type_name(is_type ? (const void *)callable : type);
+		out->name = type_name(named);
+		out->mark = type_has(named, TYPE_ON_HEAP) ? text_hash(out->name) : 0;
 	}
 }
 
@@ -210,10 +263,21 @@ static bool is_str(const PyObject *object)
 	return object && at_pointer(object, the.python.layout->object_type) == the.python.unicode_type;
 }
 
+static struct code_id c_id(const struct c_name *c)
+{
+	return (struct code_id){.name = (const void *)(uintptr_t)c->mark};
+}
+
+static uint32_t c_slot(const struct c_name *c)
+{
+	return code_slot((c->key >> 4) * 0x9e3779b97f4a7c15ull ^ c->mark * 0xc2b2ae3d27d4eb4full);
+}
+
 static struct code *add_c_function(const struct c_name *c)
 {
 	const char *const strings[] = {the.codes.name, the.codes.file};
-	struct code *code = take(c->key);
+	const struct code_id id = c_id(c);
+	struct code *code = take(c->key, &id, c_slot(c));
 	uint64_t address = c->key & ~(uint64_t)3;
 	bool cut = false;
 
@@ -237,11 +301,12 @@ static struct code *add_c_function(const struct c_name *c)
 struct code *code_c_function(PyObject *callable)
 {
 	struct c_name c;
-	uint32_t i;
+	struct code_id id;
 
 	describe(callable, &c);
-	for (i = code_slot(c.key); the.codes.slots[i].key; i = (i + 1) & (CODES_SLOTS - 1))
-		if (the.codes.slots[i].key == c.key)
+	id = c_id(&c);
+	for (uint32_t i = c_slot(&c); the.codes.slots[i].key; i = (i + 1) & (CODES_SLOTS - 1))
+		if (the.codes.slots[i].key == c.key && code_id_same(&the.codes.slots[i].id, &id))
 			return &the.codes.slots[i];
 	return add_c_function(&c);
 }

@@ -118,19 +118,19 @@ static bool takes_most(uint64_t ticks, uint32_t calls, uint64_t ns)
 /* So small that its events cost more than they tell, and a leaf: what it calls would lose its caller. */
 static bool is_tiny(const struct tally *tally, const struct code *code)
 {
-	return code->flags & CODE_OWNED && !(code->flags & CODE_GENERATOR) && !code->counted && tally->leaves * 100 >= tally->enters * LEAF_PERCENT && tally->leaves &&
+	return code->flags & CODE_PYTHON && !(code->flags & CODE_GENERATOR) && !code->counted && tally->leaves * 100 >= tally->enters * LEAF_PERCENT && tally->leaves &&
 	       takes_most(tally->ticks, tally->leaves, TINY_NS);
 }
 
 /* What it calls is small, too; whatever of that is hot can be left out as well. */
 static bool is_small(const struct tally *tally, const struct code *code)
 {
-	return code->flags & CODE_OWNED && !(code->flags & CODE_LEFT_OUT) && tally->calls && takes_most(tally->total, tally->calls, SMALL_NS);
+	return code->flags & CODE_PYTHON && !(code->flags & CODE_LEFT_OUT) && tally->calls && takes_most(tally->total, tally->calls, SMALL_NS);
 }
 
 static bool is_dispensable(const struct code *code)
 {
-	return !(code->flags & (CODE_OWNED | CODE_CHEAP)) && the.settings.c_calls == C_CALLS_AUTO;
+	return !(code->flags & (CODE_PYTHON | CODE_CHEAP)) && the.settings.c_calls == C_CALLS_AUTO;
 }
 
 void write_throttle(uint64_t now, uint32_t ref, enum throttle what, uint64_t load)

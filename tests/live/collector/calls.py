@@ -1,7 +1,9 @@
 """Cases of cases.py: every call and return is seen, of functions, generators, coroutines and threads, with its name."""
 import asyncio
+import gc
 import threading
 import time
+import weakref
 
 from programs import *
 from session import *
@@ -192,6 +194,56 @@ def case_names():
     assert s.count('enter', 'f\u00e9\u4e16') == 1
     assert s.count('enter', 'a' * 1024) == 1
     assert any(n[2] == '/tmp/sch\u00f6n \ufffd.py' for n in s.names.values()), list(s.names.values())
+
+
+def rss_kib():
+    with open('/proc/self/status') as file:
+        return next(int(line.split()[1]) for line in file if line.startswith('VmRSS:'))
+
+
+def case_codes_come_and_go():
+    """Code that a program makes, runs and forgets goes while we look, with what stands in it; and is the same function when it is made again."""
+    rounds, kinds, kept = 400, 8, []
+
+    def request(i):
+        name = 'made_%d' % (i % kinds)
+        source = 'def %s():\n    return %r\n%s()\n' % (name, 'x' * 100000 + str(i), name)
+        space, code = {}, compile(source, '<request>', 'exec')
+        exec(code, space)
+        seen = [weakref.ref(code), weakref.ref(space.pop(name).__code__)]
+        return seen
+
+    def work():
+        for i in range(rounds):
+            kept.extend(one for one in request(i) if one() is not None)
+    before = rss_kib()
+    s = Session(subbufs=64).arm()
+    work()
+    grown = rss_kib() - before
+    s.disarm().read().check()
+    assert not kept, '%d code objects live on' % len(kept)
+    assert grown < 16384, 'grown by %d KiB' % grown
+    for kind in range(kinds):
+        name = 'made_%d' % kind
+        assert len([n for n in s.names.values() if n[0] == name]) == 1, [n for n in s.names.values() if n[0] == name]
+        assert s.count('enter', name) == rounds // kinds, (name, s.count('enter', name))
+
+
+@on(12)
+def case_classes_come_and_go():
+    """A class that comes to lie where another one was has its own calls."""
+    def use(made):
+        for _ in range(3):
+            made()
+
+    def work():
+        for i in range(300):
+            use(type('Made_%03d' % i, (), {}))
+            if i % 20 == 0:
+                gc.collect()
+    s = during(work, c_calls=1)
+    counts = [s.count('c_enter', 'Made_%03d' % i) for i in range(300)]
+    assert counts == [3] * 300, counts
 
 
 def case_loss():
