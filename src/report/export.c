@@ -139,7 +139,9 @@ uint32_t *export_pids(const struct report *report, bool devices)
 {
 	uint32_t count = report->timeline->process_count ? (uint32_t)report->timeline->process_count : 1, *pids = calloc(count, sizeof *pids);
 
-	for (uint32_t i = 0; pids && i < count; i++) {
+	if (!pids)
+		return NULL;
+	for (uint32_t i = 0; i < count; i++) {
 		pids[i] = pid_of(report, i);
 		if (devices && is_device(report->timeline, pids[i])) /* in a container it may be process 1 */
 			pids[i] |= SHIFTED_PID;

@@ -109,7 +109,7 @@ static void order_calls(struct timeline_private *p)
 {
 	uint32_t count = (uint32_t)p->gpu_calls.count;
 
-	p->gpu_order = malloc((count + (size_t)1) * sizeof *p->gpu_order);
+	p->gpu_order = calloc(count + (size_t)1, sizeof *p->gpu_order);
 	if (!p->gpu_order) {
 		p->failed = true;
 		return;
