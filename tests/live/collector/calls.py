@@ -203,11 +203,11 @@ def rss_kib():
 
 def case_codes_come_and_go():
     """Code that a program makes, runs and forgets goes while we look, with what stands in it; and is the same function when it is made again."""
-    rounds, kinds, kept = 400, 8, []
+    rounds, kinds, kept = 400, 8, []  # text that could be a name lives for ever on 3.12
 
     def request(i):
         name = 'made_%d' % (i % kinds)
-        source = 'def %s():\n    return %r\n%s()\n' % (name, 'x' * 100000 + str(i), name)
+        source = 'def %s():\n    return %r\n%s()\n' % (name, '-' * 100000 + str(i), name)
         space, code = {}, compile(source, '<request>', 'exec')
         exec(code, space)
         seen = [weakref.ref(code), weakref.ref(space.pop(name).__code__)]
