@@ -71,6 +71,7 @@ void gpu_clock_add(struct gpu_clock *clock, uint64_t before, uint64_t cpu_ns, ui
 	point.step = previous && !clock->foreign && distance(point.gpu - previous->gpu, cpu_ns - previous->cpu_ns) > STEP_NS;
 	clock->steps += point.step;
 	if (clock->points.count == KEPT) {
+		/* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): as many as are counted */
 		memmove(clock->points.items, clock->points.items + KEPT - RECENT, RECENT * sizeof *clock->points.items);
 		clock->points.count = RECENT;
 	}
