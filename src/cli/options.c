@@ -202,7 +202,8 @@ int options_forget(struct options *options, enum option_id id, struct error *err
 	if (!standard)
 		return fail(err, ERR_MEMORY, "reading the options");
 	free(value->text);
-	*value = (struct option_value){ standard, ORIGIN_DEFAULT };
+	value->text = standard;
+	value->origin = ORIGIN_DEFAULT;
 	return 0;
 }
 

@@ -153,8 +153,12 @@ static bool sleeps_in_syncs(const struct timeline_private *p, const struct threa
 	for (size_t i = 0; i < thread->points.count; i++) {
 		const struct thread_point *point = &thread->points.items[i].out;
 
-		if (gpu_sync_within(p, thread, point->at_ns, point->at_ns + 1))
-			*(point->state == 'R' ? &awake : &asleep) += 1;
+		if (!gpu_sync_within(p, thread, point->at_ns, point->at_ns + 1))
+			continue;
+		if (point->state == 'R')
+			awake++;
+		else
+			asleep++;
 	}
 	return asleep > awake;
 }
