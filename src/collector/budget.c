@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CYCLE_MS = BUDGET_CYCLE_NS / 1000000, STRETCH_LEAST_MS = 2, STRETCH_FIRST_MS = 5, CALIBRATION_EVENTS = 4000, OWN_PS_MIN = 2000, LOAD_HOPELESS = 4000, LOAD_MOST = 1000000 };
+enum { CYCLE_MS = BUDGET_CYCLE_NS / 1000000, STRETCH_LEAST_MS = 2, STRETCH_FIRST_MS = 5, CALIBRATION_EVENTS = 4000, OWN_PS_MIN = 2000, LOAD_HOPELESS = 4000, LOAD_MOST = 1000000,
+	CLOCK_PART = 50 /* of the time, at most, goes for asking what CPU time the process has used */ };
 
 /* xorshift: never zero */
 static uint64_t random_next(void)
@@ -67,6 +68,22 @@ uint64_t process_cpu_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
 }
 
+/* A thread that lost its CPU as it asked makes no dear clock: the cheaper one of two in a row counts. */
+uint64_t cpu_clock_ask(struct cpu_clock *clock, uint64_t now, uint64_t *cost_ns)
+{
+	uint64_t began = ticks_now(), cpu_ns = process_cpu_ns(), took = ticks_now() - began, cost = took < clock->took || !clock->took ? took : clock->took;
+
+	clock->took = took;
+	clock->again = now + CLOCK_PART * cost;
+	*cost_ns = ticks_to_ns(cost);
+	return cpu_ns;
+}
+
+bool cpu_clock_is_due(const struct cpu_clock *clock, uint64_t now)
+{
+	return now >= clock->again;
+}
+
 static int64_t tokens_for(uint64_t ns, uint64_t ppm)
 {
 	return (int64_t)((__uint128_t)ns * ppm / 1000 / the.cost_ps);
@@ -95,11 +112,16 @@ void budget_charge(uint64_t ns)
 /* What has been earned since it was last asked goes to the savings. */
 void budget_earn(uint64_t now)
 {
-	uint64_t cpu_ns = process_cpu_ns(), ran_ns = cpu_ns - the.earned_cpu_ns, passed_ns = ticks_to_ns(now - the.earned_at);
+	uint64_t cpu_ns, ran_ns, passed_ns, cost_ns;
 	int64_t earned, paid;
 
 	if (now <= the.earned_at)
 		return;
+	cpu_ns = cpu_clock_ask(&the.cpu_clock, now, &cost_ns);
+	budget_charge(cost_ns);
+	lane_charge(lane_meta(), cost_ns);
+	ran_ns = cpu_ns - the.earned_cpu_ns;
+	passed_ns = ticks_to_ns(now - the.earned_at);
 	earned = tokens_for(ran_ns < passed_ns ? ran_ns : passed_ns, hooks_ppm());
 	budget_charge(__atomic_exchange_n(&the.heap.unpaid_ns, 0, __ATOMIC_RELAXED));
 	paid = the.unpaid < earned - earned / 10 ? the.unpaid : earned - earned / 10;
@@ -138,7 +160,8 @@ static bool spend(uint64_t now)
 		the.tokens = the.granted = INT64_MAX;
 		return true;
 	}
-	budget_earn(now);
+	if (cpu_clock_is_due(&the.cpu_clock, now))
+		budget_earn(now);
 	if (the.saved < the.allowance / 4)
 		return false;
 	grant(the.saved);
@@ -207,7 +230,8 @@ static bool relieve(uint64_t now, bool *chosen)
 	const struct lane *lane = lane_mine;
 	uint64_t load;
 
-	if (!the.hooks->counts[the.python.minor] || the.saved < -the.allowance / 2 || !lane_is_mine(lane) || !lane->subbuf)
+	/* What was earned may not be known yet. */
+	if (the.earned_at < now || !the.hooks->counts[the.python.minor] || the.saved < -the.allowance / 2 || !lane_is_mine(lane) || !lane->subbuf)
 		return false;
 	load = the.earned > 0 ? (uint64_t)the.given * 1000 / (uint64_t)the.earned : LOAD_MOST;
 	if (load > LOAD_HOPELESS && !the.hooks->leaves_out)
@@ -238,6 +262,8 @@ static void set_cost(void)
 
 void budget_init(void)
 {
+	uint64_t cost_ns;
+
 	the.own_ps = calibrate();
 	if (the.own_ps < OWN_PS_MIN)
 		the.own_ps = OWN_PS_MIN;
@@ -249,7 +275,9 @@ void budget_init(void)
 	the.saved = the.allowance / 2; /* something is seen at once */
 	the.stretches = the.used_per_second = 0;
 	the.earned_at = ticks_now();
-	the.earned_cpu_ns = process_cpu_ns();
+	the.cpu_clock = (struct cpu_clock){0};
+	the.earned_cpu_ns = cpu_clock_ask(&the.cpu_clock, the.earned_at, &cost_ns);
+	the.cpu_clock.again = 0;
 }
 
 bool budget_is_over(uint64_t now)

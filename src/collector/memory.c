@@ -82,8 +82,16 @@ static void tell_sample(struct lane *lane, char *tstate, uint64_t now, uint64_t 
 
 void memory_tell_sampling(struct lane *lane, uint64_t now, bool on, bool native, uint64_t off)
 {
-	struct { uint64_t off_ns, cpu_ns; uint32_t on, native; } payload = {ticks_to_ns(off), process_cpu_ns(), on, native};
+	struct { uint64_t off_ns, cpu_ns; uint32_t on, native; } payload = {ticks_to_ns(off), 0, on, native};
+	struct cpu_clock clock = {0};
+	uint64_t cost_ns;
 
+	payload.cpu_ns = cpu_clock_ask(&clock, now, &cost_ns);
+	lane_charge(lane, cost_ns);
+	if (native)
+		__atomic_fetch_add(&the.heap.unpaid_ns, cost_ns, __ATOMIC_RELAXED);
+	else
+		budget_charge(cost_ns);
 	lane_put_with(lane, now, 0, EVENT_MEMORY_SAMPLING, &payload, sizeof payload);
 }
 

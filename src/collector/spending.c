@@ -29,16 +29,18 @@ void spending_ends(struct spending *spending)
 enum spent spending_judge(struct spending *spending, const struct spending *other, uint64_t *load)
 {
 	uint64_t passing_ns = spending->passing_ns, telling_ns = spending->telling_ns, other_ppm = __atomic_load_n(&other->taken_ppm, __ATOMIC_RELAXED);
-	uint64_t spent_ns = passing_ns + telling_ns, cpu_ns, ran_ns, taken_ppm, allowed_ns;
+	uint64_t spent_ns = passing_ns + telling_ns, cpu_ns, ran_ns, taken_ppm, allowed_ns, asking_ns;
+	struct cpu_clock clock = {0};
 	bool again = spending->over;
 
 	if (!the.settings.max_overhead_ppm || spent_ns < share_of(BUDGET_CYCLE_NS, other_ppm))
 		return SPENT_FINE;
-	cpu_ns = process_cpu_ns();
+	cpu_ns = cpu_clock_ask(&clock, 0, &asking_ns);
 	ran_ns = cpu_ns > spending->cpu_ns ? cpu_ns - spending->cpu_ns : 1;
 	allowed_ns = share_of(ran_ns, other_ppm);
 	spending->cpu_ns = cpu_ns;
-	spending->passing_ns = spending->telling_ns = 0;
+	spending->passing_ns = 0;
+	spending->telling_ns = asking_ns;
 	spending->allowed_ns += allowed_ns;
 	spending->debt_ns = spending->debt_ns + spent_ns > allowed_ns ? spending->debt_ns + spent_ns - allowed_ns : 0;
 	if (load)
