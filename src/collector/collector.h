@@ -215,6 +215,7 @@ struct collector {
 	pthread_t switcher;
 	bool switcher_made;    /* windows are opened by it; or it was there, and has ended by itself: switcher_over */
 	bool switcher_over;    /* nobody but the attacher opens windows */
+	uint32_t switcher_sleep; /* atomic: enum switcher_sleep */
 	bool switcher_quit; /* atomic: what the shared word says may be written over */
 };
 extern struct collector the;
@@ -270,6 +271,8 @@ bool cpu_clock_is_due(const struct cpu_clock *clock, uint64_t now);
 void switcher_start(bool again); /* with the GIL. AGAIN: not at arming, and hooks may be off */
 void switcher_stop(void); /* without the GIL */
 void switcher_tell(uint32_t word);
+/* Before a fork: where only the thread that forks is there beside ours, ours goes first. In most cases it is gone when this returns. With the GIL. */
+void switcher_give_way(void);
 
 /* entry.c: the driver came after we were armed, and the device's part begins. Without the GIL. */
 void device_follow(void);
@@ -322,6 +325,8 @@ void fork_allow(void);
 /* gil.c: as PyGILState_Ensure() and PyGILState_Release(), for a thread of ours that has no state yet. False: there is no memory for one. */
 bool gil_ensure(int *gil);
 void gil_release(int gil);
+/* This thread's state, if it holds the main interpreter's GIL. Up to 3.11 the interpreter knows one current state for all threads: it may be another thread's, and go. */
+char *gil_holder(void);
 
 /* C functions, in the lane of the Python function that calls them. What ends without having begun here is left out. */
 static inline void c_call_begins(struct lane *lane, uint64_t now, const struct code *code)

@@ -53,6 +53,9 @@ static void before_fork(void)
 	uint32_t own = thread_tid_own();
 	int saved = errno;
 
+	/* Whoever warns of other threads has the GIL; without it the page may go at this moment. */
+	if (__atomic_load_n(&the.armed, __ATOMIC_ACQUIRE) && !the.child && the.settings.may_start_thread == SWITCHER_BESIDE && gil_holder())
+		switcher_give_way();
 	while (!take_turn(own) && __atomic_load_n(&the.fork_turn, __ATOMIC_RELAXED) != own && monotonic_ns() < end)
 		nanosleep(&pause, NULL);
 	errno = saved;

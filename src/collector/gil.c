@@ -7,6 +7,8 @@
  */
 #include "collector/collector.h"
 
+#include "abi/cpython.h"
+
 enum { STATE_LOCKED = 0 }; /* PyGILState_LOCKED: what PyGILState_Release() takes for "was held before" */
 
 bool gil_ensure(int *gil)
@@ -27,4 +29,14 @@ void gil_release(int gil)
 {
 	the.python.PyGILState_Release(STATE_LOCKED);
 	the.python.PyGILState_Release(gil);
+}
+
+char *gil_holder(void)
+{
+	const struct cpython_layout *layout = the.python.layout;
+	char *tstate = the.python.minor >= 13 ? the.python.PyThreadState_GetUnchecked() : the.python._PyThreadState_UncheckedGet();
+
+	if (!tstate || (the.python.minor < 12 && tstate != the.python.PyGILState_GetThisThreadState()) || at_pointer(tstate, layout->tstate_interp) != the.python.interp || at_pointer(tstate, layout->tstate_thread_id) != (void *)pthread_self())
+		return NULL;
+	return tstate;
 }

@@ -20,17 +20,6 @@ enum {
 
 /* ---- telling ---- */
 
-/* This thread's state, if it holds the main interpreter's GIL. Up to 3.11 the interpreter knows one current state for all threads: it may be another thread's, and go. */
-static char *holder(void)
-{
-	const struct cpython_layout *layout = the.python.layout;
-	char *tstate = the.python.minor >= 13 ? the.python.PyThreadState_GetUnchecked() : the.python._PyThreadState_UncheckedGet();
-
-	if (!tstate || (the.python.minor < 12 && tstate != the.python.PyGILState_GetThisThreadState()) || at_pointer(tstate, layout->tstate_interp) != the.python.interp || at_pointer(tstate, layout->tstate_thread_id) != (void *)pthread_self())
-		return NULL;
-	return tstate;
-}
-
 static uint32_t line_of(PyObject *code, const char *frame)
 {
 	const struct cpython_layout *layout = the.python.layout;
@@ -231,7 +220,7 @@ __attribute__((noinline)) void memory_sampled(const void *block, size_t size, ui
 		the.memory.probe_heard = true;
 		return;
 	}
-	tstate = holder();
+	tstate = gil_holder();
 	if (!tstate) {
 		if (the.memory.on) /* whether sampling ends is for others to see */
 			miss();
@@ -256,7 +245,7 @@ __attribute__((noinline)) void memory_ended(const void *block)
 	int saved = errno;
 	struct lane *lane;
 
-	if (the.memory.on && !the.child && !the.memory.inside && holder() && sampled_remove(&the.memory.blocks, address) && may_tell(now)) {
+	if (the.memory.on && !the.child && !the.memory.inside && gil_holder() && sampled_remove(&the.memory.blocks, address) && may_tell(now)) {
 		the.memory.inside = true;
 		lane = lane_attach();
 		if (lane)

@@ -15,7 +15,16 @@
 
 #include "collector/libc.h"
 
-enum { WATCH_MS = 500, ALONE_MS = 400, FOLDER_LINKS = 2, BREATH_MS = 5, SWITCH_INTERVAL_MS = 5 /* sys.getswitchinterval(), 3.8-3.15, unless the program changed it */, SWITCHER_STACK_BYTES = 256 * 1024 };
+enum { WATCH_MS = 500, ALONE_MS = 400, FOLDER_LINKS = 2, LEAVES_NS = 100000000, LEAVING_POLL_NS = 20000, BREATH_MS = 5, SWITCH_INTERVAL_MS = 5 /* sys.getswitchinterval(), 3.8-3.15, unless the program changed it */, SWITCHER_STACK_BYTES = 256 * 1024 };
+
+enum switcher_sleep { AWAKE = 0, ASLEEP = 1, DISMISSED = 2 /* in its sleep: it touches nothing any more */ };
+
+static bool sleep_ends(uint32_t how)
+{
+	uint32_t asleep = ASLEEP;
+
+	return __atomic_compare_exchange_n(&the.switcher_sleep, &asleep, how, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
 
 static void futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
 {
@@ -132,6 +141,28 @@ static bool is_spare(void)
 	return the.settings.may_start_thread == SWITCHER_BESIDE && !the.settings.alternate_ms && !the.settings.heap_slot_count && !rest_end() && is_alone();
 }
 
+/* Windows are the attacher's to open from now on. With the GIL. */
+static void hand_over(void)
+{
+	the.switcher_over = true;
+	__atomic_store_n(&the.page->switch_tid, 0, __ATOMIC_RELAXED);
+	if (!the.hooks_on)
+		__atomic_store_n(&the.page->rearm_wanted, 1, __ATOMIC_RELEASE);
+}
+
+void switcher_give_way(void)
+{
+	const struct timespec pause = {0, LEAVING_POLL_NS};
+	uint64_t end = monotonic_ns() + LEAVES_NS;
+
+	if (!the.switcher_made || the.switcher_over || !is_spare() || !sleep_ends(DISMISSED))
+		return;
+	hand_over();
+	switcher_tell(SWITCH_QUIT);
+	while (is_alone() && monotonic_ns() < end)
+		nanosleep(&pause, NULL);
+}
+
 /* Twice in a row, or a program with a thread now and then would lose it at once. */
 static bool is_to_end(uint64_t *spare_since)
 {
@@ -149,10 +180,8 @@ static bool is_to_end(uint64_t *spare_since)
 		return false;
 	/* From here on who closes a window knows that it asks the attacher. */
 	if (the.armed && !the.dead && is_spare()) {
-		over = the.switcher_over = true;
-		__atomic_store_n(&the.page->switch_tid, 0, __ATOMIC_RELAXED);
-		if (!the.hooks_on)
-			__atomic_store_n(&the.page->rearm_wanted, 1, __ATOMIC_RELEASE);
+		hand_over();
+		over = true;
 	}
 	gil_release(gil);
 	return over;
@@ -181,8 +210,12 @@ static void *switcher_run(void *nothing)
 		/* Whatever the words say: the GIL is not asked for again and again. */
 		if (acted && wait < BREATH_MS * 1000000ull)
 			wait = BREATH_MS * 1000000ull;
-		if (wait)
+		if (wait) {
+			__atomic_store_n(&the.switcher_sleep, ASLEEP, __ATOMIC_RELEASE);
 			futex_wait(&page->switch_word, word, wait);
+			if (!sleep_ends(AWAKE))
+				return NULL;
+		}
 		if (__atomic_load_n(&page->switch_word, __ATOMIC_ACQUIRE) == SWITCH_QUIT || __atomic_load_n(&the.switcher_quit, __ATOMIC_ACQUIRE))
 			break;
 		if (!followed && __atomic_load_n(&page->gpu_begin, __ATOMIC_ACQUIRE)) {
@@ -217,6 +250,7 @@ void switcher_start(bool again)
 	__atomic_store_n(&the.page->switch_at_ticks, the.cycle_end, __ATOMIC_RELEASE);
 	the.page->switch_word = the.hooks_on || !again ? SWITCH_RUNNING : SWITCH_OFF;
 	the.switcher_quit = false;
+	the.switcher_sleep = AWAKE;
 	the.alternate_at = the.settings.alternate_ms ? ticks_now() + turn_ticks() : 0;
 	the.pausing = false;
 	if (pthread_attr_init(&attributes))
