@@ -53,6 +53,7 @@ def tests(world):
         yield "launching/%s" % python.name, lambda w, p=python: compare_all(w, p)
         yield "launching/%s/interrupt" % python.name, lambda w, p=python: interrupt(w, p)
         yield "launching/%s/forwarded" % python.name, lambda w, p=python: forwarded(w, p)
+        yield "launching/%s/threads_later" % python.name, lambda w, p=python: threads_later(w, p)
 
 
 def outcome(command, folder, stdin, env):
@@ -96,6 +97,40 @@ except KeyboardInterrupt:
     print('interrupted', flush=True)
     raise SystemExit(8)
 """
+
+
+# 200 functions that are called equally often: none is left out, so that windows are all there is. Two threads for most of the time, and the end alone, which forks.
+THREADS_LATER = """import os, threading, time
+made = {}
+for i in range(200):
+    exec("def f%d(x):\\n    return x + %d" % (i, i), made)
+exec("def each(n):\\n" + "".join("    n = f%d(n) & 255\\n" % i for i in range(200)) + "    return n", made)
+def work(end, each=made["each"], n=0):
+    while time.monotonic() < end:
+        n = each(n)
+end = time.monotonic() + 6
+work(end - 5.5)
+other = threading.Thread(target=work, args=(end,))
+other.start()
+work(end)
+other.join()
+work(end + 2)
+if os.fork() == 0:
+    os._exit(0)
+os.wait()
+"""
+
+
+def threads_later(world, python):
+    """A program has one thread at first, as each has under `run`: once it has another, hooks are on again and again; and its forks warn of no thread of ours later."""
+    script = world.path("later.py")
+    with open(script, "w") as f:
+        f.write(THREADS_LATER)
+    ran = world.run("run", "-o", world.path("run.json"), "--trace", world.path("run.iscope"), "--force", "--python", python.argv[0], script).expect(0, 90)
+    require("multi-threaded" not in ran.err, tail(ran.err))
+    opened = world.run("dump-trace", world.path("run.iscope")).expect(0).out.count(" window_on ")
+    require(opened > 7, "%d windows in 8 s" % opened)
+    return "%d windows" % opened
 
 
 def start_waiting(world, python, **kwargs):
