@@ -15,6 +15,8 @@
 #define KERNEL_THREAD_FLAG 0x00200000u /* PF_KTHREAD */
 #define CAP_SYS_ADMIN_BIT 21
 #define ROOM_BYTES (24ull << 20) /* scratch, a thread's stack, the library; malloc's arena may fail without harm */
+#define ROOM_LOCKED (256ull << 20) /* where all that is mapped is locked: that, two arenas that glibc reserves (64 MiB each), and our tables for a moment */
+#define CAPABILITY_IPC_LOCK 14
 #define ROOM_MAPPINGS 32
 #define ROOM_FDS 4
 #define TRACER_LOOKS 10
@@ -162,6 +164,18 @@ static uint64_t max_mappings(const struct target *target)
 	return value;
 }
 
+/* It has called mlockall, which nothing in /proc tells: what we map, and what the program maps later, counts to its limit. */
+static int check_locked(struct target *target, uint64_t limit)
+{
+	const struct proc_status *status = &target->status;
+	uint64_t locked = status->vm_locked_kb * 1024;
+
+	if (limit == UINT64_MAX || status->cap_effective >> CAPABILITY_IPC_LOCK & 1 || status->vm_locked_kb < status->vm_size_kb / 2 || locked + ROOM_LOCKED <= limit)
+		return 0;
+	return target_refuse(target, ERR_INJECT, "limits", "raise its limit: prlimit --pid PID --memlock=…", "its memory is locked (mlockall), and its limit for that (%llu MiB) leaves no room: %llu MiB are used",
+	                     (unsigned long long)(limit >> 20), (unsigned long long)(locked >> 20));
+}
+
 static int check_limits(struct target *target)
 {
 	char limits[4096];
@@ -181,6 +195,8 @@ static int check_limits(struct target *target)
 	if (fds != UINT64_MAX && fds < target->facts.fds + ROOM_FDS)
 		return target_refuse(target, ERR_INJECT, "limits", "raise its limit: prlimit --pid PID --nofile=…",
 		                     "it has %llu of %llu files open", (unsigned long long)target->facts.fds, (unsigned long long)fds);
+	if (check_locked(target, limit_of(limits, "Max locked memory")) < 0)
+		return -1;
 	if (target->facts.mappings + ROOM_MAPPINGS > max_mappings(target))
 		return target_refuse(target, ERR_INJECT, "limits", "raise vm.max_map_count", "it has %llu of %llu memory mappings",
 		                     (unsigned long long)target->facts.mappings, (unsigned long long)max_mappings(target));

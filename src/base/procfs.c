@@ -147,6 +147,7 @@ static int parse_status(const char *text, struct proc_status *out)
 	out->seccomp = line_of(text, "Seccomp") ? (int)number_of(text, "Seccomp", 10, 0) : -1;
 	out->no_new_privs = number_of(text, "NoNewPrivs", 10, 0) != 0;
 	out->vm_size_kb = number_of(text, "VmSize", 10, 0);
+	out->vm_locked_kb = number_of(text, "VmLck", 10, 0);
 	return 0;
 }
 

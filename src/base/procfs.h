@@ -31,6 +31,7 @@ struct proc_status {
 	int seccomp; /* 0 off, 1 strict, 2 filter, -1 not told */
 	bool no_new_privs;
 	uint64_t vm_size_kb; /* 0 for kernel threads */
+	uint64_t vm_locked_kb;
 };
 /* The file "status" of TID (0 = the process itself) as text: "Groups:" stands in the middle of it and may list 65 536. -1 with errno; else procfs_text_done(). */
 struct procfs_text { const char *text; char *longer, here[4096]; };

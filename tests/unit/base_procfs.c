@@ -107,7 +107,7 @@ Test(procfs, reads_every_field_of_status)
 
 	folder_write(root, "77/status",
 		   "Name:\tpy thon\\n)\nState:\tt (tracing stop)\nTgid:\t77\nPPid:\t5\nTracerPid:\t42\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\n"
-		   "NSpid:\t77\t8\t1\nVmSize:\t  1024 kB\nThreads:\t3\nSigPnd:\t0000000000000001\nShdPnd:\t0000000000000002\n"
+		   "NSpid:\t77\t8\t1\nVmSize:\t  1024 kB\nVmLck:\t  512 kB\nThreads:\t3\nSigPnd:\t0000000000000001\nShdPnd:\t0000000000000002\n"
 		   "SigBlk:\t0000000000000004\nSigCgt:\tffffffffffffffff\nCapPrm:\t0000000000080000\nCapEff:\t0000000000000000\n"
 		   "NoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t9\n");
 	cr_assert_eq(procfs_status(played(), 77, 0, &status), 0);
@@ -124,6 +124,7 @@ Test(procfs, reads_every_field_of_status)
 	cr_assert_eq(status.seccomp, 2);
 	cr_assert(status.no_new_privs);
 	cr_assert_eq(status.vm_size_kb, 1024u);
+	cr_assert_eq(status.vm_locked_kb, 512u);
 }
 
 Test(procfs, a_very_long_list_of_groups_hides_nothing)

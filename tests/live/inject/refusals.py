@@ -205,6 +205,19 @@ def refuse_limits(python):
         return said
 
 
+def refuse_locked():
+    """It has locked its memory and may lock no more: said beforehand, as what it maps later would be refused to it."""
+    if os.getuid() != 0:
+        raise Skip("needs root to become somebody else")
+    program = ("import ctypes,os,time,resource,signal\nended=[]\nlocked=ctypes.CDLL(None).mlockall(3)\nsoft=1<<20\nresource.setrlimit(resource.RLIMIT_MEMLOCK,(soft,soft))\n"
+               "os.setgid(65533)\nos.setuid(65533)\nsignal.signal(signal.SIGTERM,lambda *a:ended.append(1))\nprint('READY',os.getpid(),flush=True)\nfor i in range(3000):\n if ended: break\n time.sleep(0.01)\n"
+               "print('OK' if not locked else 'FAIL','locked',flush=True)")
+    with Target("/usr/bin/python3", "-c", program) as target:
+        said = refused(target.pid, "E_INJECT", "its memory is locked")
+        target.end()
+        return said
+
+
 def no_thread_can_be_made():
     """clone() fails in the target (its user has no processes left): said, and nothing changes."""
     if os.getuid() != 0:
@@ -320,6 +333,7 @@ def run_tests(python, preload):
     run_test("refuse 32-bit", refuse_32_bit)
     run_test("refuse unknown call", refuse_unknown_call, preload)
     run_test("refuse limits", refuse_limits, python)
+    run_test("refuse locked", refuse_locked)
     run_test("no thread can be made", no_thread_can_be_made)
     run_test("no task left in its control group", full_group, python)
     for name, action, allowed in (("clone", ERRNO, False), ("mmap", ERRNO, False), ("memfd_create", ERRNO, False), ("rt_sigprocmask", ERRNO, False),
