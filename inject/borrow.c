@@ -42,8 +42,10 @@ static void fill_window(struct attempt *attempt, const struct candidate *thread)
 				window->libc_text[count][0] = images[i]->segments[j].start;
 				window->libc_text[count++][1] = images[i]->segments[j].end;
 			}
-	if (procfs_status(&target->procfs, target->pid, 0, &status) == 0)
+	if (procfs_status(&target->procfs, target->pid, 0, &status) == 0) {
 		window->signals_caught = status.signals_caught;
+		window->memory_locked = status.vm_locked_kb > 0;
+	}
 	window->seccomp = thread->seccomp == 2;
 	window->clone_flags = attempt->data.clone_flags;
 	window->max_tries = TRIES_PER_WINDOW;

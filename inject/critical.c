@@ -256,7 +256,7 @@ static enum outcome judge_seccomp(struct window *window)
 			return GO_ON;
 		if (count < 0 || count > WINDOW_FILTER_MAX || raw_ptrace(GET_SECCOMP_FILTER, window->tid, i, window->filter) != count)
 			return end_with(window, WINDOW_SECCOMP_UNREADABLE, count < 0 ? (int)-count : EINVAL);
-		verdict = seccomp_judge(window->filter, (size_t)count, window->slot_entry, window->clone_flags, &nr);
+		verdict = seccomp_judge(window->filter, (size_t)count, window->slot_entry, window->clone_flags, window->memory_locked, &nr);
 		if (verdict != SECCOMP_FINE)
 			return end_with(window, verdict == SECCOMP_KILLS ? WINDOW_SECCOMP_KILLS : WINDOW_SECCOMP_FORBIDS, nr);
 	}

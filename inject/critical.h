@@ -57,6 +57,7 @@ struct window {
 	uint64_t signals_caught;
 	bool seccomp;
 	uint64_t clone_flags;
+	bool memory_locked; /* by mlock or mlockall, some of it */
 	int call_fd;    /* /proc/PID/task/TID/syscall, or -1: it is not looked at again */
 	enum thread_kind kind; /* as it was judged, for this call: */
 	struct waiting judged;

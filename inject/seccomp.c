@@ -140,14 +140,14 @@ static const struct asked {
 	{ SYS_newfstatat, false, { 3, 0, 0, 0x1000 } },
 	{ SYS_fstat, false, { 3 } },
 	{ SYS_madvise, false, { 0, 0x1000, 4 } },
-	{ SYS_munlock, false, { 0, 0x1000 } }, /* in a process that locks its memory */
+	{ SYS_munlock, false, { 0, 0x1000 } }, /* in a process that has locked memory */
 	{ SYS_futex, false, { 0, 0x80 } },
 	{ SYS_brk, false, { 0 } },
 	{ SYS_sched_yield, false, { 0 } },
 	{ SYS_ftruncate, false, { 3 } },
 };
 
-enum seccomp_verdict seccomp_judge(const struct sock_filter *filter, size_t count, uint64_t code_addr, uint64_t clone_flags, int *nr)
+enum seccomp_verdict seccomp_judge(const struct sock_filter *filter, size_t count, uint64_t code_addr, uint64_t clone_flags, bool locked, int *nr)
 {
 	enum seccomp_verdict verdict = SECCOMP_FINE;
 
@@ -155,6 +155,8 @@ enum seccomp_verdict seccomp_judge(const struct sock_filter *filter, size_t coun
 		struct seccomp_data data = { .nr = asked[i].nr, .arch = MACHINE_AUDIT, .instruction_pointer = code_addr };
 		uint32_t action;
 
+		if (data.nr == SYS_munlock && !locked)
+			continue;
 		memcpy(data.args, asked[i].args, sizeof data.args);
 		if (data.nr == SYS_clone)
 			data.args[0] = clone_flags;

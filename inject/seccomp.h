@@ -7,6 +7,7 @@
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,7 +15,7 @@
 uint32_t seccomp_run(const struct sock_filter *filter, size_t count, const struct seccomp_data *data);
 
 enum seccomp_verdict { SECCOMP_FINE, SECCOMP_KILLS, SECCOMP_FORBIDS };
-/* FORBIDS: it only fails a call that attaching cannot do without. *nr is the call meant. */
-enum seccomp_verdict seccomp_judge(const struct sock_filter *filter, size_t count, uint64_t code_addr, uint64_t clone_flags, int *nr);
+/* LOCKED: the process has locked memory. FORBIDS: it only fails a call that attaching cannot do without. *nr is the call meant. */
+enum seccomp_verdict seccomp_judge(const struct sock_filter *filter, size_t count, uint64_t code_addr, uint64_t clone_flags, bool locked, int *nr);
 
 #endif

@@ -192,7 +192,7 @@ struct page {
 	uint32_t memory_state;   /* enum memory_state */
 	uint64_t memory_calls;   /* of allocators, that our functions passed on, releases not counted */
 	uint64_t memory_samples;
-	uint64_t memory_missed;  /* samples where nothing could be written: by us, without the GIL, in another interpreter; told at the end, as fork_children is */
+	uint64_t memory_missed;  /* samples where nothing could be written: by us, without the GIL, in another interpreter; told with the next that is, or at the end */
 	uint64_t memory_full;    /* samples whose end is not told: too many live */
 	uint64_t memory_cost_ns; /* of all that: estimate, calls × calibrated cost and samples as measured */
 	uint64_t memory_interval_now; /* the budget doubles it */

@@ -32,7 +32,7 @@ static double per_second(const struct analysis_private *p, double count, const c
 
 static bool saw_calls(const struct analysis_private *p)
 {
-	return p->timeline->window_count > 0;
+	return p->timeline->window_count > 0 && p->load.seen;
 }
 
 double metric_capture_duration(const struct analysis_private *p, const char **why)

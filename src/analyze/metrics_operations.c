@@ -83,7 +83,7 @@ double metric_demand_thread(const struct analysis_private *p, const char **why)
 
 double metric_python_tokenizer(const struct analysis_private *p, const char **why)
 {
-	if (!p->timeline->window_count)
+	if (!p->timeline->window_count || !p->load.seen)
 		return metric_unknown(why, "no calls were recorded");
 	return p->load.wanted_ns > 0 ? 100 * inclusive_time(p, function_is_tokenizer, false).ns / p->load.wanted_ns : 0;
 }

@@ -111,14 +111,14 @@ static bool is_script(const struct timeline *timeline, const struct tree_node *n
 
 /*
  * Entered while watched, in this very stack or, of a stack that only samples know, at all: what is open from the start on may be there for ever, such as the
- * function that a server's thread waits in. A module's body runs once: if nobody saw it, that was while nobody watched. (The machinery above it is hidden from
+ * function that a server's thread waits in. A module's body runs once: if nobody saw it in a thread that was watched for a while, that was while nobody watched. (The machinery above it is hidden from
  * hooks, not from samples.)
  */
-static bool is_entered(const struct tree_node *node, const struct function *function)
+static bool is_entered(const struct timeline *timeline, const struct tree_node *node, const struct function *function)
 {
 	if (node->calls || node->total_ns)
 		return node->calls;
-	return function->seen_calls || (strcmp(function->name, "<module>") == 0 && !function->seen_total_ns);
+	return function->seen_calls || (strcmp(function->name, "<module>") == 0 && !function->seen_total_ns && timeline->threads[node->thread].covered_ns);
 }
 
 static void charge(const struct timeline *timeline, struct walk *walk, function_test test, uint32_t top, double ns)
@@ -141,7 +141,7 @@ static void walk_nodes(const struct timeline *timeline, struct walk *walk, funct
 
 		walk->in_function[i] = walk->in_function[node->parent] || (!function_is_import(function) && !is_starter(function));
 		walk->top[i] = walk->top[node->parent];
-		if (!walk->top[i] && test(function) && is_entered(node, function) && !is_script(timeline, node) && (!in_call || walk->in_function[node->parent]))
+		if (!walk->top[i] && test(function) && is_entered(timeline, node, function) && !is_script(timeline, node) && (!in_call || walk->in_function[node->parent]))
 			walk->top[i] = i;
 		if (!walk->top[i])
 			continue;

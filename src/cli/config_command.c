@@ -57,11 +57,15 @@ static enum option_id setting_meant(const char *key)
 /* Is VARIABLE, of LENGTH, called like a setting, and none? *MEANT is the nearest, or OPT_COUNT. */
 static bool is_ignored(const char *variable, size_t length, enum option_id *meant)
 {
+	static const char *const others[] = { PREFIX "PROGRAM" /* what the Python package starts */, PREFIX "START_IN" /* contrib/slurm/profile */ };
 	char key[KEY_LENGTH_MAX + 1] = "", name[64];
 	size_t prefix = strlen(PREFIX);
 
-	if (length <= prefix || memcmp(variable, PREFIX, prefix) != 0 || (length == strlen(PREFIX "PROGRAM") && memcmp(variable, PREFIX "PROGRAM", length) == 0))
-		return false; /* the program is what the Python package starts */
+	if (length <= prefix || memcmp(variable, PREFIX, prefix) != 0)
+		return false;
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		if (strlen(others[i]) == length && memcmp(variable, others[i], length) == 0)
+			return false;
 	for (size_t i = prefix; i < length && length - prefix <= KEY_LENGTH_MAX; i++)
 		key[i - prefix] = variable[i] == '_' ? '-' : (char)tolower((unsigned char)variable[i]);
 	*meant = setting_meant(key);

@@ -117,6 +117,14 @@ void format_wanted(const struct options *options, bool (*takes)(const char *form
 	snprintf(name, OPTION_PART_BYTES, "%s", of_output ? of_output->name : "text");
 }
 
+/* "chrome.json" and "json": a name that ends so may be either's. */
+static bool ends_alike(const struct report_format *format, const struct report_format *of_name)
+{
+	const char *dot = strrchr(format->extension, '.');
+
+	return strcmp(dot ? dot + 1 : format->extension, of_name->extension) == 0;
+}
+
 static int reports_plan(const struct options *options, struct outputs *out, struct error *err)
 {
 	const char *where = options_text(options, OPT_OUTPUT);
@@ -124,7 +132,7 @@ static int reports_plan(const struct options *options, struct outputs *out, stru
 
 	if (formats_read(options, out, err) < 0)
 		return -1;
-	if (of_output && output_is_stronger(options))
+	if (of_output && output_is_stronger(options) && !(out->count == 1 && ends_alike(out->reports[0].format, of_output)))
 		out->count = 0;
 	else if (strcmp(where, "-") == 0 && output_is_stronger(options) && out->count > 1)
 		out->count = 1; /* the settings have more than stdout takes */

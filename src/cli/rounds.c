@@ -289,9 +289,10 @@ static int rounds_run(struct invocation *invocation, struct ship *ship, struct e
 				return -1;
 			}
 			log_print(level, LOG_WARN, "%s; the next round begins within %s", failure.text, options_text(options, OPT_EVERY));
-		} else if (rounds_prune(options_text(options, OPT_KEEP), most_bytes, &failure) < 0) {
-			log_print(level, LOG_WARN, "%s; nothing of what is kept was removed", failure.text);
 		}
+		/* After a failing round, too: it may have kept much (a gate), or failed for want of room. */
+		if (rounds_prune(options_text(options, OPT_KEEP), most_bytes, &failure) < 0)
+			log_print(level, LOG_WARN, "%s; nothing of what is kept was removed", failure.text);
 		if (clock_realtime_ns() >= next_ns) /* it took too long (a machine that is busy): the next one begins with those of other machines, too */
 			next_ns = (clock_realtime_ns() / every_ns + 1) * every_ns;
 		round_wait(ship, next_ns, every_ns, stop, level);

@@ -61,12 +61,16 @@ static void before_fork(void)
 	errno = saved;
 }
 
-/* Perhaps without the GIL: the page may go at this moment. */
+/* Perhaps without the GIL: then the page may go at this moment, and the number is told when we leave. */
 static void in_parent(void)
 {
 	fork_allow();
-	if (__atomic_load_n(&the.armed, __ATOMIC_ACQUIRE) && !the.child)
-		__atomic_fetch_add(&the.forks, 1, __ATOMIC_RELAXED);
+	if (__atomic_load_n(&the.armed, __ATOMIC_ACQUIRE) && !the.child) {
+		uint64_t forks = __atomic_add_fetch(&the.forks, 1, __ATOMIC_RELAXED);
+
+		if (gil_holder())
+			__atomic_store_n(&the.page->fork_children, forks, __ATOMIC_RELAXED);
+	}
 }
 
 /* The child has one thread, which may hold the GIL or not: plain stores only. */

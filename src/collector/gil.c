@@ -1,7 +1,8 @@
 /*
  * The GIL for threads of ours. Up to CPython 3.11, PyGILState_Ensure() makes the thread's state under the runtime's HEAD_LOCK before it has the
  * GIL; a child that is forked at that moment inherits the lock and waits for it for ever, in PyOS_AfterFork_Child() (gh-112275, fixed in 3.11.7;
- * seen on 3.9.18, once in 700 attaches to a program that forks all the time). So the state is made while nobody forks.
+ * seen on 3.9.18, once in 700 attaches to a program that forks all the time). So the state is made while nobody forks. From 3.13 on who forks has
+ * that lock before our handler is called: there we would wait for the lock with the turn, and the fork for the turn.
  *
  * And PyGILState_Ensure() ends the process where there is no memory for a state (3.8 to 3.15): so it is given one that is there already.
  */
@@ -13,11 +14,14 @@ enum { STATE_LOCKED = 0 }; /* PyGILState_LOCKED: what PyGILState_Release() takes
 
 bool gil_ensure(int *gil)
 {
+	const bool forbids = the.python.minor < 13;
 	const void *state;
 
-	fork_forbid();
+	if (forbids)
+		fork_forbid();
 	state = the.python.PyThreadState_New(the.python.PyInterpreterState_Main());
-	fork_allow();
+	if (forbids)
+		fork_allow();
 	if (!state)
 		return false;
 	*gil = the.python.PyGILState_Ensure();

@@ -164,6 +164,11 @@ static void keep_to_budget(uint64_t now)
 }
 
 /* The cost of all that was passed on since the last sample, and of that one. */
+static void tell_missed(void)
+{
+	the.page->memory_missed += __atomic_exchange_n(&the.memory.missed, 0, __ATOMIC_RELAXED);
+}
+
 static void charge(struct lane *lane, uint64_t began)
 {
 	uint64_t passing_ns = the.memory.calls * the.memory.call_ps / 1000, telling_ns = ticks_to_ns(ticks_now() - began);
@@ -177,6 +182,7 @@ static void charge(struct lane *lane, uint64_t began)
 	the.page->memory_cost_ns += passing_ns + telling_ns;
 	the.page->memory_calls += the.memory.calls;
 	the.memory.calls = 0;
+	tell_missed();
 }
 
 /* ---- what allocators.c calls ---- */
@@ -203,11 +209,6 @@ static void miss(void)
 {
 	draw();
 	__atomic_fetch_add(&the.memory.missed, 1, __ATOMIC_RELAXED);
-}
-
-static void tell_missed(void)
-{
-	the.page->memory_missed += __atomic_exchange_n(&the.memory.missed, 0, __ATOMIC_RELAXED);
 }
 
 __attribute__((noinline)) void memory_sampled(const void *block, size_t size, uint32_t domain)

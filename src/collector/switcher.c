@@ -135,10 +135,10 @@ static bool is_alone(void)
 	return syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &folder, 0) == 0 && folder.st_nlink == FOLDER_LINKS + 2;
 }
 
-/* It has nothing to do but to open windows, which the attacher can do as well. */
+/* It has nothing to do but to open windows, which the attacher can do as well; rests of samples of allocations are its own to end. */
 static bool is_spare(void)
 {
-	return the.settings.may_start_thread == SWITCHER_BESIDE && !the.settings.alternate_ms && !the.settings.heap_slot_count && !rest_end() && is_alone();
+	return the.settings.may_start_thread == SWITCHER_BESIDE && !the.settings.alternate_ms && !the.settings.memory_interval && !the.settings.heap_slot_count && !rest_end() && is_alone();
 }
 
 /* Windows are the attacher's to open from now on. With the GIL. */
@@ -243,13 +243,16 @@ void switcher_start(bool again)
 {
 	pthread_attr_t attributes;
 	sigset_t all, before;
-	pthread_t made;
 
 	if (!the.settings.may_start_thread || (the.switcher_made && !the.switcher_over))
 		return;
 	__atomic_store_n(&the.page->switch_at_ticks, the.cycle_end, __ATOMIC_RELEASE);
 	the.page->switch_word = the.hooks_on || !again ? SWITCH_RUNNING : SWITCH_OFF;
-	the.switcher_quit = false;
+	if (the.switcher_made) { /* it ended with the GIL, which is ours now, or was dismissed in its sleep: it needs nobody any more */
+		pthread_join(the.switcher, NULL);
+		the.switcher_made = false;
+	}
+	the.switcher_over = the.switcher_quit = false;
 	the.switcher_sleep = AWAKE;
 	the.alternate_at = the.settings.alternate_ms ? ticks_now() + turn_ticks() : 0;
 	the.pausing = false;
@@ -258,12 +261,8 @@ void switcher_start(bool again)
 	pthread_attr_setstacksize(&attributes, SWITCHER_STACK_BYTES);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	if (!pthread_create(&made, &attributes, switcher_run, NULL)) {
-		if (the.switcher_over)
-			pthread_join(the.switcher, NULL); /* it set that with the GIL, which is ours now, and needs nobody any more */
-		the.switcher = made;
+	if (!pthread_create(&the.switcher, &attributes, switcher_run, NULL)) {
 		the.switcher_made = true;
-		the.switcher_over = false;
 		__atomic_store_n(&the.page->rearm_wanted, 0, __ATOMIC_RELEASE);
 	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

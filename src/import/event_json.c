@@ -9,7 +9,7 @@ enum { NAME_BYTES = 1024, TYPE_BYTES = 32, METADATA_BYTES = 1000 /* as the Pytho
 struct fields {
 	char type[TYPE_BYTES], name[NAME_BYTES];
 	struct number start_ns, end_ns, thread, device;
-	int64_t grid[3], block[3], bytes, stream, correlation;
+	int64_t grid[3], block[3], bytes, stream, correlation, scope_id;
 	struct text *metadata;
 };
 
@@ -91,6 +91,8 @@ static bool read_field(struct json *json, const char *key, enum json_token token
 		json_whole(json, &out->bytes);
 	else if (token == JSON_NUMBER && strcmp(key, "stream") == 0)
 		json_whole(json, &out->stream);
+	else if (token == JSON_NUMBER && strcmp(key, "scope_id") == 0)
+		json_whole(json, &out->scope_id);
 	else if (token == JSON_NUMBER && strcmp(key, "correlation") == 0)
 		json_whole(json, &out->correlation);
 	return json_skip(json, token);
@@ -136,9 +138,9 @@ static void take_event(struct gather *gather, const struct fields *event)
 	}
 	thread = gather_thread(gather, 0, event->thread.value);
 	if (types[i].kind == EVENT_SCOPE_ENTER)
-		gather_scope_begin(gather, thread, event->name, metadata, event->start_ns.value);
+		gather_scope_begin(gather, thread, event->name, metadata, event->scope_id, event->start_ns.value);
 	else if (types[i].kind == EVENT_SCOPE_EXIT)
-		gather_scope_end(gather, thread, event->name, metadata, event->start_ns.value);
+		gather_scope_end(gather, thread, event->name, metadata, event->scope_id, event->start_ns.value);
 	else if (types[i].kind == EVENT_INSTANT)
 		gather_row(gather, thread, ROW_INSTANT, event->name, metadata, 0, event->start_ns.value, event->start_ns.value);
 	else if (types[i].kind == EVENT_GPU_API)

@@ -318,7 +318,7 @@ void gather_row(struct gather *gather, uint32_t thread, enum row_kind kind, cons
 	open_add(gather, thread, row);
 }
 
-void gather_scope_begin(struct gather *gather, uint32_t thread, const char *name, const char *metadata, int64_t start_ns)
+void gather_scope_begin(struct gather *gather, uint32_t thread, const char *name, const char *metadata, int64_t id, int64_t start_ns)
 {
 	struct row *row = *name ? row_add(gather, thread, ROW_SCOPE, start_ns, GATHER_OPEN) : NULL;
 
@@ -327,7 +327,7 @@ void gather_scope_begin(struct gather *gather, uint32_t thread, const char *name
 		return;
 	row->ref = string_id(gather, name);
 	row->extra = string_id(gather, metadata);
-	pairs_begin(&gather->pairs, thread, row->ref, row->extra, (uint32_t)gather->threads.items[thread].rows.count - 1, &gather->failed);
+	pairs_begin(&gather->pairs, &(struct pair_names){ thread, row->ref, row->extra, id }, (uint32_t)gather->threads.items[thread].rows.count - 1, &gather->failed);
 }
 
 static void end_row(struct gather *gather, struct row *row, int64_t end_ns)
@@ -337,9 +337,9 @@ static void end_row(struct gather *gather, struct row *row, int64_t end_ns)
 		gather->last_ns = end_ns;
 }
 
-void gather_scope_end(struct gather *gather, uint32_t thread, const char *name, const char *metadata, int64_t end_ns)
+void gather_scope_end(struct gather *gather, uint32_t thread, const char *name, const char *metadata, int64_t id, int64_t end_ns)
 {
-	struct pair *pair = pairs_find(&gather->pairs, thread, string_id(gather, name), string_id(gather, metadata));
+	struct pair *pair = pairs_find(&gather->pairs, &(struct pair_names){ thread, string_id(gather, name), string_id(gather, metadata), id });
 	struct row *row = pair ? &gather->threads.items[thread].rows.items[pair->row] : NULL;
 
 	if (!row || end_ns < row->start_ns) {

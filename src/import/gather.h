@@ -66,9 +66,9 @@ void gather_call(struct gather *gather, uint32_t thread, uint32_t function, int6
 uint32_t gather_process_of(const struct gather *gather, uint32_t thread); /* its number */
 /* The last row of THREAD that is open ends. */
 void gather_end(struct gather *gather, uint32_t thread, int64_t end_ns);
-/* A scope whose end comes apart, and that end: of the oldest open one of THREAD with that name and METADATA, else with that name (pairs.h). */
-void gather_scope_begin(struct gather *gather, uint32_t thread, const char *name, const char *metadata, int64_t start_ns);
-void gather_scope_end(struct gather *gather, uint32_t thread, const char *name, const char *metadata, int64_t end_ns);
+/* A scope whose end comes apart, and that end: by ID, or without (0) that of the oldest open one of THREAD with that name and METADATA, else with that name (pairs.h). */
+void gather_scope_begin(struct gather *gather, uint32_t thread, const char *name, const char *metadata, int64_t id, int64_t start_ns);
+void gather_scope_end(struct gather *gather, uint32_t thread, const char *name, const char *metadata, int64_t id, int64_t end_ns);
 /* A runtime or driver call; also as a row of C. */
 void gather_api(struct gather *gather, uint32_t thread, const char *name, int64_t start_ns, int64_t end_ns, uint32_t correlation);
 

@@ -1,11 +1,18 @@
 #include "import/pairs.h"
 
 /* Different ones are told apart by chance alone; + 1, as 0 stays 0. */
-static uint64_t key_of(int way, uint32_t thread, uint32_t name, uint32_t metadata)
+static uint64_t key_of(int way, const struct pair_names *names)
 {
-	uint64_t named = mix64(((uint64_t)thread << 32 | name) + 1);
+	uint64_t named = mix64(((uint64_t)names->thread << 32 | names->name) + 1);
 
-	return way == 0 ? mix64(named + metadata) : named;
+	if (names->id)
+		return mix64(mix64((uint64_t)names->id) + names->thread);
+	return way == 0 ? mix64(named + names->metadata) : named;
+}
+
+static int ways_of(const struct pair_names *names)
+{
+	return names->id ? 1 : PAIR_WAYS;
 }
 
 static struct pair_queue *queue_of(struct pairs *pairs, uint64_t key, bool *failed)
@@ -21,7 +28,7 @@ static struct pair_queue *queue_of(struct pairs *pairs, uint64_t key, bool *fail
 	return queue;
 }
 
-void pairs_begin(struct pairs *pairs, uint32_t thread, uint32_t name, uint32_t metadata, uint32_t row, bool *failed)
+void pairs_begin(struct pairs *pairs, const struct pair_names *names, uint32_t row, bool *failed)
 {
 	struct pair *pair = list_add_or_fail(&pairs->items, MAP_ABSENT, failed);
 	uint32_t number = (uint32_t)pairs->items.count;
@@ -29,8 +36,8 @@ void pairs_begin(struct pairs *pairs, uint32_t thread, uint32_t name, uint32_t m
 	if (!pair)
 		return;
 	pair->row = row;
-	for (int way = 0; way < PAIR_WAYS; way++) {
-		struct pair_queue *queue = queue_of(pairs, key_of(way, thread, name, metadata), failed);
+	for (int way = 0; way < ways_of(names); way++) {
+		struct pair_queue *queue = queue_of(pairs, key_of(way, names), failed);
 
 		if (!queue)
 			return;
@@ -53,12 +60,12 @@ static struct pair *oldest(struct pairs *pairs, int way, uint64_t key)
 	return queue && queue->first ? &pairs->items.items[queue->first - 1] : NULL;
 }
 
-struct pair *pairs_find(struct pairs *pairs, uint32_t thread, uint32_t name, uint32_t metadata)
+struct pair *pairs_find(struct pairs *pairs, const struct pair_names *names)
 {
 	struct pair *found = NULL;
 
-	for (int way = 0; way < PAIR_WAYS && !found; way++)
-		found = oldest(pairs, way, key_of(way, thread, name, metadata));
+	for (int way = 0; way < ways_of(names) && !found; way++)
+		found = oldest(pairs, way, key_of(way, names));
 	return found;
 }
 

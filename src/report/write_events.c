@@ -18,7 +18,7 @@ struct record {
 	uint64_t start_ns, end_ns;
 	uint32_t kind;
 	uint32_t thread;   /* index or UINT32_MAX */
-	uint32_t function; /* index or UINT32_MAX */
+	uint32_t function; /* index or UINT32_MAX; of scopes: which one, from 1 */
 	uint32_t name;     /* string id, when there is no function */
 	uint32_t extra;    /* of scopes: string id of the metadata; of the device: index into extras; UINT32_MAX = none */
 	uint32_t order;    /* as it came: equal times stay in order */
@@ -36,6 +36,7 @@ struct collection {
 	uint64_t duration_ns;
 	uint64_t before_ns; /* only what starts before this */
 	uint64_t offered;
+	uint32_t scope;     /* that was taken last: its beginning, then its end */
 	bool failed;
 };
 
@@ -96,6 +97,11 @@ static uint32_t keep_string(struct collection *all, const char *string)
 	return id;
 }
 
+static bool is_scope(uint32_t kind)
+{
+	return kind == EVENT_SCOPE_ENTER || kind == EVENT_SCOPE_EXIT;
+}
+
 static void keep(struct collection *all, const struct interval *interval, uint32_t kind, uint64_t start_ns, uint64_t end_ns, int type)
 {
 	struct record *record;
@@ -111,6 +117,8 @@ static void keep(struct collection *all, const struct interval *interval, uint32
 	record = &all->records[all->count];
 	*record = (struct record){ .start_ns = start_ns, .end_ns = end_ns, .kind = kind, .thread = interval->thread, .function = interval->function, .extra = UINT32_MAX, .order = (uint32_t)all->count };
 	record->name = interval->name ? keep_string(all, interval->name) : 0;
+	if (is_scope(kind))
+		record->function = all->scope;
 	if (TYPES[type].point && interval->metadata && *interval->metadata)
 		record->extra = keep_string(all, interval->metadata);
 	if (TYPES[type].device) {
@@ -135,6 +143,7 @@ static bool take(void *context, const struct interval *interval)
 		keep(all, interval, interval->kind, interval->start_ns, interval->end_ns, type);
 	} else if (interval->kind == EVENT_SCOPE_ENTER) {
 		/* From its beginning to its end; the end comes again as SCOPE_EXIT. */
+		all->scope++;
 		if (!interval->open_start)
 			keep(all, interval, EVENT_SCOPE_ENTER, interval->start_ns, interval->start_ns, type);
 	} else {
@@ -226,7 +235,7 @@ static void add_record(struct text *line, const struct report *report, const str
 	int type = type_of(record->kind);
 
 	text_printf(line, "{\"event_type\":\"%s\",\"name\":", TYPES[type].type);
-	if (record->function < timeline->function_count)
+	if (!is_scope(record->kind) && record->function < timeline->function_count)
 		add_string(line, timeline->functions[record->function].name);
 	else
 		add_string(line, record->name ? strings_get(all->strings, record->name) : TYPES[type].type);
@@ -245,6 +254,8 @@ static void add_record(struct text *line, const struct report *report, const str
 		if (!TYPES[type].copy || extra->grid[0])
 			text_printf(line, ",\"grid_dim\":[%u,%u,%u],\"block_dim\":[%u,%u,%u]", extra->grid[0], extra->grid[1], extra->grid[2], extra->block[0], extra->block[1], extra->block[2]);
 	}
+	if (is_scope(record->kind))
+		text_printf(line, ",\"scope_id\":%u", record->function);
 	if (TYPES[type].point) {
 		text_add_string(line, ",\"metadata\":");
 		if (record->extra == UINT32_MAX)
@@ -309,6 +320,7 @@ int write_events(const struct report *report, struct sink *sink, struct error *e
 		all->before_ns = before_ns;
 		all->count = all->extra_count = 0;
 		all->offered = 0;
+		all->scope = 0;
 		if (collect(report, all, err) < 0)
 			goto out;
 	}

@@ -48,12 +48,15 @@ static const char *url_host(const char *word, size_t length, const char **user)
 	return host;
 }
 
-/* Behind the name: of "--key=…", or of a header, "Authorization: …". NULL: there is none. */
-static const char *name_end(const char *word, size_t size)
+/* Where the name of a secret ends, that of "--key=…", or of a header, "Authorization: …". NULL: there is none. */
+static const char *secret_name_end(const char *word, size_t size)
 {
 	const char *equals = memchr(word, '=', size), *colon = memmem(word, size, ": ", 2);
+	const char *first = equals && (!colon || equals < colon) ? equals : colon, *second = first == equals ? colon : equals;
 
-	return equals && (!colon || equals < colon) ? equals : colon;
+	if (first && name_is_secret(word, (size_t)(first - word)))
+		return first;
+	return second && name_is_secret(word, (size_t)(second - word)) ? second : NULL;
 }
 
 /* There may be several, as of the brokers in a list. */
@@ -82,14 +85,14 @@ static void words_add(const char *arguments, size_t length, char between, bool e
 		if (at)
 			text_add(out, &between, 1);
 		at += size + 1;
-		name = name_end(word, size);
+		name = secret_name_end(word, size);
 		if (hide && (size == 0 || word[0] != '-')) {
 			text_add_string(out, HIDDEN);
 			hide = false;
 			continue;
 		}
-		hide = size > 1 && word[0] == '-' && !name && name_is_secret(word, size);
-		if (name && name_is_secret(word, (size_t)(name - word))) {
+		hide = size > 1 && word[0] == '-' && !memchr(word, '=', size) && name_is_secret(word, size);
+		if (name) {
 			text_add(out, word, (size_t)(name - word) + 1);
 			text_add_string(out, HIDDEN);
 		} else

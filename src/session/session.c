@@ -46,9 +46,13 @@ uint32_t session_outer_tid(struct session *session, uint32_t inner_tid)
 	return session->observe.namespaced ? observe_told(&session->observe, (pid_t)inner_tid) : inner_tid;
 }
 
+/* Of a lane, once: whoever may not look for it just now does, however long that takes. */
 static uint32_t tid_outer(void *context, uint32_t inner_tid)
 {
-	return session_outer_tid(context, inner_tid);
+	struct session *session = context;
+	pid_t tid = session->observe.namespaced && observe_outer(&session->observe, (pid_t)inner_tid) < 0 ? target_outer_tid(session->target, (pid_t)inner_tid) : 0;
+
+	return tid > 0 ? (uint32_t)tid : session_outer_tid(session, inner_tid);
 }
 
 static void skip_fill(char *out, const char *const *patterns)

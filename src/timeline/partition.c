@@ -162,7 +162,7 @@ static double spun_share(const struct thread_build *thread, const struct point *
 {
 	double spun = (double)point->spun_ns, ran = (double)(point->sampled_ns[THREAD_PYTHON] + point->sampled_ns[THREAD_NATIVE]);
 
-	if (!thread->spun_all_ns)
+	if (!thread->spun_all_ns || thread->syncs.count) /* of the latter its calls say when */
 		return 0;
 	if (spun + ran <= 0) {
 		spun = (double)thread->spun_all_ns;

@@ -337,7 +337,7 @@ void gil_sample(struct timeline_private *p, struct thread_build *waiter, uint64_
 void gil_build(struct timeline_private *p); /* after the partition */
 
 /* waits.c: what a thread waits for that is blocked in system call WAIT with these innermost functions. */
-enum { WAIT_FRAMES = 5 };
+enum { WAIT_FRAMES = 6 };
 struct wait_frames { uint32_t count; const struct name *frames[WAIT_FRAMES]; };
 enum thread_state wait_classify(const struct timeline_private *p, const char *wait, uint32_t letter, const struct wait_frames *frames, bool python);
 /* The same by the innermost call alone, for threads that nobody read from outside. */

@@ -43,7 +43,7 @@ static void fuzz_filter(const uint8_t *data, size_t size)
 	if (count > 64)
 		count = 64;
 	memcpy(filter, data, count * sizeof *filter);
-	seccomp_judge(filter, count, 0x1000, 0x3d0f00, &nr);
+	seccomp_judge(filter, count, 0x1000, 0x3d0f00, true, &nr);
 }
 
 /* A library that begins with where its own tables are, and how large; all of it may be written. */

@@ -112,6 +112,7 @@ ParameterizedTestParameters(redact, leaves_out_what_names_call_secret)
 		{ "serve|--brokers|amqp://u:first@a:5672;amqp://u:second@b:5672|", "serve --brokers amqp://***@a:5672;amqp://***@b:5672" },
 		{ "serve|http://a/x@y,redis://u:p@ss@b,c://d|", "serve http://a/x@y,redis://***@b,c://d" },
 		{ "curl|-H|Authorization: Bearer abc|-H|Accept: a=b|auth-host:80|", "curl -H Authorization:*** -H Accept: a=b auth-host:80" },
+		{ "serve|--header|X: token=abc|--cfg|{\"n\": 1, \"u\": \"h?api_key=SK\"}|", "serve --header X: token=*** --cfg {\"n\": 1, \"u\": \"h?api_key=***" },
 		{ "serve|--secret", "serve --secret" },
 		{ "serve|--token||after|", "serve --token *** after" },
 	};

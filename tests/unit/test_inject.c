@@ -599,8 +599,10 @@ Test(seccomp, judges_what_our_calls_would_meet)
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		int nr = 0;
 
-		cr_assert_eq(seccomp_judge(rows[i].filter, 4, 0x1000, 0x3d0f00, &nr), rows[i].verdict, "row %zu", i);
+		cr_assert_eq(seccomp_judge(rows[i].filter, 4, 0x1000, 0x3d0f00, true, &nr), rows[i].verdict, "row %zu", i);
 		cr_assert_eq(nr, rows[i].nr, "row %zu", i);
+		if (nr == SYS_munlock)
+			cr_assert_eq(seccomp_judge(rows[i].filter, 4, 0x1000, 0x3d0f00, false, &nr), SECCOMP_FINE, "it is not called where no memory is locked");
 	}
 }
 
@@ -617,7 +619,7 @@ Test(seccomp, sees_arguments)
 	};
 	int nr;
 
-	cr_assert_eq(seccomp_judge(filter, 6, 0x1000, 0, &nr), SECCOMP_KILLS);
+	cr_assert_eq(seccomp_judge(filter, 6, 0x1000, 0, false, &nr), SECCOMP_KILLS);
 	cr_assert_eq(nr, SYS_mmap);
 }
 

@@ -482,15 +482,18 @@ class Inside(unittest.TestCase):
                     #!%s
                     import os, signal, subprocess, sys, time
                     child = subprocess.Popen([%r] + sys.argv[1:], close_fds=False)
-                    signal.signal(signal.SIGINT, lambda *_: child.send_signal(signal.SIGINT))
+                    told = []
+                    signal.signal(signal.SIGINT, lambda *_: (child.send_signal(signal.SIGINT), told.append(1)))
                     for option in ("--ready-fd", "--inside-fd"):
                         os.close(int(sys.argv[sys.argv.index(option) + 1]))
+                    while %r and child.poll() is None:
+                        if not told: time.sleep(0.01)
                     status = child.wait()
                     end = time.thread_time() + 2
                     while %r and time.thread_time() < end: pass
                     time.sleep(0 if %r else 60)
                     sys.exit(status)
-                    """) % (sys.executable, inferscope._program.program(), works, works))
+                    """) % (sys.executable, inferscope._program.program(), works, works, works))
             os.chmod(wrapper, 0o700)
             profiler = Profiler()
             with mock.patch.dict(os.environ, INFERSCOPE_PROGRAM=wrapper):

@@ -50,6 +50,8 @@ def error_of(text: str, status: int) -> InferScopeError:
 def failure_of(words: Sequence[object], text: str, status: int) -> Optional[InferScopeError]:
     """The same; None when WORDS do not ask for the condition that ended it so, but the settings do: it did what it was called for."""
     error = error_of(text, status)
+    if error.code == "E_GATE" and "--fail-on" not in words and "--strict" in words and "partial data: " in str(error):
+        error.code = "E_PARTIAL"  # both hold, and the gate of the settings has the status
     return None if error.code in GATES and GATES[error.code] not in words else error
 
 
