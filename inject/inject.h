@@ -86,6 +86,8 @@ size_t target_finding_count(const struct target *target);
 const struct finding *target_finding(const struct target *target, size_t index);
 /* Still the same process (pid and start time), with the program that was looked at? Not while it is on its way out. */
 bool target_alive(const struct target *target);
+/* Fills ERR: it has ended, or replaced itself, or lives and could not be read. Returns -1. */
+int target_gone(const struct target *target, struct error *err);
 /* Memory that may well be there could not be read (ENOMEM, EPERM): -1, and ERR says so, instead of what was made of it. 0: all that is there was read. */
 int target_unread(const struct target *target, struct error *err);
 /* Its thread ids are of the outer namespace; translate what the target says of itself, by reading of all threads. 0 = no such thread, -1 = nobody can tell (errno). */

@@ -52,8 +52,6 @@ int preflight_room(struct target *target);       /* preflight.c: seccomp, limits
 
 /* Opens memory_fd, unless it is. 0, or -1 and errno. */
 int target_open_memory(struct target *target);
-/* Fills ERR: it has ended, or replaced itself, or lives and could not be read. Returns -1. */
-int target_gone(const struct target *target, struct error *err);
 /*
  * The thread that counts itself INNER_TID, in a pid namespace of its own: 1, with its id here and what its status says; 0: there is none; -1 with errno:
  * nobody can tell. Each thread is looked at, however many there are.

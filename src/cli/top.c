@@ -38,7 +38,7 @@ static bool over(const struct top *top)
 	return top->quit || *top->stop || (top->end_ns && clock_monotonic_ns() >= top->end_ns);
 }
 
-/* 0; 1: the process has ended, which ends us too; -1. */
+/* 0; 1: the process has ended, or is another program now, which ends us too; -1. */
 static int turn_take(struct top *top, struct error *err)
 {
 	const struct live_turn *turn;
@@ -333,7 +333,7 @@ int top_command(struct invocation *invocation, struct error *err)
 	result = top.screen ? screen_run(&top, err) : plain_run(&top, err);
 	screen_close(top.screen);
 	if (result == 1) {
-		log_print((enum log_level)options_choice(options, OPT_LOG_LEVEL), LOG_INFO, "process %d has ended", (int)top.view.pid);
+		log_print((enum log_level)options_choice(options, OPT_LOG_LEVEL), LOG_INFO, "%s", err->text);
 		result = 0;
 	}
 out:

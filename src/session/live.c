@@ -212,7 +212,7 @@ int live_turn(struct live *live, const struct live_turn **out, struct error *err
 	struct proc_times times;
 
 	if (!target_alive(live->target))
-		return fail(err, ERR_EXITED, "process %d has ended", (int)facts->pid);
+		return target_gone(live->target, err);
 	if (procfs_times(live->procfs, facts->pid, 0, &times) < 0)
 		return errno == ENOENT || errno == ESRCH ? fail(err, ERR_EXITED, "process %d has ended", (int)facts->pid)
 		                                         : fail(err, error_of(errno, ERR_PERMISSION), "the clocks of process %d cannot be read (%s)", (int)facts->pid, strerror(errno));
