@@ -442,7 +442,7 @@ class Inside(unittest.TestCase):
             rest = max(after - before for before, after in zip(ticks, ticks[1:]))
             if rest < took / 10:
                 break
-        self.assertGreater(count, 200000)
+        self.assertGreater(count, 100000)  # some may be lost where others have the CPUs
         self.assertLess(rest, took / 10)
 
     def test_recordings_are_removed(self):
