@@ -314,6 +314,7 @@ void inferscope_collector_entry(struct handover *handover)
 	the.child = false; /* a forked child that is attached itself: its parent's session is gone already */
 	if (!the.fork_watched)
 		the.fork_watched = !fork_watch();
+	gil_help_begin();
 	switch (handover->command) {
 	case HANDOVER_ARM:
 		arm(handover);
@@ -336,5 +337,6 @@ void inferscope_collector_entry(struct handover *handover)
 	default:
 		handover_fail(handover, EINVAL, "a command that this collector does not know");
 	}
+	gil_help_end();
 	__atomic_store_n(&the.entered, false, __ATOMIC_RELEASE);
 }

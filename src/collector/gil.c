@@ -5,12 +5,101 @@
  * that lock before our handler is called: there we would wait for the lock with the turn, and the fork for the turn.
  *
  * And PyGILState_Ensure() ends the process where there is no memory for a state (3.8 to 3.15): so it is given one that is there already.
+ *
+ * A thread that lets go of the GIL and takes it again at once, again and again (select() that does not wait, short calls of extensions), wakes who waits for it, who comes too late; and the
+ * interpreter tells the holder to give it up only where a waiter was not woken for a switch interval (take_gil() of 3.8 to 3.15). Everybody else waits for seconds then. So where we wait for
+ * long, main is asked to keep the GIL for longer than that, by a pending call: it gives it up at its next bytecode that looks. To let go of it in that call would be shorter, but a child that another thread
+ * forks meanwhile would keep the mark that a pending call is being made, and make none any more (3.9 to 3.14).
  */
 #include "collector/collector.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
 #include "abi/cpython.h"
+#include "collector/libc.h"
 
 enum { STATE_LOCKED = 0 }; /* PyGILState_LOCKED: what PyGILState_Release() takes for "was held before" */
+enum { HELP_AFTER_NS = 100000000, KEEP_NS = 6000000 /* a switch interval (5 ms), and time to wake up */, HELPER_STACK_BYTES = 256 * 1024 };
+
+/* On main, with the GIL, between two bytecodes: perhaps long after we asked. */
+static int keep_gil(void *nothing)
+{
+	const struct timespec pause = {0, KEEP_NS};
+	int saved = errno;
+
+	__atomic_store_n(&the.gil_asked, false, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&the.gil_waiting, __ATOMIC_SEQ_CST) && !python_ends(&the.python))
+		nanosleep(&pause, NULL);
+	errno = saved;
+	return 0;
+}
+
+/*
+ * 3.8 says that it is shutting down by an exception on the thread state of who calls, and we have none. Up to 3.11, Py_AddPendingCall() looks at the state of whoever holds the GIL, which may go
+ * meanwhile; what it calls then is told the interpreter. A full queue is no harm: we wait as others do.
+ */
+static void ask_main(void)
+{
+	const struct python *python = &the.python;
+
+	if ((python->minor < 12 && !python->add_pending) || __atomic_exchange_n(&the.gil_asked, true, __ATOMIC_SEQ_CST))
+		return;
+	fork_forbid(); /* the queue has a lock */
+	if (python_ends(python) || (python->minor < 12 ? python->add_pending(python->PyInterpreterState_Main(), keep_gil, NULL) : python->Py_AddPendingCall(keep_gil, NULL)))
+		__atomic_store_n(&the.gil_asked, false, __ATOMIC_SEQ_CST);
+	fork_allow();
+}
+
+/* Up to 3.13 whoever waits for the GIL of an interpreter that ends is ended itself: nobody tells us then. */
+static void *help_run(void *nothing)
+{
+	const struct timespec pause = {0, HELP_AFTER_NS};
+
+	prctl(PR_SET_NAME, "inferscope");
+	while (!__atomic_load_n(&the.gil_help_over, __ATOMIC_ACQUIRE)) {
+		syscall(SYS_futex, &the.gil_help_over, FUTEX_WAIT_PRIVATE, 0, &pause, NULL, 0);
+		if (!__atomic_load_n(&the.gil_waiting, __ATOMIC_SEQ_CST))
+			continue;
+		if (python_ends(&the.python))
+			break;
+		ask_main();
+	}
+	return NULL;
+}
+
+/* Its thread gets no signal of the target. */
+void gil_help_begin(void)
+{
+	pthread_attr_t attributes;
+	sigset_t all, before;
+
+	the.gil_helper_made = false;
+	__atomic_store_n(&the.gil_help_over, 0, __ATOMIC_RELEASE);
+	if (pthread_attr_init(&attributes))
+		return;
+	pthread_attr_setstacksize(&attributes, HELPER_STACK_BYTES);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	the.gil_helper_made = !pthread_create(&the.gil_helper, &attributes, help_run, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attributes);
+}
+
+void gil_help_end(void)
+{
+	if (!the.gil_helper_made)
+		return;
+	__atomic_store_n(&the.gil_help_over, 1, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &the.gil_help_over, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+	pthread_join(the.gil_helper, NULL);
+}
 
 bool gil_ensure(int *gil)
 {
@@ -24,7 +113,9 @@ bool gil_ensure(int *gil)
 		fork_allow();
 	if (!state)
 		return false;
+	__atomic_add_fetch(&the.gil_waiting, 1, __ATOMIC_SEQ_CST);
 	*gil = the.python.PyGILState_Ensure();
+	__atomic_sub_fetch(&the.gil_waiting, 1, __ATOMIC_SEQ_CST);
 	return true;
 }
 

@@ -51,6 +51,8 @@ static int find_symbols(struct python *python, char *text, size_t size)
 	python->runtime = dlsym(RTLD_DEFAULT, "_PyRuntime");
 	python->none = dlsym(RTLD_DEFAULT, "_Py_NoneStruct");
 	python->eval_default = dlsym(RTLD_DEFAULT, "_PyEval_EvalFrameDefault");
+	if (python->minor >= 9 && python->minor <= 11)
+		*(void **)&python->add_pending = dlsym(RTLD_DEFAULT, "_PyEval_AddPendingCall");
 	python->cmethod_type = dlsym(RTLD_DEFAULT, "PyCMethod_Type");
 	python->method_descriptor_type = dlsym(RTLD_DEFAULT, "PyMethodDescr_Type");
 	python->code_type = dlsym(RTLD_DEFAULT, "PyCode_Type");

@@ -39,6 +39,7 @@ enum { METHOD_FASTCALL = 0x80 };
 	SYMBOL(8, 99, void, Py_IncRef, (PyObject *)) \
 	SYMBOL(8, 99, void, Py_DecRef, (PyObject *)) \
 	SYMBOL(8, 99, void, PyErr_Clear, (void)) \
+	SYMBOL(12, 99, int, Py_AddPendingCall, (int (*)(void *), void *)) \
 	SYMBOL(12, 99, PyObject *, PySys_GetObject, (const char *)) \
 	SYMBOL(12, 99, PyObject *, PyObject_GetAttrString, (PyObject *, const char *)) \
 	SYMBOL(12, 99, PyObject *, PyObject_CallFunctionObjArgs, (PyObject *, ...)) \
@@ -80,6 +81,7 @@ struct python {
 	char *runtime;         /* _PyRuntime */
 	char *interp;          /* the main interpreter */
 	void *eval_default;    /* _PyEval_EvalFrameDefault, up to 3.11 */
+	int (*add_pending)(void *interp, int (*call)(void *), void *argument); /* _PyEval_AddPendingCall, 3.9 to 3.11; NULL elsewhere */
 	PyObject *none;        /* _Py_NoneStruct */
 	PyObject *code_type, *cfunction_type, *unicode_type, *function_type, *method_type, *list_type;
 	PyObject *cmethod_type;           /* from 3.9 */

@@ -14,7 +14,7 @@ EXTRA_DIST += tests/live/html/browser.py tests/live/html/firefox.py tests/live/h
 EXTRA_DIST += tests/live/programs/idlers.py
 EXTRA_DIST += tests/live/native/burn.c tests/live/native/program.py
 EXTRA_DIST += tests/live/harness.py tests/live/pypi.py tests/live/pypi.txt tests/live/matrix.py tests/live/cases.py tests/live/endings.py tests/live/healthy.py tests/live/launching.py tests/live/overhead.py tests/live/pairs.py tests/live/sampling.py tests/live/troubles.py tests/live/ways.py
-EXTRA_DIST += tests/live/programs/crowd.py tests/live/programs/even.py tests/live/programs/forker.c tests/live/programs/forker.py tests/live/programs/gil_keeper.py tests/live/programs/green.py \
+EXTRA_DIST += tests/live/programs/crowd.py tests/live/programs/even.py tests/live/programs/forker.c tests/live/programs/forker.py tests/live/programs/gil_keeper.py tests/live/programs/lets_go.py tests/live/programs/green.py \
 	tests/live/programs/healthy.py tests/live/programs/known.py tests/live/programs/manyfold.py tests/live/programs/mortal.py tests/live/programs/planted.py tests/live/programs/scribbler.py tests/live/programs/slow_fork.c tests/live/programs/slow_fork.py tests/live/programs/still.py tests/live/programs/work.py tests/live/programs/embed.c
 
 check-live integration: all

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "abi/cpython.h"
 #include "collector/memory.h"
 
 static struct page *gone_page(void)
@@ -113,4 +114,88 @@ Test(collector_guest, the_GIL_is_not_asked_for_without_memory_for_a_state)
 	cr_assert_not(gil_ensure(&gil));
 	cr_assert_eq(asked, 0);
 	cr_assert_eq(the.fork_turn, 0);
+}
+
+static void *new_state(void *interp)
+{
+	return (void *)1;
+}
+
+static int (*pending)(void *);
+static int queued;
+
+static int queue_call(int (*call)(void *), void *argument)
+{
+	pending = call;
+	return queued++;
+}
+
+static int queue_call_in(void *interp, int (*call)(void *), void *argument)
+{
+	return queue_call(call, argument);
+}
+
+static uint64_t kept_ns(void)
+{
+	uint64_t begin = monotonic_ns();
+
+	cr_assert_eq(pending(NULL), 0);
+	return monotonic_ns() - begin;
+}
+
+/* The GIL comes when main has been asked, or after half a second. */
+static int wait_for_main(void)
+{
+	const struct timespec pause = {0, 1000000};
+
+	for (int tries = 0; tries < 500 && !__atomic_load_n(&the.gil_asked, __ATOMIC_SEQ_CST); tries++)
+		nanosleep(&pause, NULL);
+	return 1;
+}
+
+static int initialized(void)
+{
+	return 1;
+}
+
+static void wait_with_help(int minor)
+{
+	static char runtime[65536];
+	int gil;
+
+	the.python.minor = minor;
+	the.python.layout = cpython_layout(minor);
+	the.python.runtime = runtime;
+	the.python.Py_IsInitialized = initialized;
+	the.python.PyInterpreterState_Main = no_state;
+	the.python.PyThreadState_New = new_state;
+	the.python.PyGILState_Ensure = wait_for_main;
+	the.python.Py_AddPendingCall = queue_call;
+	the.python.add_pending = minor == 9 ? queue_call_in : NULL;
+	gil_help_begin();
+	cr_assert(gil_ensure(&gil));
+	gil_help_end();
+}
+
+Test(collector_guest, main_is_asked_to_keep_the_GIL_for_longer_than_a_switch_interval_while_we_wait)
+{
+	for (int minor = 9; minor <= 13; minor += 4) {
+		queued = 0;
+		wait_with_help(minor);
+		cr_assert_eq(queued, 1);
+		cr_assert(the.gil_asked);
+		cr_assert_lt(kept_ns(), 4000000, "nobody waits any more");
+		cr_assert_not(the.gil_asked);
+		the.gil_waiting = 1;
+		cr_assert_gt(kept_ns(), 5000000);
+		the.gil_waiting = 0;
+	}
+}
+
+/* What 3.8 calls there needs the thread state of who calls when it shuts down; other builds may not have it. */
+Test(collector_guest, main_is_not_asked_where_that_would_need_a_thread_state)
+{
+	wait_with_help(8);
+	wait_with_help(11);
+	cr_assert_eq(queued, 0);
 }
