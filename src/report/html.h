@@ -53,7 +53,11 @@ void html_add_glossary(struct text *out);
  * thread at one depth, the kernels of a stream) is a row; rows and the names of their slices are told by the model, after them.
  */
 enum slice_group { SLICES_CALLS = 0, SLICES_SCOPES, SLICES_SYSCALLS, SLICES_API, SLICES_STREAM, SLICES_COPIES, SLICES_SYNC, SLICES_STATES, SLICES_GIL, SLICES_MARKS, SLICES_IDLE, SLICES_COLLECTIONS };
-struct slice_row { enum slice_group group; uint32_t a, b, depth; /* thread and lane of the trace; or device and stream, direction of copies, or cause of idling */ };
+struct slice_row {
+	enum slice_group group;
+	uint32_t a, b, depth; /* thread and lane of the trace; or device and stream, direction of copies, or cause of idling */
+	uint32_t process;     /* of streams: whose; index */
+};
 struct slices_said {
 	const struct slice_row *rows;
 	size_t row_count, label_count;

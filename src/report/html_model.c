@@ -86,11 +86,21 @@ static void add_threads(struct text *out, const struct report *report)
 	text_add_string(out, "]");
 }
 
-static void add_rows(struct text *out, const struct slices_said *said)
+/* A stream of a number that several processes have on the device says whose it is. */
+static void add_rows(struct text *out, const struct timeline *timeline, const struct slices_said *said)
 {
 	text_add_string(out, ",\n\"rows\":[");
-	for (size_t i = 0; i < said->row_count; i++)
-		text_printf(out, "%s[%d,%u,%u,%u]", i ? "," : "", said->rows[i].group, said->rows[i].a, said->rows[i].b, said->rows[i].depth);
+	for (size_t i = 0; i < said->row_count; i++) {
+		const struct slice_row *row = &said->rows[i];
+		struct export_owner owner = { "" };
+
+		if (row->group == SLICES_STREAM || row->group == SLICES_SYNC)
+			owner = export_stream_owner(timeline, row->a, row->b, row->process, " of process ");
+		text_printf(out, "%s[%d,%u,%u,%u", i ? "," : "", row->group, row->a, row->b, row->depth);
+		if (*owner.text)
+			text_printf(out, ",\"%s\"", owner.text);
+		text_add_string(out, "]");
+	}
 	text_printf(out, "],\n\"thinned\":{\"calls\":%llu,\"calls_left_out\":%llu,\"others\":%llu,\"others_left_out\":%llu,\"least_ns\":%llu,\"depth_max\":%u}",
 		    (unsigned long long)said->calls, (unsigned long long)said->calls_left_out, (unsigned long long)said->others, (unsigned long long)said->others_left_out,
 		    (unsigned long long)said->least_ns, said->depth_max);
@@ -151,7 +161,7 @@ void html_add_model(struct text *out, const struct report *report, const struct 
 	add_functions(out, report);
 	add_threads(out, report);
 	add_states(out);
-	add_rows(out, said);
+	add_rows(out, report->timeline, said);
 	add_labels(out, said);
 	if (report->timeline->device_count)
 		add_gpu_words(out, said);

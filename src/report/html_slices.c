@@ -136,7 +136,7 @@ static void write_rows(struct slices *slices)
 
 static uint32_t row_of(struct slices *slices, struct slice_row wanted)
 {
-	uint64_t key = mix64(mix64((uint64_t)wanted.a << 32 | wanted.b) ^ ((uint64_t)wanted.group << 32 | wanted.depth));
+	uint64_t key = mix64(mix64(mix64((uint64_t)wanted.a << 32 | wanted.b) ^ ((uint64_t)wanted.group << 32 | wanted.depth)) ^ wanted.process);
 	uint32_t row = map_get(&slices->index, key);
 
 	if (row != MAP_ABSENT)
@@ -188,23 +188,23 @@ static struct slice_row row_wanted(const struct interval *interval)
 
 	switch (interval->kind) {
 	case EVENT_SCOPE_ENTER:
-		return (struct slice_row){ SLICES_SCOPES, interval->thread, 0, 0 };
+		return (struct slice_row){ SLICES_SCOPES, interval->thread, 0, 0, 0 };
 	case EVENT_INSTANT:
-		return (struct slice_row){ SLICES_MARKS, interval->thread, 0, 0 };
+		return (struct slice_row){ SLICES_MARKS, interval->thread, 0, 0, 0 };
 	case EVENT_CPU_SYSCALL:
-		return (struct slice_row){ SLICES_SYSCALLS, interval->thread, 0, 0 };
+		return (struct slice_row){ SLICES_SYSCALLS, interval->thread, 0, 0, 0 };
 	case EVENT_GC:
-		return (struct slice_row){ SLICES_COLLECTIONS, interval->thread, 0, 0 };
+		return (struct slice_row){ SLICES_COLLECTIONS, interval->thread, 0, 0, 0 };
 	case EVENT_GPU_API:
-		return (struct slice_row){ SLICES_API, interval->thread, 0, 0 };
+		return (struct slice_row){ SLICES_API, interval->thread, 0, 0, 0 };
 	case EVENT_GPU_SYNC:
-		return (struct slice_row){ SLICES_SYNC, interval->device, interval->stream, 0 };
+		return (struct slice_row){ SLICES_SYNC, interval->device, interval->stream, 0, interval->process };
 	case EVENT_H2D_COPY:
 	case EVENT_D2H_COPY:
 	case EVENT_D2D_COPY:
-		return (struct slice_row){ SLICES_COPIES, interval->device, direction, 0 };
+		return (struct slice_row){ SLICES_COPIES, interval->device, direction, 0, 0 };
 	default:
-		return (struct slice_row){ SLICES_STREAM, interval->device, interval->stream, 0 };
+		return (struct slice_row){ SLICES_STREAM, interval->device, interval->stream, 0, interval->process };
 	}
 }
 
@@ -223,11 +223,11 @@ static bool take_interval(void *context, const struct interval *interval)
 		else if (slice.name >= slices->report->function_count)
 			slice.name = (uint32_t)slices->report->function_count;
 		if (call && slices->scopes && interval->function < slices->report->timeline->function_count && slices->scopes[interval->function])
-			add_slice(slices, (struct slice_row){ SLICES_SCOPES, interval->thread, 0, 0 }, (struct slice){ interval->start_ns, interval->end_ns, 0, slices->scopes[interval->function] - 1, 0 });
+			add_slice(slices, (struct slice_row){ SLICES_SCOPES, interval->thread, 0, 0, 0 }, (struct slice){ interval->start_ns, interval->end_ns, 0, slices->scopes[interval->function] - 1, 0 });
 		if (call && map_get(&slices->lanes, interval->thread) == MAP_ABSENT)
 			slices->failed |= !map_put(&slices->lanes, interval->thread, interval->lane);
 		if (!call || interval->depth < DEPTH_MAX)
-			added = add_slice(slices, call ? (struct slice_row){ SLICES_CALLS, interval->thread, interval->lane, interval->depth } : row_wanted(interval), slice);
+			added = add_slice(slices, call ? (struct slice_row){ SLICES_CALLS, interval->thread, interval->lane, interval->depth, 0 } : row_wanted(interval), slice);
 	}
 	if (!added)
 		*(call ? &slices->said.calls_left_out : &slices->said.others_left_out) += 1;
@@ -242,9 +242,9 @@ static void take_moments(struct slices *slices)
 	for (size_t i = 0; i < timeline->moment_count; i++) {
 		const struct moment *moment = &timeline->moments[i];
 
-		add_slice(slices, (struct slice_row){ SLICES_STATES, moment->thread, 0, 0 }, (struct slice){ moment->start_ns, moment->end_ns, 0, moment->state, 0 });
+		add_slice(slices, (struct slice_row){ SLICES_STATES, moment->thread, 0, 0, 0 }, (struct slice){ moment->start_ns, moment->end_ns, 0, moment->state, 0 });
 		if (moment->holder < timeline->thread_count)
-			add_slice(slices, (struct slice_row){ SLICES_GIL, moment->thread, 0, 0 }, (struct slice){ moment->start_ns, moment->end_ns, 0, moment->holder, 0 });
+			add_slice(slices, (struct slice_row){ SLICES_GIL, moment->thread, 0, 0, 0 }, (struct slice){ moment->start_ns, moment->end_ns, 0, moment->holder, 0 });
 	}
 }
 
@@ -260,7 +260,7 @@ static void take_idle(struct slices *slices)
 	for (size_t i = 0; i < timeline->gpu.idle_gap_count; i++) {
 		const struct gpu_idle_gap *gap = &timeline->gpu.idle_gaps[i];
 		uint32_t function = gap->node < timeline->node_count ? timeline->nodes[gap->node].function : NO_NAME, names = (uint32_t)slices->report->function_count;
-		bool added = gap->time_ns >= least && add_slice(slices, (struct slice_row){ SLICES_IDLE, gap->device, gap->cause, 0 },
+		bool added = gap->time_ns >= least && add_slice(slices, (struct slice_row){ SLICES_IDLE, gap->device, gap->cause, 0, 0 },
 								(struct slice){ gap->start_ns, gap->end_ns, gap->time_ns, function < names ? function : names, 0 });
 
 		slices->said.others++;
@@ -279,7 +279,7 @@ static void close_sampled(struct slices *slices, struct sampled *open, uint32_t 
 	for (; open->depth > depth; open->depth--) {
 		uint32_t at = open->depth - 1, name = timeline->nodes[open->nodes[at]].function;
 
-		add_slice(slices, (struct slice_row){ SLICES_CALLS, thread, lane == MAP_ABSENT ? SAMPLED_LANES + thread : lane, at },
+		add_slice(slices, (struct slice_row){ SLICES_CALLS, thread, lane == MAP_ABSENT ? SAMPLED_LANES + thread : lane, at, 0 },
 			  (struct slice){ open->starts[at], open->end_ns, 0, name < slices->report->function_count ? name : (uint32_t)slices->report->function_count, 0 });
 	}
 }

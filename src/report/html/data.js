@@ -44,11 +44,12 @@ class Numbers {
 }
 
 class Row {
-	constructor(group, a, b, depth) {
+	constructor(group, a, b, depth, owner) {
 		this.group = group;
 		this.a = a;
 		this.b = b;
 		this.depth = depth;
+		this.owner = owner || ""; // of a stream that several processes have
 		this.count = 0;
 		this.parts = [];
 		this.last = 0;
@@ -115,7 +116,7 @@ class Row {
 			rows[row].push(i);
 		}
 		return rows.map((order, number) => {
-			const part = new Row(this.group, this.a, this.b, number);
+			const part = new Row(this.group, this.a, this.b, number, this.owner);
 			for (const key of ["starts", "ends", "names", "correlations", "bytes"]) part[key] = this[key];
 			part.pick(order);
 			return part;
@@ -181,7 +182,7 @@ function readTree(numbers) {
 }
 
 function readRecords(bytes, model) {
-	const rows = model.rows.map((row) => new Row(row[0], row[1], row[2], row[3])), numbers = new Numbers(bytes);
+	const rows = model.rows.map((row) => new Row(...row)), numbers = new Numbers(bytes);
 	let tree = null;
 	for (;;) {
 		const record = numbers.next();

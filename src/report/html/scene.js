@@ -145,6 +145,10 @@ function mixPixels(a, b, share) {
 	return (((a & 0xff00ff) * rest + (b & 0xff00ff) * part >>> 8 & 0xff00ff) | ((a >>> 8 & 255) * rest + (b >>> 8 & 255) * part & 0xff00) | 0xff000000) >>> 0;
 }
 
+function streamWord(row) {
+	return "stream " + row.b + row.owner;
+}
+
 // The bands of the time line from top to bottom: {kind, y, height, label, row …}. OPEN: threads that show all their rows.
 function makeBands(world, open) {
 	const bands = [], FEW = 10;
@@ -153,7 +157,7 @@ function makeBands(world, open) {
 		bands.push({ ...band, y });
 		y += band.height;
 	};
-	const rowsOf = (group, a) => world.rows.filter((row) => row.group === group && (a === undefined || row.a === a)).sort((p, q) => p.b - q.b || p.depth - q.depth);
+	const rowsOf = (group, a) => world.rows.filter((row) => row.group === group && (a === undefined || row.a === a)).sort((p, q) => p.b - q.b || (p.owner === q.owner ? p.depth - q.depth : p.owner < q.owner ? -1 : 1));
 	const addRows = (rows, height, label) => rows.forEach((row, i) => add({ kind: "row", row, height, label: i ? "" : label(row) }));
 
 	const scopes = rowsOf(SCOPES);
@@ -179,10 +183,10 @@ function makeBands(world, open) {
 		const streams = rowsOf(STREAM, device), copies = rowsOf(COPIES, device), syncs = rowsOf(SYNC, device);
 		if (!streams.length && !copies.length && !syncs.length) continue;
 		add({ kind: "device", label: "GPU " + device, height: 30, device, streams: streams.concat(copies) });
-		addRows(streams, 16, (row) => "stream " + row.b);
-		streams.forEach((row, i) => { bands[bands.length - streams.length + i].label = row.depth ? "" : "stream " + row.b; });
+		addRows(streams, 16, streamWord);
+		streams.forEach((row, i) => { bands[bands.length - streams.length + i].label = row.depth ? "" : streamWord(row); });
 		copies.forEach((row) => add({ kind: "copies", row, height: 24, label: row.depth ? "" : COPY_WORDS[row.b], fastest: fastestCopy(row) }));
-		syncs.slice(0, 6).forEach((row) => add({ kind: "row", row, height: 13, label: row.depth ? "" : "waits, stream " + row.b }));
+		syncs.slice(0, 6).forEach((row) => add({ kind: "row", row, height: 13, label: row.depth ? "" : "waits, " + streamWord(row) }));
 		add({ kind: "space", height: 5, label: "" });
 	}
 	if (world.slots.length > 1) add({ kind: "loads", label: "threads", height: 46 });

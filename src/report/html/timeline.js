@@ -704,7 +704,7 @@ class Timeline {
 		facts.push(element("b", {}, formatNs(length)), " from " + formatAt(row.starts[index], 1000));
 		if (row.group === CALLS && this.isSampled((row.starts[index] + row.ends[index]) / 2)) facts.push(" (hooks were off: from samples)");
 		if (row.group === CALLS || row.group === API || row.group === SCOPES || row.group === STATES) facts.push(", " + threadWord(this.world, row.a));
-		if (row.group === STREAM) facts.push(", GPU " + row.a + ", stream " + row.b);
+		if (row.group === STREAM) facts.push(", GPU " + row.a + ", " + streamWord(row));
 		if (row.group === COPIES && row.bytes) facts.push(", GPU " + row.a + ", " + threeDigits(row.bytes[index] / Math.max(1, length)) + " GB/s");
 		if (flow) facts.push(", queue delay " + formatNs(flow.work.row.starts[flow.work.index] - flow.launch.row.ends[flow.launch.index]) + (flow.launch.row === row ? " until its work began" : " after its launch"));
 		const line = element("div", {}, element("code", {}, name), " ", element("span", { className: "kind" }, row.group === STATES ? "thread state" : KIND_WORDS[sliceKind(this.world, row, index)]), place ? element("span", { className: "at" }, place) : "");

@@ -7,8 +7,8 @@ for (const file of ["format.js", "data.js", "stacks.js", "selection.js", "scene.
 const get = (name) => vm.runInContext(name, context);
 const plain = (value) => JSON.parse(JSON.stringify(value));
 
-// Two threads: 0 has main over work over step, work twice; 1 launches. A kernel of 100 ns was asked for in work's second call.
-function world(change) {
+// Two threads: 0 has main over work over step, work twice; 1 launches. A kernel of 100 ns was asked for in work's second call. OTHERS: rows to be there instead.
+function world(change, others) {
 	const Row = get("Row"), rows = [];
 	const add = (group, a, b, depth, slices, correlations, bytes) => {
 		const row = new Row(group, a, b, depth);
@@ -29,7 +29,7 @@ function world(change) {
 	add(10, 0, 1, 0, [[0, 650, 1], [810, 1000, 2]], null, [600, 190]);
 	add(10, 0, 0, 0, [[0, 650, 1]], null, [50]);
 	const model = { duration_ns: 1000, functions: [["main", "/app.py", 1, 0, 0], ["work", "/app.py", 2, 0, 0], ["step", "/app.py", 3, 0, 0], ["Queue.get", "/queue.py", 4, 0, 1]], threads: [[10, "MainThread", 900, 0, 1000], [11, "pool", 10, 0, 1000]], labels: ["", "cudaLaunchKernel", "gemm", "fill", "request"], states: [], thinned: {}, windows: [], slots: [], loads: [], devices: [0], causes: [{}, {}], call_classes: ["other", "launch"], label_classes: "01000", nodes_left_out: 0, rows: [], ...change };
-	return get("makeWorld")(model, { rows, tree: { count: 1 } });
+	return get("makeWorld")(model, { rows: others || rows, tree: { count: 1 } });
 }
 
 function weights(tree) {
@@ -230,6 +230,17 @@ const tests = {
 		assert.equal(histogram.counts.reduce((sum, count) => sum + count, 0), 2);
 		const rows = get("slowVersusTypical")(made, stats);
 		assert.ok(rows.some((row) => row.more > 0));
+	},
+	"streams of one number are shown apart, each process's rows together"() {
+		const Row = get("Row"), rows = [[4, 0, 7, 0, " of process 12"], [4, 0, 7, 0, " of process 11"], [6, 0, 7, 0, " of process 12"]].map((said) => {
+			const row = new Row(...said);
+			row.parts.push({ starts: Float64Array.of(0, 50), ends: Float64Array.of(100, 150), names: Uint32Array.of(0, 0), correlations: null, bytes: null });
+			row.count = 2;
+			return row.finish().split();
+		}).flat();
+		for (const row of rows) row.buildMips();
+		const { bands } = get("makeBands")(world({}, rows), new Set());
+		assert.deepEqual(plain(bands.filter((band) => band.kind === "row").map((band) => band.label)), ["stream 7 of process 11", "", "stream 7 of process 12", "", "waits, stream 7 of process 12", ""]);
 	},
 	"pixels mix by their parts"() {
 		const mix = get("mixPixels"), pixel = get("pixelOf");
