@@ -1,7 +1,8 @@
 /* Published numbers about devices and scopes. */
 #include "analyze/private.h"
 
-static const char NO_GPU[] = "no GPU data", NO_CALLS[] = "no calls of the GPU's runtime are in the trace", NO_SCOPES[] = "no scopes: the program names none, and --scope makes none";
+static const char NO_GPU[] = "no GPU data", NO_CALLS[] = "no calls of the GPU's runtime are in the trace";
+static const char NO_SCOPES[] = "no scopes: the program names none, and --scope makes none", NO_WHOLE_SCOPES[] = "no scope was seen from beginning to end";
 
 static double idle_us(const struct analysis_private *p, enum gpu_idle cause, const char **why)
 {
@@ -183,9 +184,14 @@ double metric_gpu_sync(const struct analysis_private *p, const char **why)
 	return p->timeline->gpu.site_count ? metric_pct((double)p->timeline->gpu.blocked_most_ns, (double)p->timeline->duration_ns, why) : metric_unknown(why, p->device ? NO_CALLS : NO_GPU);
 }
 
+static const char *no_scopes(const struct analysis_private *p)
+{
+	return p->timeline->scope_parts.any ? NO_WHOLE_SCOPES : NO_SCOPES;
+}
+
 static double scope_number(const struct analysis_private *p, uint64_t value, const char **why)
 {
-	return p->timeline->scope_count ? (double)value : metric_unknown(why, NO_SCOPES);
+	return p->timeline->scope_count ? (double)value : metric_unknown(why, no_scopes(p));
 }
 
 double metric_scope_count(const struct analysis_private *p, const char **why)
@@ -215,5 +221,5 @@ double metric_scope_max(const struct analysis_private *p, const char **why)
 
 double metric_scope_open(const struct analysis_private *p, const char **why)
 {
-	return p->timeline->scope_count ? metric_pct((double)p->timeline->scopes_open_ns, (double)p->timeline->duration_ns, why) : metric_unknown(why, NO_SCOPES);
+	return p->timeline->scope_count ? metric_pct((double)p->timeline->scopes_open_ns, (double)p->timeline->duration_ns, why) : metric_unknown(why, no_scopes(p));
 }

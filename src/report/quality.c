@@ -293,7 +293,10 @@ static void add_names(struct report *report)
 static void add_requests(struct report *report)
 {
 	const struct scope_latency *main = report->timeline->scope_count ? &report->timeline->scopes[0] : NULL;
+	const struct scope_parts *parts = &report->timeline->scope_parts;
 
+	if (!main && parts->any)
+		add(report, QUALITY_NOTE, "requests", "Requests", "0", report_note(report, "none was seen from beginning to end: %s began, %s ended; measure for longer than they take", counted(report, parts->begun), counted(report, parts->ended)));
 	if (main && main->count < REQUESTS_ENOUGH)
 		add(report, QUALITY_NOTE, "requests", "Requests", counted(report, main->count), "few: measure for longer, or under more load");
 	if (main && main->estimated)

@@ -187,7 +187,7 @@ static void on_open(void *context, const struct replay *replay, struct frame *fr
 /* One inside another of the same function is part of it; what a generator or coroutine does between two yields is no whole request. */
 static bool is_scope(const struct replay *replay, const struct frame *frame)
 {
-	if (frame->open_start || frame->suspended || frame->kind == EVENT_PY_RESUME)
+	if (frame->suspended || frame->kind == EVENT_PY_RESUME)
 		return false;
 	for (const struct frame *outer = replay->frames.items; outer < frame; outer++)
 		if (outer->function == frame->function)
@@ -210,7 +210,7 @@ static void on_close(void *context, const struct replay *replay, const struct fr
 	if (replay->frames.count == 1)
 		rests_close(calls->p, replay, at_ns, open_end);
 	if (calls->p->names.list.items[frame->function].scope && is_scope(replay, frame))
-		scopes_call(calls->p, frame->function, frame->start_ns, at_ns, open_end);
+		scopes_call(calls->p, frame->function, frame->start_ns, at_ns, frame->open_start, open_end);
 }
 
 static const struct replay_hooks hooks = { on_run, on_open, on_close };

@@ -401,7 +401,7 @@ void rests_build(struct timeline_private *p);
 void scopes_begin(struct timeline_private *p, uint32_t lane, const struct event_cursor *event, uint64_t at_ns);
 void scopes_end(struct timeline_private *p, uint32_t lane, const struct event_cursor *event, uint64_t at_ns);
 void scopes_mark(struct timeline_private *p); /* names that the patterns make scopes */
-void scopes_call(struct timeline_private *p, uint32_t function, uint64_t start_ns, uint64_t end_ns, bool open_end); /* relative */
+void scopes_call(struct timeline_private *p, uint32_t function, uint64_t start_ns, uint64_t end_ns, bool open_start, bool open_end); /* relative */
 void scopes_melt(struct timeline_private *p); /* what is open at the end is closed there; fills scopes_open */
 void scopes_build(struct timeline_private *p); /* after functions are exported */
 

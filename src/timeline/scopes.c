@@ -17,6 +17,13 @@ static void add_scope(struct timeline_private *p, uint64_t start_ns, uint64_t en
 		*scope = (struct scope_build){ start_ns, end_ns > start_ns ? end_ns : start_ns, name, function };
 }
 
+static void add_part(struct timeline_private *p, bool begun, bool ended)
+{
+	p->timeline.scope_parts.any = true;
+	p->timeline.scope_parts.begun += begun;
+	p->timeline.scope_parts.ended += ended;
+}
+
 void scopes_begin(struct timeline_private *p, uint32_t lane, const struct event_cursor *c, uint64_t at_ns)
 {
 	uint32_t name = facts_string(p, c, 1);
@@ -32,6 +39,8 @@ void scopes_end(struct timeline_private *p, uint32_t lane, const struct event_cu
 
 	if (scope)
 		add_scope(p, scope->start_ns, at_ns, scope->kept, NONE);
+	else
+		add_part(p, false, true);
 }
 
 static bool fits(const char *pattern, const char *file, const char *name)
@@ -60,11 +69,13 @@ void scopes_mark(struct timeline_private *p)
 }
 
 /* One that is open when the capture ends was not cut: any way of watching ends there. */
-void scopes_call(struct timeline_private *p, uint32_t function, uint64_t start_ns, uint64_t end_ns, bool open_end)
+void scopes_call(struct timeline_private *p, uint32_t function, uint64_t start_ns, uint64_t end_ns, bool open_start, bool open_end)
 {
-	if (!open_end)
+	if (!open_start && !open_end)
 		add_scope(p, p->timeline.start_ns + start_ns, p->timeline.start_ns + end_ns, NONE, function);
-	else if (end_ns < p->timeline.duration_ns)
+	else
+		add_part(p, !open_start, !open_end);
+	if (!open_start && open_end && end_ns < p->timeline.duration_ns)
 		p->names.list.items[function].scopes_cut++;
 }
 
@@ -83,8 +94,10 @@ void scopes_melt(struct timeline_private *p)
 	uint64_t end = p->timeline.start_ns + p->timeline.duration_ns;
 
 	for (size_t i = 0; i < p->open_scopes.list.count; i++)
-		if (p->open_scopes.list.items[i].open)
+		if (p->open_scopes.list.items[i].open) {
 			p->failed |= !pieces_add(&p->scopes_open, p->open_scopes.list.items[i].start_ns, end, SIZE_MAX);
+			add_part(p, true, false);
+		}
 	melt(p, false);
 	p->named_open_ns = pieces_within(&p->scopes_open, p->timeline.start_ns, end);
 	melt(p, true);

@@ -205,6 +205,9 @@ struct scope_latency {
 	uint64_t open_ns;   /* at least one was open, in the whole capture */
 };
 
+/* Of the scopes and calls that were not seen from beginning to end: how many beginnings, how many ends; a call that is longer than a window may give one of each. */
+struct scope_parts { bool any; uint64_t begun, ended; };
+
 /* A stretch in which samples saw THREAD in one state, with one stack. HOLDER: index of the thread that held the GIL meanwhile, where it waited for it. */
 struct moment { uint64_t start_ns, end_ns; uint32_t thread, holder; /* UINT32_MAX = not known */ uint32_t node; /* 0 = no stack */ enum thread_state state; };
 
@@ -283,6 +286,7 @@ struct timeline {
 	const struct device *devices;     /* sorted by id */
 	struct gpu_facts gpu;
 	const struct scope_latency *scopes; /* most time first */
+	struct scope_parts scope_parts;
 	uint64_t scopes_open_ns;          /* at least one of any name was open, in the whole capture */
 	const struct gil_wait *gil_waits; /* longest first */
 	const struct throttle_change *throttles; /* as they came */

@@ -678,6 +678,18 @@ Test(report_quality, tells_of_each_loss_in_the_lanes)
 	}
 }
 
+Test(report_quality, tells_of_requests_that_were_all_cut)
+{
+	struct fixture fixture;
+
+	fixture_init(&fixture);
+	fixture.timeline.scope_parts = (struct scope_parts){ .any = true, .begun = 3, .ended = 2 };
+	fixture.timeline.scope_count = 0;
+	expect_quality(&fixture, "requests", "0");
+	fixture.timeline.scope_parts.any = false;
+	expect_quality(&fixture, "requests", "");
+}
+
 static void expect_written(const struct fixture *fixture, const char *format, const char *words, bool expected)
 {
 	struct text out = written(fixture, format);

@@ -244,6 +244,20 @@ Test(timeline_gpu, functions_by_name_are_scopes)
 	cr_assert_eq(scoped("other.App.step", recursive)->scope_count, 0);
 }
 
+Test(timeline_gpu, scopes_that_were_cut_are_counted_by_their_ends)
+{
+	static const char windows[] = META ON(0) NAMES "200 window_off reason=1\n" "300 window_on reason=1\n" OFF(500)
+		"chunk process=0 lane=3 tid=7 kind=thread sequence=1 lost=0 depth=1 refs=3" CLOCK "50 leave ref=3\n" "100 enter ref=3\n" "400 enter ref=2\n" "410 leave ref=2\n";
+	struct timeline *named = timeline_from_text(META ON(0) NAMES OFF(1000) THREAD(3, 7) "50 scope_exit scope=1\n" "100 scope_enter scope=2 name=\"a\"\n" "200 scope_enter scope=3 name=\"b\"\n");
+
+	cr_assert_eq(named->scope_count, 0);
+	cr_expect(named->scope_parts.any && named->scope_parts.begun == 2 && named->scope_parts.ended == 1);
+	cr_expect_eq(scoped("App.step", windows)->scope_parts.begun, 1, "%llu", (unsigned long long)scoped("App.step", windows)->scope_parts.begun);
+	cr_expect_eq(scoped("App.step", windows)->scope_parts.ended, 1);
+	cr_expect_not(scoped("work", windows)->scope_parts.any);
+	cr_expect_not(timeline_from_text(windows)->scope_parts.any);
+}
+
 Test(timeline_gpu, work_that_begins_before_its_launch_call_is_counted)
 {
 	struct timeline *timeline = timeline_from_text(META ON(1) SERVER_NAMES OFF(1000000)
