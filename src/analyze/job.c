@@ -59,8 +59,10 @@ static void add_threads(const struct timeline *timeline, struct rank *out)
 	}
 }
 
+/* A thread that spins until the device is done works for no function: that CPU time is left out of both. */
 static void find_hottest(const struct timeline *timeline, struct rank *out)
 {
+	uint64_t worked_ns = out->python_ns + out->native_ns;
 	const struct function *most = NULL;
 
 	for (size_t i = 0; i < timeline->function_count; i++) {
@@ -70,10 +72,10 @@ static void find_hottest(const struct timeline *timeline, struct rank *out)
 			most = function;
 	}
 	out->hottest_pct = NAN;
-	if (!most || !out->cpu_ns)
+	if (!most || !out->cpu_ns || !worked_ns)
 		return;
 	snprintf(out->hottest, sizeof out->hottest, "%s", most->name);
-	out->hottest_pct = fmin(100, 100 * (double)most->cpu_self_ns / (double)out->cpu_ns);
+	out->hottest_pct = fmin(100, 100 * (double)most->cpu_self_ns / (double)worked_ns);
 }
 
 static void add_process(const struct timeline *timeline, struct rank *out)

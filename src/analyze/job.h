@@ -42,7 +42,7 @@ struct rank {
 	bool clocked;               /* its threads' clocks were read: else cpu_ns is not known */
 	uint64_t cpu_ns, python_ns, native_ns, gil_wait_ns, lock_wait_ns, io_wait_ns, gpu_wait_ns; /* of all its threads together */
 	char hottest[RANK_COMMAND_BYTES]; /* the function with most CPU time of its own; empty: none is known */
-	double hottest_pct;         /* of the process's CPU time; NAN */
+	double hottest_pct;         /* of the process's CPU time, without spinning for the device; NAN */
 	char scope[RANK_NAME_BYTES]; /* what it was asked for: the scope with most time; empty: none */
 	uint64_t scope_count, scope_p50_ns, scope_p99_ns;
 	double overhead_pct;        /* of its CPU time, caused by measuring; NAN: the trace does not say */

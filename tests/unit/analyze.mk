@@ -7,6 +7,7 @@ tests_unit_test_analyze_SOURCES = \
 	tests/unit/analyze_golden.c tests/unit/analyze_golden.h \
 	tests/unit/analyze_help.c tests/unit/analyze_help.h \
 	tests/unit/analyze_expression.c \
+	tests/unit/analyze_job.c \
 	tests/unit/analyze_requests.c \
 	tests/unit/analyze_paths.c \
 	tests/unit/analyze_rules.c \
