@@ -162,12 +162,34 @@ static struct value of_functions(struct rule_state *state, const struct set_info
 
 /* ---- operations ---- */
 
+/* Of the operations that are ACCEPTED, by number: the most that one thread was in all of them together. */
+static double busiest_of(const struct operations *all, const bool *accepted, struct evaluation *evaluation)
+{
+	double most = 0, sum = 0;
+
+	for (size_t i = 0; i < all->caller_count; i++) {
+		const struct operation_caller *caller = &all->callers[i];
+
+		evaluation->steps++;
+		if (i && caller->tid != caller[-1].tid)
+			sum = 0;
+		sum += accepted[caller->operation] ? (double)caller->time_ns : 0;
+		most = fmax(most, sum);
+	}
+	return most;
+}
+
 static struct value of_operations(struct rule_state *state, const struct set_info *set, const struct expression_node *node, double rank, struct evaluation *evaluation)
 {
 	const struct operations *all = timeline_operations(state->p->timeline);
+	bool *accepted = calloc(all->count + 1, sizeof *accepted);
 	struct histogram durations = { 0 };
 	double sum = 0;
 
+	if (!accepted) {
+		state->p->failed = true;
+		return unknown("out of memory");
+	}
 	for (size_t i = 0; i < all->count; i++) {
 		const struct operation *operation = &all->items[i];
 		struct row row = { operation->name, "", 0 };
@@ -175,16 +197,18 @@ static struct value of_operations(struct rule_state *state, const struct set_inf
 		evaluation->steps++;
 		if ((int)operation->kind < set->low || (int)operation->kind > set->high || !expression_accepts(evaluation, &row))
 			continue;
+		accepted[operation->number] = true;
 		histogram_add(&durations, operation->histogram, operation->longest_ns);
 		if (node->operation == OP_LONGEST)
 			sum = fmax(sum, (double)operation->longest_ns);
-		else if (node->operation == OP_BUSIEST)
-			sum += (double)operation->busiest_ns;
 		else
 			sum += node->operation == OP_TIME ? (double)operation->time_ns : node->operation == OP_BYTES ? (double)operation->bytes : (double)operation->count;
 	}
 	if (node->operation == OP_PERCENTILE)
 		sum = histogram_percentile(&durations, rank);
+	else if (node->operation == OP_BUSIEST)
+		sum = busiest_of(all, accepted, evaluation);
+	free(accepted);
 	return number(sum);
 }
 

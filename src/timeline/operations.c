@@ -21,7 +21,7 @@ struct operations_build {
 	LIST(struct operation_build) list;
 	LIST(struct device_blocks) devices;
 	struct map by_name;                /* kind << 32 | name */
-	LIST(uint64_t) callers;            /* ns that a thread was in calls of one name */
+	LIST(struct operation_caller) callers;
 	struct map by_caller;              /* operation << 32 | tid */
 	uint32_t other[EVENT_GC + 1];      /* by kind, + 1 */
 	LIST(struct kernel_sequence) sequences;
@@ -108,7 +108,7 @@ static struct operation_build *operation_of(struct timeline_private *p, struct o
 	}
 	if (all->list.count > OPERATIONS_LIMIT)
 		all->other[kind] = (uint32_t)all->list.count;
-	*operation = (struct operation_build){ .name = name, .out.kind = kind };
+	*operation = (struct operation_build){ .name = name, .out.kind = kind, .out.number = (uint32_t)all->list.count - 1 };
 	operation->durations = arena_alloc(&p->arena, OPERATION_BUCKETS * sizeof *operation->durations);
 	operation->bytes = moves ? arena_alloc(&p->arena, OPERATION_BUCKETS * sizeof *operation->bytes) : NULL;
 	if (operation->durations && (!moves || operation->bytes))
@@ -237,23 +237,21 @@ static uint32_t name_of(struct timeline_private *p, const struct event_cursor *c
 	return strings_add(p->strings, number, length);
 }
 
-static void note_caller(struct timeline_private *p, struct operations_build *all, struct operation_build *operation, uint32_t tid, uint64_t duration_ns)
+static void note_caller(struct timeline_private *p, struct operations_build *all, const struct operation_build *operation, uint32_t tid, uint64_t duration_ns)
 {
-	uint64_t key = (uint64_t)(operation - all->list.items) << 32 | tid, *ns;
+	uint64_t key = (uint64_t)operation->out.number << 32 | tid;
 	uint32_t index = map_get(&all->by_caller, key);
 
 	if (index == MAP_ABSENT) {
-		ns = list_add_or_fail(&all->callers, CALLERS_LIMIT, &p->failed);
-		if (!ns)
+		struct operation_caller *caller = list_add_or_fail(&all->callers, CALLERS_LIMIT, &p->failed);
+
+		if (!caller)
 			return;
-		*ns = 0;
+		*caller = (struct operation_caller){ operation->out.number, tid, 0 };
 		index = (uint32_t)all->callers.count - 1;
 		p->failed |= !map_put(&all->by_caller, key, index);
 	}
-	ns = &all->callers.items[index];
-	*ns += duration_ns;
-	if (*ns > operation->out.busiest_ns)
-		operation->out.busiest_ns = *ns;
+	all->callers.items[index].time_ns += duration_ns;
 }
 
 static struct operations_build *build_of(struct timeline_private *p)
@@ -293,8 +291,6 @@ void operations_add(struct timeline_private *p, const struct event_cursor *c)
 		note_kernel(p, all, c, name);
 	if (kind == EVENT_GPU_API)
 		note_caller(p, all, operation, event_u32(c, 2), duration);
-	else
-		operation->out.busiest_ns = operation->out.time_ns;
 }
 
 static int compare_operations(const void *left, const void *right)
@@ -308,17 +304,26 @@ static int compare_operations(const void *left, const void *right)
 	return strcmp(a->name, b->name);
 }
 
+static int compare_callers(const void *left, const void *right)
+{
+	const struct operation_caller *a = left, *b = right;
+
+	return a->tid < b->tid ? -1 : a->tid > b->tid;
+}
+
 void operations_build(struct timeline_private *p)
 {
 	struct operations_build *all = build_of(p);
 	struct operation *items;
+	struct operation_caller *callers;
 	struct device_blocks *devices;
 
 	if (!all)
 		return;
 	items = arena_alloc(&p->arena, all->list.count * sizeof *items + 1);
 	devices = arena_alloc(&p->arena, all->devices.count * sizeof *devices + 1);
-	if (!items || !devices) {
+	callers = arena_alloc(&p->arena, all->callers.count * sizeof *callers + 1);
+	if (!items || !devices || !callers) {
 		p->failed = true;
 		return;
 	}
@@ -333,6 +338,12 @@ void operations_build(struct timeline_private *p)
 	qsort(items, all->list.count, sizeof *items, compare_operations);
 	all->out.items = items;
 	all->out.count = all->list.count;
+	if (all->callers.count) {
+		qsort(all->callers.items, all->callers.count, sizeof *callers, compare_callers);
+		memcpy(callers, all->callers.items, all->callers.count * sizeof *callers);
+	}
+	all->out.callers = callers;
+	all->out.caller_count = all->callers.count;
 	if (all->devices.count)
 		memcpy(devices, all->devices.items, all->devices.count * sizeof *devices);
 	all->out.devices = devices;

@@ -18,10 +18,13 @@ struct operation {
 	const char *name;       /* of copies: where from and where to, "pageable-device"; of collections "generation 2" */
 	uint64_t count, time_ns, longest_ns, bytes;
 	uint64_t freed;         /* of collections: objects */
-	uint64_t busiest_ns;    /* of calls of the device's runtime: the thread that was longest in them was so long; of all else time_ns */
+	uint32_t number;        /* that callers know it by; below the count of operations */
 	const uint32_t *histogram; /* of durations; of copies also by_bytes */
 	const uint32_t *by_bytes;  /* NULL for what moves none */
 };
+
+/* How long thread TID was in calls of one name, of the device's runtime. */
+struct operation_caller { uint32_t operation /* its number */, tid; uint64_t time_ns; };
 
 /* Time of a device's kernels by the number of their thread blocks. */
 struct device_blocks { uint32_t device; uint64_t ns[BLOCKS_TOLD + 1]; };
@@ -29,6 +32,8 @@ struct device_blocks { uint32_t device; uint64_t ns[BLOCKS_TOLD + 1]; };
 struct operations {
 	size_t count;
 	const struct operation *items; /* by kind, then most time first, then name */
+	size_t caller_count;
+	const struct operation_caller *callers; /* by thread */
 	uint64_t kernel_ns;            /* a sum: what overlaps counts twice */
 	size_t device_count;
 	const struct device_blocks *devices; /* the same by device */

@@ -208,6 +208,24 @@ Test(analyze_rules, tell_wall_time_where_many_threads_copy)
 	}
 }
 
+/* Each of two threads is in calls of a name of its own for 3 %: neither is in such calls for longer. */
+Test(analyze_rules, tell_wall_time_where_threads_copy_in_different_ways)
+{
+	char *text;
+	size_t length;
+	FILE *out = open_memstream(&text, &length);
+	const struct analysis *analysis;
+
+	fputs(META ON(1) OFF(10000000001) THREAD(3, 7) "1 enter ref=1\nchunk process=0 lane=9 tid=0 kind=gpu sequence=1 lost=0 depth=0 refs=" CLOCK, out);
+	for (unsigned i = 0; i < 100; i++)
+		fprintf(out, "%llu gpu_api duration_ns=2000000 correlation=0 tid=7 name=\"cudaMemcpy\"\n%llu gpu_api duration_ns=3000000 correlation=0 tid=8 name=\"cudaMemset\"\n%llu gpu_api duration_ns=1000000 correlation=0 tid=7 name=\"cudaMemset\"\n"
+			"%llu gpu_api duration_ns=10000 correlation=%u tid=7 name=\"cudaLaunchKernel\"\n%llu gpu_kernel duration_ns=9000000 correlation=%u device=0 stream=7 name=\"k\"\n", i * 100000000ull + 1000, i * 100000000ull + 1000, i * 100000000ull + 3000000,
+			i * 100000000ull + 50000000, i + 1, i * 100000000ull + 50020000, i + 1);
+	analysis = analysis_of_stream(out, &text);
+	expect_recoverable(analysis, "gpu.sync_copies", 0.3e9);
+	cr_expect_str_eq(finding_of(analysis, "gpu.sync_copies")->title, "Copies that block their caller take 3 % of the capture");
+}
+
 /* Two loops, each held up for 0.7 of 10 s: neither is for longer. */
 Test(analyze_rules, tell_of_several_event_loops_the_one_that_is_held_up_most)
 {
