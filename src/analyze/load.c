@@ -51,6 +51,21 @@ static void add_thread(struct load *load, const struct timeline *timeline, uint3
 	}
 }
 
+/* Between the calls of a device's runtime a thread may do anything: where that is all that is known of any, nobody knows whether there was something to do. */
+static bool device_calls_alone(const struct timeline *timeline)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < timeline->thread_count; i++) {
+		const struct thread *thread = &timeline->threads[i];
+
+		any |= thread->device_calls_alone;
+		if (!thread->ours && !thread->device_calls_alone && thread->unknown_ns < thread->wall_ns)
+			return false;
+	}
+	return any;
+}
+
 void load_build(struct analysis_private *p)
 {
 	const struct timeline *timeline = p->timeline;
@@ -62,6 +77,8 @@ void load_build(struct analysis_private *p)
 		add_thread(&p->load, timeline, (uint32_t)i);
 	for (int state = 0; state < THREAD_STATES; state++)
 		p->load.seen |= state != THREAD_UNKNOWN && p->load.state_ns[state] > 0;
+	if (device_calls_alone(timeline))
+		p->load.seen = false;
 	if (!p->load.seen)
 		p->load.demand_ns = (double)timeline->duration_ns;
 	if (timeline->duration_ns)

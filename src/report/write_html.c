@@ -190,7 +190,7 @@ static void add_parts(struct text *out, const struct report *report)
 {
 	text_add_string(out, "<section id=\"time\"><h2>Where the time went</h2>");
 	if (!report->parts_known) {
-		text_add_string(out, "<p class=\"soft\">Not known: no thread was seen long enough.</p></section>\n");
+		text_add_string(out, "<p class=\"soft\">Not known: the trace does not show what the threads did.</p></section>\n");
 		return;
 	}
 	html_add_stack(out, report->parts, false);

@@ -57,7 +57,7 @@ static void add_parts(struct terminal *t, const struct report *report)
 {
 	terminal_heading(t, "Where the time went");
 	if (!report->parts_known) {
-		text_add_string(&t->text, "  not known: no thread was seen long enough\n");
+		text_add_string(&t->text, "  not known: the trace does not show what the threads did\n");
 		return;
 	}
 	for (size_t part = 0; part < PART_COUNT; part++) {

@@ -241,7 +241,7 @@ static struct parts by_readings(struct partition *partition, struct thread_build
 	return total;
 }
 
-/* Nobody read its clocks: samples if there are, else the innermost calls; what is left it was not in any call. One that shows nothing but scopes and marks may do anything. */
+/* Nobody read its clocks: samples if there are, else the innermost calls; what is left it was not in any call. One that shows nothing but scopes, marks and calls of a device's runtime may do anything. */
 static struct parts by_calls(struct partition *partition, struct thread_build *thread)
 {
 	struct parts parts = { 0 }, total = { 0 };
@@ -256,13 +256,26 @@ static struct parts by_calls(struct partition *partition, struct thread_build *t
 		parts.ns[state] = sampled > 0 ? (double)thread->sampled_all_ns[state] * wall / sampled : thread->leaf_ns[state];
 		known += parts.ns[state];
 	}
+	thread->out.device_calls_alone = thread->has_lane && !thread->other_calls && sampled <= 0 && known + (double)sync_ns > 0;
 	if (known > wall)
 		for (int state = 0; state < THREAD_STATES; state++)
 			parts.ns[state] *= wall / known;
 	else
-		parts.ns[thread->has_lane && known > 0 ? THREAD_IDLE : THREAD_UNKNOWN] += wall - known;
+		parts.ns[thread->has_lane && thread->other_calls && known > 0 ? THREAD_IDLE : THREAD_UNKNOWN] += wall - known;
 	add_parts(partition, thread, &total, thread->out.first_ns, thread->out.last_ns, &parts);
 	return total;
+}
+
+/* Whether a thread was in any other call than those of a device's runtime, which profilers of devices tell alone. */
+static void mark_other_calls(struct timeline_private *p)
+{
+	for (size_t i = 1; i < p->nodes.count; i++) {
+		const struct node *node = &p->nodes.items[i];
+		const struct name *function = node->function == NONE ? NULL : &p->names.list.items[node->function];
+
+		if (function && node->thread < p->threads.count && (function->kind != FUNCTION_C || map_get(&p->call_classes, function->name) == MAP_ABSENT))
+			p->threads.items[node->thread].other_calls = true;
+	}
 }
 
 /* To whole ns that add up to WALL; the largest part takes what rounding leaves. */
@@ -332,6 +345,7 @@ void partition_build(struct timeline_private *p)
 		free(partition.slot_parts);
 		return;
 	}
+	mark_other_calls(p);
 	for (size_t i = 0; i < p->threads.count; i++)
 		partition_thread(&partition, &p->threads.items[i]);
 	for (size_t i = 0; i < partition.slot_count; i++)

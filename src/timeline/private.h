@@ -139,6 +139,7 @@ struct thread_build {
 	uint32_t first_sample, sample_end; /* its part of sample_order */
 	uint32_t first_syscall, syscall_end; /* its part of syscall_order */
 	uint32_t root, other; /* nodes */
+	bool other_calls;      /* it was in a call that is none of a device's runtime */
 	double leaf_ns[THREAD_STATES]; /* time by the kind of its innermost call */
 	double cpu_python, cpu_c; /* CPU time of Python functions and of C functions, where the latter were traced */
 	struct pieces syncs;   /* in a call that waits for a device, by GPU_API; absolute, melted */

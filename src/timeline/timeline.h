@@ -76,6 +76,7 @@ struct thread {
 	const char *unhooked;     /* why its calls are not seen, or NULL */
 	bool python;              /* had at least one Python frame */
 	bool ours;                /* InferScope's own thread in the target, while it measures: no part of the program */
+	bool device_calls_alone;  /* nothing of it is known but its calls of a device's runtime: what it did between them is unknown_ns */
 	uint64_t first_ns, last_ns; /* seen alive */
 	uint64_t cpu_ns, run_wait_ns, voluntary, involuntary; /* over that time */
 	uint64_t wall_ns;
