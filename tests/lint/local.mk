@@ -7,6 +7,7 @@ LINTS = \
 	tests/lint/layers.test \
 	tests/lint/paths.test \
 	tests/lint/pins.test \
+	tests/lint/runners.test \
 	tests/lint/tables.test \
 	tests/lint/words.test
 TESTS += $(LINTS)

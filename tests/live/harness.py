@@ -443,6 +443,11 @@ def wanted(suite, name, words=None):
 NOTHING_CHOSEN = 5
 
 
+def nothing_ran():
+    """What a runner ends with that has run no test."""
+    return 0 if only_listed() else NOTHING_CHOSEN
+
+
 def run_tests(suite, tests):
     """Runs those that are wanted of (name, function without arguments), and prints a line for each. Returns an exit status: 1 when one failed, NOTHING_CHOSEN when none was wanted."""
     count = failed = 0
@@ -455,7 +460,7 @@ def run_tests(suite, tests):
         print(verdict, suite + "/" + name + (": " + why if why else ""), flush=True)
     if not count and not only_listed():
         print("%s: no test is called that" % suite, file=sys.stderr)
-    return 1 if failed else 0 if count else NOTHING_CHOSEN
+    return 1 if failed else 0 if count else nothing_ran()
 
 
 def verdict_of(test):

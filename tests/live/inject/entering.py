@@ -177,10 +177,9 @@ def tell(name, body, *arguments):
 
 def outcome():
     """What the runner ends with."""
-    if harness.only_listed():
-        return 0
     if not any(counts.values()):
-        print("%s: no test is called that" % SUITE, file=sys.stderr)
-        return harness.NOTHING_CHOSEN
+        if not harness.only_listed():
+            print("%s: no test is called that" % SUITE, file=sys.stderr)
+        return harness.nothing_ran()
     print("%(PASS)d passed, %(FAIL)d failed, %(SKIP)d skipped" % counts)
     return 1 if counts["FAIL"] else 0
