@@ -932,6 +932,23 @@ class Pieces(unittest.TestCase):
         buffer.clear()
         self.assertEqual(buffer.read_all(), [])
 
+    def test_what_a_buffer_lets_go_is_told_before_it_is_asked_for(self):
+        class Recording:
+            def events(self):
+                return iter([{"event_type": "instant", "name": str(i), "thread_id": 1} for i in range(5)])
+
+            def counts(self):
+                return collections.Counter({("instant", 1): 5})
+
+        collector = CpuCollector()
+        collector._buffer.capacity = 2
+        collector._recording, collector._filled = Recording(), False  # as after stop()
+        self.assertEqual(collector.get_stats()["dropped"], 3)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.assertEqual(len(collector.trace_buffer), 2)
+        self.assertEqual(collector.get_stats()["dropped"], 3)
+
     def test_injected_kernels(self):
         gpu = GpuCollector(TraceBuffer())
         for i in range(5):

@@ -81,6 +81,12 @@ class Collector:
     def _quality(self, key: str) -> int:
         return int(((self._engine.result or {}).get("quality") or {}).get(key) or 0)
 
+    def _let_go(self) -> int:
+        """How many events the buffer let go, or will once it is asked for: the answer is the same before and after."""
+        with self._lock:
+            coming = 0 if self._at_once or self._filled else max(0, len(self._buffer) + sum(self._counts().values()) - self._buffer.capacity)
+            return getattr(self._buffer, "dropped", 0) + coming
+
     def get_stats(self) -> Dict[str, Any]:
         """captured and dropped events, and the state."""
-        return {"captured": sum(self._counts().values()), "dropped": self._quality("lost_events_count") + getattr(self._buffer, "dropped", 0), "state": self.state}
+        return {"captured": sum(self._counts().values()), "dropped": self._quality("lost_events_count") + self._let_go(), "state": self.state}
