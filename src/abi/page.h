@@ -26,7 +26,7 @@ enum { SWITCH_NONE = 0, SWITCH_RUNNING = 1, SWITCH_OFF = 2, SWITCH_QUIT = 3 };
 /* Whether there may be a switch thread. From 3.12 on os.fork() warns on the program's stderr of a second thread: there is one of ours only beside others. */
 enum may_start { SWITCHER_NO = 0, SWITCHER_ALWAYS = 1, SWITCHER_BESIDE = 2 /* it ends when the program has ended its other threads */ };
 
-/* Why arming failed or a backend was refused: page.reason; page.reason_text says more. Names are in docs/errors. */
+/* Why arming failed or a backend was refused, or hooks stayed (MEMORY): page.reason; page.reason_text says more. Names are in docs/errors. */
 enum collector_reason {
 	REASON_NONE = 0,
 	REASON_NOT_PYTHON, REASON_NOT_INITIALIZED, REASON_FINALIZING, REASON_VERSION, REASON_FREE_THREADED,

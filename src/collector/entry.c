@@ -194,8 +194,11 @@ static void disarm(void)
 	switcher_stop(); /* first: it may begin the device's part */
 	gpu_stop();
 	heap_end();
-	if (!gil_take_at_last(&gil))
-		return; /* what hooks there are find nothing to write to, and the process ends */
+	if (!gil_take_at_last(&gil)) { /* the process ends, or there is no memory: what hooks there are take themselves off */
+		if (!python_ends(&the.python))
+			refuse(page, REASON_MEMORY);
+		return;
+	}
 	memory_end();
 	window_close(ticks_now(), WINDOW_ARM);
 	scopes_end();

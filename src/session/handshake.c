@@ -415,6 +415,15 @@ int handshake_disarm(struct handshake *handshake, enum library_choice library, u
 	return 0;
 }
 
+const char *handshake_stay(const struct page *page)
+{
+	if (__atomic_load_n(&page->arm, __ATOMIC_ACQUIRE) == ARM_DISARMED)
+		return NULL;
+	if (__atomic_load_n(&page->reason, __ATOMIC_ACQUIRE) == REASON_MEMORY)
+		return "it had no memory left for taking our hooks out of it";
+	return "its interpreter is shutting down, with our hooks in it";
+}
+
 int handshake_try(struct handshake *handshake, enum handover_command command, uint32_t timeout_ms, struct error *err)
 {
 	const struct inject_options *usual = handshake->inject;

@@ -30,6 +30,8 @@ enum { DEADLINE_AHEAD_MS = 2000 }; /* so far it is moved each time: hooks that h
 int handshake_arm(struct handshake *handshake, const struct page *settings, size_t lanes_bytes, uint32_t first, uint32_t gil_timeout_ms, struct pool *pool, struct error *err);
 /* Hooks off, lanes unmapped, by the collector LIBRARY chooses. ERR_TIMEOUT when it did not answer in time. */
 int handshake_disarm(struct handshake *handshake, enum library_choice library, uint32_t timeout_ms, struct error *err);
+/* Why the hooks are in the process still although the collector has answered that it leaves; NULL: they are off. */
+const char *handshake_stay(const struct page *page);
 /* Throttled locations on again (HANDOVER_REARM), or the device's part begins (HANDOVER_GPU): worth a try of TIMEOUT_MS, not more. */
 int handshake_try(struct handshake *handshake, enum handover_command command, uint32_t timeout_ms, struct error *err);
 

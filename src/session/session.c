@@ -255,9 +255,10 @@ int session_check(const struct target_facts *facts, const struct session_options
 	return alternate_check(facts, options, err);
 }
 
-static bool hooks_are_off(const struct session *session)
+/* Why, or NULL. */
+static const char *hooks_stay(const struct session *session)
 {
-	return !session->pool.page || __atomic_load_n(&session->pool.page->arm, __ATOMIC_ACQUIRE) == ARM_DISARMED;
+	return session->pool.page ? handshake_stay(session->pool.page) : NULL;
 }
 
 /* An interpreter that shuts down lets nobody take the GIL, and takes its hooks along: seen to it, rather than called not clean. */
@@ -265,7 +266,7 @@ static void shutdown_wait(const struct session *session)
 {
 	uint64_t until_ns = clock_monotonic_ns() + SHUTDOWN_NS;
 
-	while (!hooks_are_off(session) && target_alive(session->target) && clock_monotonic_ns() < until_ns)
+	while (hooks_stay(session) && target_alive(session->target) && clock_monotonic_ns() < until_ns)
 		nanosleep(&(struct timespec){ 0, HOLDER_POLL_NS }, NULL);
 }
 
@@ -424,6 +425,7 @@ out:
 /* Says what stayed. The target opens files and starts threads of its own, so that only what bears our name counts. */
 static bool clean_check(struct session *session, struct session_receipt *receipt)
 {
+	const char *stay = hooks_stay(session);
 	struct residue after;
 
 	if (!residue_read(session->procfs, session->facts->pid, &after))
@@ -433,8 +435,8 @@ static bool clean_check(struct session *session, struct session_receipt *receipt
 	receipt->mappings_after = after.mappings;
 	if (session->armed)
 		snprintf(receipt->not_clean, sizeof receipt->not_clean, HOOKS_STAY);
-	else if (!hooks_are_off(session))
-		snprintf(receipt->not_clean, sizeof receipt->not_clean, "its interpreter is shutting down, with our hooks in it");
+	else if (stay)
+		snprintf(receipt->not_clean, sizeof receipt->not_clean, "%s", stay);
 	else if (after.descriptors > session->before.descriptors)
 		snprintf(receipt->not_clean, sizeof receipt->not_clean, "%u descriptors of ours are still open in it", after.descriptors);
 	else if (after.lanes_addr && session->options->backend != BACKEND_NONE) /* else it is an earlier attach's, whose thread still waits for the GIL */

@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include "abi/cpython.h"
+#include "abi/handover.h"
 #include "collector/memory.h"
+
+void inferscope_collector_entry(struct handover *handover);
 
 static struct page *gone_page(void)
 {
@@ -127,7 +130,8 @@ static int queued;
 static int queue_call(int (*call)(void *), void *argument)
 {
 	pending = call;
-	return queued++;
+	queued++;
+	return 0;
 }
 
 static int queue_call_in(void *interp, int (*call)(void *), void *argument)
@@ -153,7 +157,7 @@ static int wait_for_main(void)
 	return 1;
 }
 
-static int initialized(void)
+static int yes(void)
 {
 	return 1;
 }
@@ -166,7 +170,7 @@ static void wait_with_help(int minor)
 	the.python.minor = minor;
 	the.python.layout = cpython_layout(minor);
 	the.python.runtime = runtime;
-	the.python.Py_IsInitialized = initialized;
+	the.python.Py_IsInitialized = yes;
 	the.python.PyInterpreterState_Main = no_state;
 	the.python.PyThreadState_New = new_state;
 	the.python.PyGILState_Ensure = wait_for_main;
@@ -198,4 +202,35 @@ Test(collector_guest, main_is_not_asked_where_that_would_need_a_thread_state)
 	wait_with_help(8);
 	wait_with_help(11);
 	cr_assert_eq(queued, 0);
+}
+
+/* The attacher takes hooks that stay for those of an interpreter that ends unless it is told otherwise. */
+static uint32_t reason_for_staying(bool ends)
+{
+	static const struct cpython_layout layout;
+	void *finalizing = ends ? &asked : NULL;
+	struct handover handover = {.magic = HANDOVER_MAGIC, .command = HANDOVER_DISARM};
+	static struct page page = {.arm = ARM_ARMED};
+
+	the.page = &page;
+	the.armed = true;
+	the.python.layout = &layout;
+	the.python.runtime = (char *)&finalizing;
+	the.python.Py_IsInitialized = yes;
+	the.python.PyInterpreterState_Main = no_state;
+	the.python.PyThreadState_New = refuse_memory;
+	inferscope_collector_entry(&handover);
+	cr_assert_eq(handover.said, SAID_DONE);
+	cr_assert_eq(page.arm, ARM_ARMED);
+	return page.reason;
+}
+
+Test(collector_guest, leaving_without_memory_says_that_the_hooks_stay_for_want_of_it)
+{
+	cr_assert_eq(reason_for_staying(false), REASON_MEMORY);
+}
+
+Test(collector_guest, leaving_an_interpreter_that_ends_is_not_for_want_of_memory)
+{
+	cr_assert_eq(reason_for_staying(true), REASON_NONE);
 }

@@ -1,4 +1,4 @@
-/* Words of other processes: what an environment says of a rank, and what of a command line is not told on; how sampling of allocations ended. */
+/* Words of other processes: what an environment says of a rank, and what of a command line is not told on; why hooks stay; how sampling of allocations ended. */
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <stdio.h>
@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "session/capture.h"
 #include "session/environment.h"
+#include "session/handshake.h"
 #include "session/redact.h"
 
 enum { PAGE = 4096 };
@@ -157,4 +158,15 @@ Test(capture, says_since_when_allocations_were_not_sampled)
 	cr_expect_str_eq(told("given up: too dear", 1), "given up after 0.0 s: too dear");
 	cr_expect_str_eq(told("not sampled: no memory for the table", 0), "not sampled: no memory for the table");
 	cr_expect_str_eq(told("sampled", 77), "sampled", "the program may write into the page");
+}
+
+Test(stay, tells_an_interpreter_that_ends_from_one_without_memory)
+{
+	static struct page page = { .arm = ARM_ARMED };
+
+	cr_assert(strstr(handshake_stay(&page), "shutting down"));
+	page.reason = REASON_MEMORY;
+	cr_assert(strstr(handshake_stay(&page), "no memory"));
+	page.arm = ARM_DISARMED;
+	cr_assert_null(handshake_stay(&page));
 }
