@@ -107,6 +107,8 @@ void format_wanted(const struct options *options, bool (*takes)(const char *form
 {
 	const struct report_format *of_output = format_of_output(options);
 
+	if (of_output && !options_typed(options, OPT_OUTPUT) && !takes(of_output->name))
+		of_output = NULL;
 	if (of_output && output_is_stronger(options)) {
 		snprintf(name, OPTION_PART_BYTES, "%s", of_output->name);
 		return;
@@ -115,6 +117,14 @@ void format_wanted(const struct options *options, bool (*takes)(const char *form
 		if (options_typed(options, OPT_FORMAT) || takes(name))
 			return;
 	snprintf(name, OPTION_PART_BYTES, "%s", of_output ? of_output->name : "text");
+}
+
+const char *output_wanted(const struct options *options, const char *format)
+{
+	const char *where = options_text(options, OPT_OUTPUT);
+	const struct report_format *of_output = format_of_output(options);
+
+	return options_typed(options, OPT_OUTPUT) || (!is_folder(where) && (!of_output || strcmp(of_output->name, format) == 0)) ? where : "";
 }
 
 /* "chrome.json" and "json": a name that ends so may be either's. */

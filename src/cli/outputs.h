@@ -23,9 +23,12 @@ struct outputs {
 
 /*
  * The one format of a command that writes one report, into NAME: the extension of the output where that is said more strongly than a format (the command line
- * before the environment, that before the file); else the first format, of a setting the first that TAKES; else the extension; else "text".
+ * before the environment, that before the file); else the first format, of a setting the first that TAKES; else the extension; else "text". An output of the
+ * settings whose extension is of a format that it does not take is meant for other commands.
  */
 void format_wanted(const struct options *options, bool (*takes)(const char *format), char name[OPTION_PART_BYTES]);
+/* Where that report goes in FORMAT: "" is stdout, also where the settings have a folder or a name for another format. */
+const char *output_wanted(const struct options *options, const char *format);
 /* From --output, --format and --trace. PID 0 = there is no trace to keep. */
 int outputs_plan(const struct options *options, pid_t pid, struct outputs *out, struct error *err);
 /* PLAN's formats as STEM.EXTENSION, and the trace beside them. STEM empty: neither. */

@@ -88,6 +88,33 @@ Test(outputs, one_report_has_the_first_format_of_a_setting_that_it_can_have)
 	cr_assert_str_eq(name, "perfetto", "what was typed is refused, and not passed over");
 }
 
+static const char *one_report(const char *output, const char *format, enum option_origin format_origin, char name[OPTION_PART_BYTES])
+{
+	options_done(&options);
+	cr_assert_eq(options_init(&options, NULL), 0);
+	cr_assert_eq(options_set(&options, OPT_OUTPUT, output, ORIGIN_FILE, "", NULL), 0);
+	if (format)
+		cr_assert_eq(options_set(&options, OPT_FORMAT, format, format_origin, "", NULL), 0);
+	format_wanted(&options, takes_json, name);
+	return output_wanted(&options, name);
+}
+
+Test(outputs, a_name_of_the_settings_for_another_format_is_passed_over)
+{
+	char name[OPTION_PART_BYTES];
+
+	cr_expect_str_eq(one_report("r.html", NULL, ORIGIN_FILE, name), "");
+	cr_expect_str_eq(name, "text");
+	cr_expect_str_eq(one_report("r.html", "html,json", ORIGIN_FILE, name), "");
+	cr_expect_str_eq(name, "json");
+	cr_expect_str_eq(one_report("r.md", "json", ORIGIN_COMMAND_LINE, name), "");
+	cr_expect_str_eq(name, "json");
+	cr_expect_str_eq(one_report("/tmp/", NULL, ORIGIN_FILE, name), "");
+	cr_expect_str_eq(one_report("r.json", NULL, ORIGIN_FILE, name), "r.json");
+	cr_expect_str_eq(name, "json");
+	cr_expect_str_eq(one_report("/dev/null", "json", ORIGIN_FILE, name), "/dev/null");
+}
+
 Test(outputs, one_named_format_changes_the_default_name)
 {
 	cr_assert_eq(plan(NULL, "html", NULL, 1), 0);
