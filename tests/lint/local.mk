@@ -7,13 +7,12 @@ LINTS = \
 	tests/lint/layers.test \
 	tests/lint/paths.test \
 	tests/lint/pins.test \
-	tests/lint/runners.test \
 	tests/lint/tables.test \
 	tests/lint/words.test
 TESTS += $(LINTS)
-dist_noinst_SCRIPTS += $(LINTS) tests/lint/distributed.test
+dist_noinst_SCRIPTS += $(LINTS) tests/lint/distributed.test tests/lint/runners.test
 if ENTERING_TESTS
-TESTS += tests/lint/distributed.test
+TESTS += tests/lint/distributed.test tests/lint/runners.test
 endif
 
 # What goes into the tarball, for distributed.test.
