@@ -3,7 +3,7 @@ dist_noinst_SCRIPTS += contrib/python/build contrib/python/floor contrib/python/
 TESTS += tests/unit/wheel_symbols.test
 EXTRA_DIST += contrib/python/glibc_2_28.c contrib/python/pyproject.toml contrib/python/setup.py contrib/python/tests/test_inferscope.py contrib/python/tests/test_integrations.py \
 	contrib/python/tests/interface.txt \
-	contrib/python/src/inferscope/__init__.py contrib/python/src/inferscope/_abandoned.py contrib/python/src/inferscope/_around.py contrib/python/src/inferscope/_engine.py contrib/python/src/inferscope/_enter.c contrib/python/src/inferscope/_inside.py contrib/python/src/inferscope/_library.py contrib/python/src/inferscope/_native.c contrib/python/src/inferscope/_native.pyi \
+	contrib/python/src/inferscope/__init__.py contrib/python/src/inferscope/_around.py contrib/python/src/inferscope/_engine.py contrib/python/src/inferscope/_enter.c contrib/python/src/inferscope/_inside.py contrib/python/src/inferscope/_library.py contrib/python/src/inferscope/_native.c contrib/python/src/inferscope/_native.pyi \
 	contrib/python/src/inferscope/_metadata.c contrib/python/src/inferscope/_scopes.c contrib/python/src/inferscope/_scopes.h \
 	contrib/python/src/inferscope/_program.py contrib/python/src/inferscope/_types.py contrib/python/src/inferscope/analyzer.py contrib/python/src/inferscope/api.py contrib/python/src/inferscope/buffer.py \
 	contrib/python/src/inferscope/middleware.py contrib/python/src/inferscope/profiler.py contrib/python/src/inferscope/py.typed contrib/python/src/inferscope/pytest_plugin.py \

@@ -21,7 +21,6 @@ import warnings
 from unittest import mock
 
 import inferscope
-from inferscope import _abandoned
 from inferscope import CPUProfiler, CpuCollector, FlameGraphConverter, GpuCollector, InferScopeError, ProfileReport, Profiler, ReportGenerator, TimelineMerger, TraceBuffer, TraceReader
 from inferscope import BottleneckAnalyzer, analyze, attach, is_attached, mark_event, profile_function, profiler_context, scope
 
@@ -467,21 +466,6 @@ class Inside(unittest.TestCase):
             print(len(os.listdir(folder)))
             """, TMPDIR=self.folder())
         self.assertEqual((out.split(), os.listdir(self.temporary)), (["1", "1", "True", "True", "1"], []))
-
-    def test_recordings_of_a_program_that_ends_at_once_go_with_the_next(self):
-        folder = self.folder()
-        run_python("""
-            import inferscope, os
-            profiler = inferscope.Profiler()
-            with profiler: pass
-            os._exit(0)
-            """, TMPDIR=folder)
-        self.assertEqual(len(os.listdir(folder)), 1)
-        run_python("""
-            import inferscope
-            with inferscope.Profiler(): pass
-            """, TMPDIR=folder)
-        self.assertEqual(os.listdir(folder), [])
 
     def folder(self):
         held = tempfile.TemporaryDirectory()
@@ -964,31 +948,6 @@ class Pieces(unittest.TestCase):
             warnings.simplefilter("ignore")
             self.assertEqual(len(collector.trace_buffer), 2)
         self.assertEqual(collector.get_stats()["dropped"], 3)
-
-    def test_nothing_is_removed_but_recordings_of_processes_that_are_gone(self):
-        ended = subprocess.Popen([sys.executable, "-c", ""])
-        ended.wait()
-        place = _abandoned._place()
-        boot, namespace = place.split()
-        owners = {"inferscope-gone": "%s %d\n" % (place, ended.pid), "inferscope-lives": "%s %d\n" % (place, os.getppid()), "inferscope-of_another_boot": "x%s %s %d\n" % (boot, namespace, ended.pid),
-                  "inferscope-of_another_namespace": "%s x%s %d\n" % (boot, namespace, ended.pid), "inferscope-half_written": "%s %d" % (place, ended.pid), "inferscope-empty": "", "inferscope-none": "%s 0\n" % place,
-                  "others": "%s %d\n" % (place, ended.pid)}
-        with tempfile.TemporaryDirectory() as folder:
-            for name, owner in owners.items():
-                os.mkdir(os.path.join(folder, name))
-                with open(os.path.join(folder, name, "owner"), "w") as file:
-                    file.write(owner)
-            os.mkdir(os.path.join(folder, "inferscope-without"))
-            os.rename(os.path.join(folder, "inferscope-gone"), os.path.join(folder, "kept"))
-            os.symlink("kept", os.path.join(folder, "inferscope-link"))
-            before = set(os.listdir(folder))
-            with mock.patch.object(_abandoned, "_cleared_by", 0):
-                _abandoned.clear(folder)
-            self.assertEqual(set(os.listdir(folder)), before)
-            os.rename(os.path.join(folder, "kept"), os.path.join(folder, "inferscope-gone"))
-            with mock.patch.object(_abandoned, "_cleared_by", 0):
-                _abandoned.clear(folder)
-            self.assertEqual(set(os.listdir(folder)), before - {"kept"})
 
     def test_injected_kernels(self):
         gpu = GpuCollector(TraceBuffer())

@@ -16,7 +16,7 @@ import time
 import weakref
 from typing import Any, Iterator, List, Optional, Tuple
 
-from . import _abandoned, _native
+from . import _native
 from ._inside import Channel
 from ._program import END_SECONDS, InferScopeError, end, error_of, events_of, failure_of, option_words, started
 from ._types import Document, Event
@@ -44,12 +44,10 @@ def _remove(path: str, owner: int) -> None:
 
 
 class Recording:
-    """The folder of one measurement, which goes with this object, or with the process, or where that ends at once (os._exit()), as another one records. What is in there may be large: it is read when it is asked for, and never held whole."""
+    """The folder of one measurement, which goes with this object, or with the process. What is in there may be large: it is read when it is asked for, and never held whole."""
 
     def __init__(self) -> None:
-        self.folder = tempfile.mkdtemp(prefix=_abandoned.PREFIX)
-        _abandoned.sign(self.folder)
-        _abandoned.clear(os.path.dirname(self.folder))
+        self.folder = tempfile.mkdtemp(prefix="inferscope-")
         self.trace = os.path.join(self.folder, "trace.iscope")
         self.counted: Optional[collections.Counter[Tuple[str, Optional[int]]]] = None
         self.owner = os.getpid()
