@@ -124,6 +124,12 @@ static const struct asked {
 	{ SYS_memfd_create, true, { 0, 1 } },
 	{ SYS_fcntl, false, { 3, 1030, 3 } },
 	{ SYS_nanosleep, false, { 0 } },
+	{ SYS_clock_nanosleep, false, { 0 } }, /* nanosleep() of glibc 2.34 and later */
+	{ SYS_clock_gettime, false, { 2 } },
+	{ SYS_prctl, false, { 15 } },
+	{ SYS_sched_getaffinity, false, { 0, 128 } },
+	{ SYS_prlimit64, false, { 0, 3 } },
+	{ SYS_lseek, false, { 3, 0, 1 } },
 	{ SYS_close, false, { 3 } },
 	{ SYS_munmap, false, { 0 } },
 	{ SYS_exit, true, { 0 } },

@@ -4,6 +4,7 @@
  * is long, the rest of it is idle. So that one busy thread among a hundred sleeping ones is a fully busy process.
  */
 #include "analyze/private.h"
+#include "timeline/operations.h"
 
 static bool is_demand(int state)
 {
@@ -51,19 +52,24 @@ static void add_thread(struct load *load, const struct timeline *timeline, uint3
 	}
 }
 
-/* Between the calls of a device's runtime a thread may do anything: where that is all that is known of any, nobody knows whether there was something to do. */
-static bool device_calls_alone(const struct timeline *timeline)
+/* The thread that is longest in calls of a device's runtime shows nothing else: it may do anything between them, and nobody knows whether there was something to do. */
+static bool driver_is_unknown(const struct timeline *timeline)
 {
-	bool any = false;
+	const struct operations *all = timeline_operations(timeline);
+	uint64_t most_ns = 0, ns = 0;
+	uint32_t driver = 0;
 
-	for (size_t i = 0; i < timeline->thread_count; i++) {
-		const struct thread *thread = &timeline->threads[i];
-
-		any |= thread->device_calls_alone;
-		if (!thread->ours && !thread->device_calls_alone && thread->unknown_ns < thread->wall_ns)
-			return false;
+	for (size_t i = 0; i < all->caller_count; i++) { /* by thread */
+		ns = all->callers[i].time_ns + (i && all->callers[i].tid == all->callers[i - 1].tid ? ns : 0);
+		if (ns >= most_ns) {
+			most_ns = ns;
+			driver = all->callers[i].tid;
+		}
 	}
-	return any;
+	for (size_t i = 0; i < timeline->thread_count; i++)
+		if (timeline->threads[i].device_calls_alone && timeline->threads[i].tid == driver)
+			return true;
+	return false;
 }
 
 void load_build(struct analysis_private *p)
@@ -77,7 +83,7 @@ void load_build(struct analysis_private *p)
 		add_thread(&p->load, timeline, (uint32_t)i);
 	for (int state = 0; state < THREAD_STATES; state++)
 		p->load.seen |= state != THREAD_UNKNOWN && p->load.state_ns[state] > 0;
-	if (device_calls_alone(timeline))
+	if (driver_is_unknown(timeline))
 		p->load.seen = false;
 	if (!p->load.seen)
 		p->load.demand_ns = (double)timeline->duration_ns;

@@ -221,5 +221,5 @@ double metric_scope_max(const struct analysis_private *p, const char **why)
 
 double metric_scope_open(const struct analysis_private *p, const char **why)
 {
-	return p->timeline->scope_count ? metric_pct((double)p->timeline->scopes_open_ns, (double)p->timeline->duration_ns, why) : metric_unknown(why, no_scopes(p));
+	return p->timeline->scope_count || p->timeline->scopes_open_ns ? metric_pct((double)p->timeline->scopes_open_ns, (double)p->timeline->duration_ns, why) : metric_unknown(why, no_scopes(p));
 }

@@ -32,7 +32,7 @@ struct load {
 	uint32_t busiest;                /* thread, or UINT32_MAX */
 	uint64_t voluntary, involuntary;
 	uint32_t threads, active, python, unhooked; /* InferScope's own not among them */
-	bool seen;                       /* something is known of what a thread did, beside its calls of a device's runtime: else nobody knows whether there was anything to do */
+	bool seen;                       /* something is known of what the threads did, also of the one that asks devices for most: else nobody knows whether there was anything to do */
 	bool read;                       /* the kernel's clocks of at least one thread were read */
 };
 

@@ -28,7 +28,7 @@ static const struct job_format *format_choose(const struct options *options, str
 
 static int job_write(const struct options *options, const struct job_format *format, const struct job *job, struct error *err)
 {
-	const char *output = output_wanted(options, format->name);
+	const char *output = output_wanted(options, job_takes);
 	struct sink *sink;
 
 	if (sink_open_path(*output ? output : "-", options_flag(options, OPT_FORCE), &sink, err) < 0)
@@ -73,7 +73,7 @@ int job_present(char *const *paths, size_t count, bool align, const struct optio
 	int status = -1;
 
 	memset(result, 0, sizeof *result);
-	if (!format || output_apart(output_wanted(options, format->name), paths, count, err) < 0)
+	if (!format || output_apart(output_wanted(options, job_takes), paths, count, err) < 0)
 		goto out;
 	if (!ranks || count > RANKS_MAX || (align && !sides)) {
 		fail(err, ERR_MEMORY, "analyzing %zu traces: more than there can be", count);

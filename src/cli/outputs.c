@@ -119,12 +119,12 @@ void format_wanted(const struct options *options, bool (*takes)(const char *form
 	snprintf(name, OPTION_PART_BYTES, "%s", of_output ? of_output->name : "text");
 }
 
-const char *output_wanted(const struct options *options, const char *format)
+const char *output_wanted(const struct options *options, bool (*takes)(const char *format))
 {
 	const char *where = options_text(options, OPT_OUTPUT);
 	const struct report_format *of_output = format_of_output(options);
 
-	return options_typed(options, OPT_OUTPUT) || (!is_folder(where) && (!of_output || strcmp(of_output->name, format) == 0)) ? where : "";
+	return options_typed(options, OPT_OUTPUT) || (!is_folder(where) && (!of_output || takes(of_output->name))) ? where : "";
 }
 
 /* "chrome.json" and "json": a name that ends so may be either's. */

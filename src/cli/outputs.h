@@ -27,8 +27,8 @@ struct outputs {
  * settings whose extension is of a format that it does not take is meant for other commands.
  */
 void format_wanted(const struct options *options, bool (*takes)(const char *format), char name[OPTION_PART_BYTES]);
-/* Where that report goes in FORMAT: "" is stdout, also where the settings have a folder or a name for another format. */
-const char *output_wanted(const struct options *options, const char *format);
+/* Where that report goes: "" is stdout, also where the settings have a folder, or a name for a format that the command does not take. */
+const char *output_wanted(const struct options *options, bool (*takes)(const char *format));
 /* From --output, --format and --trace. PID 0 = there is no trace to keep. */
 int outputs_plan(const struct options *options, pid_t pid, struct outputs *out, struct error *err);
 /* PLAN's formats as STEM.EXTENSION, and the trace beside them. STEM empty: neither. */

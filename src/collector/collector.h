@@ -160,8 +160,8 @@ struct collector {
 	uint32_t holder;    /* the attacher whose command that is, or who measures; for people */
 	bool waits_for_gil; /* that command; for people */
 	uint32_t gil_waiting; /* atomic: threads of ours that wait for it in gil_ensure() */
+	bool gil_helped;      /* atomic: a thread helps, or could not be ended */
 	pthread_t gil_helper;
-	bool gil_helper_made;
 	uint32_t gil_help_over; /* atomic */
 	bool gil_asked;       /* atomic: main is to keep it for a moment, and has not come to that yet */
 	bool fork_watched;
@@ -330,9 +330,9 @@ void fork_allow(void);
 /* gil.c: as PyGILState_Ensure() and PyGILState_Release(), for a thread of ours that has no state yet. False: there is no memory for one. */
 bool gil_ensure(int *gil);
 void gil_release(int gil);
-/* Between the two, main is asked where a thread of ours waits for long; gil.c says why. A thread of ours does that; without one there is no help. Without the GIL. */
-void gil_help_begin(void);
-void gil_help_end(void);
+/* Between the two, which belong around a wait for it, main is asked where that takes long; gil.c says why. A thread of ours does so: without one, or where another is at it already, there is no help. */
+bool gil_help_begin(void);
+void gil_help_end(bool begun);
 /* This thread's state, if it holds the main interpreter's GIL. Up to 3.11 the interpreter knows one current state for all threads: it may be another thread's, and go. */
 char *gil_holder(void);
 

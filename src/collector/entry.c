@@ -157,12 +157,14 @@ static void arm_with_gil(struct page *page)
 /* Asks for the GIL unless the interpreter ends, or there is no memory for it. */
 static bool gil_take(int *gil)
 {
-	bool taken;
+	bool taken, helped;
 
 	if (!the.python.Py_IsInitialized || python_ends(&the.python))
 		return false;
 	the.waits_for_gil = true;
+	helped = gil_help_begin();
 	taken = gil_ensure(gil);
+	gil_help_end(helped);
 	the.waits_for_gil = false;
 	return taken;
 }
@@ -317,7 +319,6 @@ void inferscope_collector_entry(struct handover *handover)
 	the.child = false; /* a forked child that is attached itself: its parent's session is gone already */
 	if (!the.fork_watched)
 		the.fork_watched = !fork_watch();
-	gil_help_begin();
 	switch (handover->command) {
 	case HANDOVER_ARM:
 		arm(handover);
@@ -340,6 +341,5 @@ void inferscope_collector_entry(struct handover *handover)
 	default:
 		handover_fail(handover, EINVAL, "a command that this collector does not know");
 	}
-	gil_help_end();
 	__atomic_store_n(&the.entered, false, __ATOMIC_RELEASE);
 }

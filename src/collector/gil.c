@@ -17,7 +17,6 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,17 +25,27 @@
 #include "collector/libc.h"
 
 enum { STATE_LOCKED = 0 }; /* PyGILState_LOCKED: what PyGILState_Release() takes for "was held before" */
-enum { HELP_AFTER_NS = 100000000, KEEP_NS = 6000000 /* a switch interval (5 ms), and time to wake up */, HELPER_STACK_BYTES = 256 * 1024 };
+enum { HELP_AFTER_NS = 100000000, HELPS_MAX = 7 /* each after twice as long: 12.7 s */, KEEP_NS = 6000000 /* a switch interval (5 ms, unless the program changed it), and time to wake up */, KEEP_TRIES = 100, HELPER_STACK_BYTES = 256 * 1024 };
 
-/* On main, with the GIL, between two bytecodes: perhaps long after we asked. */
+/* False: WORD was another already, or a signal came. The interpreter waits by this call, too: no filter of the thread's forbids it. */
+static bool futex_wait(const uint32_t *word, uint32_t value, uint64_t ns)
+{
+	const struct timespec timeout = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+
+	return syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &timeout, NULL, 0) == 0 || errno == ETIMEDOUT;
+}
+
+/* On main, with the GIL, between two bytecodes: perhaps long after we asked. Signals are handled as ever, and do not end it. */
 static int keep_gil(void *nothing)
 {
-	const struct timespec pause = {0, KEEP_NS};
+	const uint32_t nobody = 0;
+	uint64_t now = monotonic_ns(), end = now + KEEP_NS;
 	int saved = errno;
 
 	__atomic_store_n(&the.gil_asked, false, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&the.gil_waiting, __ATOMIC_SEQ_CST) && !python_ends(&the.python))
-		nanosleep(&pause, NULL);
+		for (int tries = 0; now < end && tries < KEEP_TRIES; tries++, now = monotonic_ns())
+			futex_wait(&nobody, 0, end - now);
 	errno = saved;
 	return 0;
 }
@@ -57,48 +66,53 @@ static void ask_main(void)
 	fork_allow();
 }
 
-/* Up to 3.13 whoever waits for the GIL of an interpreter that ends is ended itself: nobody tells us then. */
+/* It ends by itself, too: up to 3.13 whoever waits for the GIL of an interpreter that ends is ended, and tells nobody. */
 static void *help_run(void *nothing)
 {
-	const struct timespec pause = {0, HELP_AFTER_NS};
+	uint64_t wait_ns = HELP_AFTER_NS;
 
-	prctl(PR_SET_NAME, "inferscope");
-	while (!__atomic_load_n(&the.gil_help_over, __ATOMIC_ACQUIRE)) {
-		syscall(SYS_futex, &the.gil_help_over, FUTEX_WAIT_PRIVATE, 0, &pause, NULL, 0);
-		if (!__atomic_load_n(&the.gil_waiting, __ATOMIC_SEQ_CST))
-			continue;
-		if (python_ends(&the.python))
+	for (int helps = 0; helps < HELPS_MAX; helps++, wait_ns *= 2) {
+		futex_wait(&the.gil_help_over, 0, wait_ns);
+		if (__atomic_load_n(&the.gil_help_over, __ATOMIC_ACQUIRE) || python_ends(&the.python))
 			break;
-		ask_main();
+		if (__atomic_load_n(&the.gil_waiting, __ATOMIC_SEQ_CST))
+			ask_main();
 	}
 	return NULL;
 }
 
 /* Its thread gets no signal of the target. */
-void gil_help_begin(void)
+bool gil_help_begin(void)
 {
+	bool helped = false, made;
 	pthread_attr_t attributes;
 	sigset_t all, before;
 
-	the.gil_helper_made = false;
+	if (!__atomic_compare_exchange_n(&the.gil_helped, &helped, true, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return false;
 	__atomic_store_n(&the.gil_help_over, 0, __ATOMIC_RELEASE);
-	if (pthread_attr_init(&attributes))
-		return;
-	pthread_attr_setstacksize(&attributes, HELPER_STACK_BYTES);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	the.gil_helper_made = !pthread_create(&the.gil_helper, &attributes, help_run, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attributes);
+	made = !pthread_attr_init(&attributes);
+	if (made) {
+		pthread_attr_setstacksize(&attributes, HELPER_STACK_BYTES);
+		sigfillset(&all);
+		pthread_sigmask(SIG_SETMASK, &all, &before);
+		made = !pthread_create(&the.gil_helper, &attributes, help_run, NULL);
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
+		pthread_attr_destroy(&attributes);
+	}
+	if (!made)
+		__atomic_store_n(&the.gil_helped, false, __ATOMIC_RELEASE);
+	return made;
 }
 
-void gil_help_end(void)
+void gil_help_end(bool begun)
 {
-	if (!the.gil_helper_made)
+	if (!begun)
 		return;
 	__atomic_store_n(&the.gil_help_over, 1, __ATOMIC_RELEASE);
 	syscall(SYS_futex, &the.gil_help_over, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 	pthread_join(the.gil_helper, NULL);
+	__atomic_store_n(&the.gil_helped, false, __ATOMIC_RELEASE);
 }
 
 bool gil_ensure(int *gil)

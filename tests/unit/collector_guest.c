@@ -165,6 +165,7 @@ static int yes(void)
 static void wait_with_help(int minor)
 {
 	static char runtime[65536];
+	bool helped;
 	int gil;
 
 	the.python.minor = minor;
@@ -176,9 +177,11 @@ static void wait_with_help(int minor)
 	the.python.PyGILState_Ensure = wait_for_main;
 	the.python.Py_AddPendingCall = queue_call;
 	the.python.add_pending = minor == 9 ? queue_call_in : NULL;
-	gil_help_begin();
+	helped = gil_help_begin();
+	cr_assert(helped);
+	cr_assert_not(gil_help_begin(), "one helps already");
 	cr_assert(gil_ensure(&gil));
-	gil_help_end();
+	gil_help_end(helped);
 }
 
 Test(collector_guest, main_is_asked_to_keep_the_GIL_for_longer_than_a_switch_interval_while_we_wait)

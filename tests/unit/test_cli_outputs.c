@@ -96,7 +96,7 @@ static const char *one_report(const char *output, const char *format, enum optio
 	if (format)
 		cr_assert_eq(options_set(&options, OPT_FORMAT, format, format_origin, "", NULL), 0);
 	format_wanted(&options, takes_json, name);
-	return output_wanted(&options, name);
+	return output_wanted(&options, takes_json);
 }
 
 Test(outputs, a_name_of_the_settings_for_another_format_is_passed_over)

@@ -299,7 +299,7 @@ os._exit(1 if bad else 0)
 
 
 KILL, ERRNO, NOSYS, TRAP = 0x80000000, 0x00050001, 0x00050026, 0x00030000
-NAMES = {"mmap": 9, "rt_sigprocmask": 14, "clone": 56, "rt_sigpending": 127, "memfd_create": 319, "rt_sigaction": 13, "mprotect": 10, "clone3": 435}
+NAMES = {"mmap": 9, "rt_sigprocmask": 14, "clone": 56, "rt_sigpending": 127, "memfd_create": 319, "rt_sigaction": 13, "mprotect": 10, "clone3": 435, "prctl": 157, "sched_getaffinity": 204}
 
 
 def seccomp(python, name, action, allowed):
@@ -338,5 +338,5 @@ def run_tests(python, preload):
     run_test("no task left in its control group", full_group, python)
     for name, action, allowed in (("clone", ERRNO, False), ("mmap", ERRNO, False), ("memfd_create", ERRNO, False), ("rt_sigprocmask", ERRNO, False),
                                   ("rt_sigpending", ERRNO, True), ("clone3", NOSYS, True), ("clone3", ERRNO, False), ("clone", KILL, False), ("memfd_create", TRAP, False),
-                                  ("rt_sigpending", KILL, False)):
+                                  ("rt_sigpending", KILL, False), ("prctl", KILL, False), ("sched_getaffinity", KILL, False), ("prctl", ERRNO, True)):
         run_test("seccomp %s %x" % (name, action), seccomp, "/usr/bin/python3", name, action, allowed)

@@ -11,7 +11,8 @@ def next_one(x):
 
 def main():
     x = 0
-    others = [subprocess.Popen([sys.executable, "-c", "import os; os.nice(19)\nwhile True: pass"]) for _ in range(os.cpu_count())]
+    other = "import os, sys; os.nice(19)\nwhile os.getppid() == int(sys.argv[1]):\n    for _ in range(100000): pass"
+    others = [subprocess.Popen([sys.executable, "-c", other, str(os.getpid())], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) for _ in range(min(4, len(os.sched_getaffinity(0))))]
     print("READY", os.getpid(), flush=True)
     while not select.select([sys.stdin], [], [], 0)[0]:
         for _ in range(30000):
