@@ -13,7 +13,7 @@
 #include <time.h>
 
 enum {
-	UNITS_MAX = 1 << 20, RANGES_MAX = 8 << 20, NEST_MAX = 16 /* namespaces and classes */, CHAIN_MAX = 64 /* blocks and inlined calls */,
+	UNITS_MAX = 1 << 20, RANGES_MAX = 8 << 20, ENTRY_SECTIONS = 2, NEST_MAX = 16 /* namespaces and classes */, CHAIN_MAX = 64 /* blocks and inlined calls */,
 	LOOKUP_STEPS_MAX = 1 << 20, STEPS_PER_LOOK = 1024 /* at the clock */,
 	LINE_PROGRAM_MAX = 8 << 20, LINES_MAX = 64 << 20 /* bytes of line programs: each becomes a hundred in memory */,
 };
@@ -38,7 +38,8 @@ struct unit {
 struct debuginfo {
 	Elf *elf, *shared_elf;
 	Dwarf *dwarf, *shared;
-	Elf_Data *info, *lines; /* .debug_info, .debug_line */
+	Elf_Data *lines; /* .debug_line */
+	const Elf_Data *entries[2 * ENTRY_SECTIONS]; /* .debug_info and .debug_types, of its own and shared; NULL: absent */
 	char *line_bytes_copy;
 	LIST(struct unit) units;
 	struct extents ranges; /* of units */
@@ -208,13 +209,15 @@ static bool lines_allowed(struct debuginfo *d, struct unit *unit, Dwarf_Die *die
 	return unit->lines_good = true;
 }
 
-/* A string that lies in .debug_info itself may lack its end there, which libdw (0.188) does not look for. */
+/* A string that lies among the entries themselves may lack its end there, which libdw (0.188) does not look for. */
 static const char *whole_string(const struct debuginfo *d, const char *string)
 {
-	const char *bytes = d->info ? d->info->d_buf : NULL;
+	for (size_t i = 0; string && i < sizeof d->entries / sizeof *d->entries; i++) {
+		const char *bytes = d->entries[i] ? d->entries[i]->d_buf : NULL;
 
-	if (string && bytes && string >= bytes && string < bytes + d->info->d_size && !memchr(string, '\0', d->info->d_size - (size_t)(string - bytes)))
-		return NULL;
+		if (bytes && string >= bytes && string < bytes + d->entries[i]->d_size)
+			return memchr(string, '\0', d->entries[i]->d_size - (size_t)(string - bytes)) ? string : NULL;
+	}
 	return string;
 }
 
@@ -335,6 +338,12 @@ size_t debuginfo_find(struct debuginfo *d, uint64_t addr, struct debuginfo_frame
 	return count;
 }
 
+static void entries_find(Elf *elf, const Elf_Data *entries[ENTRY_SECTIONS])
+{
+	entries[0] = debug_section(elf, ".debug_info", ".zdebug_info");
+	entries[1] = debug_section(elf, ".debug_types", ".zdebug_types");
+}
+
 struct debuginfo *debuginfo_open(Elf *elf)
 {
 	struct debuginfo *d = calloc(1, sizeof *d);
@@ -345,7 +354,7 @@ struct debuginfo *debuginfo_open(Elf *elf)
 		return NULL;
 	}
 	d->elf = elf;
-	d->info = debug_section(elf, ".debug_info", ".zdebug_info");
+	entries_find(elf, d->entries);
 	d->lines = debug_section(elf, ".debug_line", ".zdebug_line");
 	debug_end_strings(elf);
 	if (d->lines && !(d->line_bytes_copy = debug_end_lines(d->lines))) {
@@ -375,6 +384,7 @@ void debuginfo_set_shared(struct debuginfo *d, Elf *elf)
 		return;
 	}
 	d->shared_elf = elf;
+	entries_find(elf, d->entries + ENTRY_SECTIONS);
 	debug_end_strings(elf);
 	elf_cntl(elf, ELF_C_FDDONE);
 	dwarf_setalt(d->dwarf, d->shared);

@@ -18,10 +18,39 @@ static const char *section_name(Elf *elf, const GElf_Shdr *header)
 	return elf_getshdrstrndx(elf, &names) == 0 ? elf_strptr(elf, names, header->sh_name) : NULL;
 }
 
+static bool ends_with(const char *name, const char *end)
+{
+	size_t length = strlen(name), tail = strlen(end);
+
+	return length > tail && strcmp(name + length - tail, end) == 0;
+}
+
+/*
+ * Of several sections of one kind libdw (0.188) takes the first that is not empty, packed or not, and with them those of split DWARF and of link-time optimisation, which linked files have
+ * none of. Where it would have a choice, nobody knows whose strings are to be given an end.
+ */
+static bool is_unclear(const char *name, unsigned *seen)
+{
+	static const char *const kinds[] = { "info", "types", "line", "str", "line_str" };
+
+	if (strncmp(name, ".gnu.debuglto_", 14) == 0)
+		return true;
+	if (!is_debug(name))
+		return false;
+	for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++)
+		if (strcmp(strchr(name, '_') + 1, kinds[i]) == 0) {
+			if (*seen & 1u << i)
+				return true;
+			*seen |= 1u << i;
+		}
+	return ends_with(name, ".dwo");
+}
+
 enum debuginfo_state debuginfo_look(Elf *elf, uint64_t *bytes)
 {
 	Elf_Scn *section = NULL;
 	uint64_t unpacked = 0;
+	unsigned seen = 0;
 	bool found = false;
 	GElf_Shdr header;
 	GElf_Chdr packed;
@@ -31,6 +60,8 @@ enum debuginfo_state debuginfo_look(Elf *elf, uint64_t *bytes)
 		const char *name = gelf_getshdr(section, &header) ? section_name(elf, &header) : NULL;
 		ssize_t old;
 
+		if (name && is_unclear(name, &seen))
+			return DEBUGINFO_DAMAGED;
 		if (!is_debug(name) || header.sh_type == SHT_NOBITS)
 			continue;
 		found = found || strcmp(name, ".debug_info") == 0 || strcmp(name, ".zdebug_info") == 0;
