@@ -72,7 +72,7 @@ static void use_debuginfo(struct symfile *file, Elf *elf, const struct debug_pla
 	/* libdw would look for it by itself, wherever the file says. */
 	debuginfo_close(file->debuginfo);
 	file->debuginfo = NULL;
-	snprintf(file->why_not, sizeof file->why_not, "the part that its debug information shares with others (%.100s) is missing", shared_name);
+	snprintf(file->why_not, sizeof file->why_not, "the part that its debug information shares with others (%.100s) is missing or damaged", shared_name);
 }
 
 /* Looks at the debug information in ELF (consumed) and uses it. False when it has none. */
@@ -87,6 +87,10 @@ static bool take_debuginfo(struct symfile *file, Elf *elf, const struct debug_pl
 		return true;
 	case DEBUGINFO_TOO_LARGE:
 		snprintf(file->why_not, sizeof file->why_not, "its debug information is too large to be read");
+		elf_end(elf);
+		return true;
+	case DEBUGINFO_DAMAGED:
+		snprintf(file->why_not, sizeof file->why_not, "its debug information is damaged");
 		elf_end(elf);
 		return true;
 	default:

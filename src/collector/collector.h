@@ -159,7 +159,7 @@ struct collector {
 	bool entered;       /* a command is being carried out, atomic */
 	uint32_t holder;    /* the attacher whose command that is, or who measures; for people */
 	bool waits_for_gil; /* that command; for people */
-	uint32_t gil_waiting; /* atomic: threads of ours that wait for it in gil_ensure() */
+	uint64_t gil_since;   /* atomic: a thread of ours waits in gil_ensure() from then on, ns; 0: none */
 	bool gil_helped;      /* atomic: a thread helps, or could not be ended */
 	pthread_t gil_helper;
 	uint32_t gil_help_over; /* atomic */
@@ -325,12 +325,13 @@ static inline void text_set(char *text, size_t size, const char *string)
 int fork_watch(void);
 /* Between the two no other thread forks: it waits. For microseconds only, and never across a wait for the GIL, which a thread that forks may hold. */
 void fork_forbid(void);
+bool fork_try_forbid(void); /* false: somebody else has the turn, which may take seconds */
 void fork_allow(void);
 
 /* gil.c: as PyGILState_Ensure() and PyGILState_Release(), for a thread of ours that has no state yet. False: there is no memory for one. */
 bool gil_ensure(int *gil);
 void gil_release(int gil);
-/* Between the two, which belong around a wait for it, main is asked where that takes long; gil.c says why. A thread of ours does so: without one, or where another is at it already, there is no help. */
+/* Between the two, both without the GIL, a thread of ours asks main for help where one of us waits for it for long; gil.c says how. False: there is no help, as there is no thread or one helps already. */
 bool gil_help_begin(void);
 void gil_help_end(bool begun);
 /* This thread's state, if it holds the main interpreter's GIL. Up to 3.11 the interpreter knows one current state for all threads: it may be another thread's, and go. */

@@ -157,14 +157,12 @@ static void arm_with_gil(struct page *page)
 /* Asks for the GIL unless the interpreter ends, or there is no memory for it. */
 static bool gil_take(int *gil)
 {
-	bool taken, helped;
+	bool taken;
 
 	if (!the.python.Py_IsInitialized || python_ends(&the.python))
 		return false;
 	the.waits_for_gil = true;
-	helped = gil_help_begin();
 	taken = gil_ensure(gil);
-	gil_help_end(helped);
 	the.waits_for_gil = false;
 	return taken;
 }
@@ -224,8 +222,10 @@ static void arm(struct handover *handover)
 		return;
 	}
 	disarm(); /* of an attacher that died */
-	if (the.page && !python_ends(&the.python)) {
-		handover_fail(handover, ENOMEM, "a thread state of the interpreter");
+	if (the.page) { /* hooks that could not be taken off look at it */
+		bool ends = python_ends(&the.python);
+
+		handover_fail(handover, ends ? ECANCELED : ENOMEM, ends ? "the interpreter is about to end" : "a thread state of the interpreter");
 		return;
 	}
 	the.holder = handover->attacher_pid;
@@ -309,6 +309,8 @@ static bool enter(const struct handover *handover)
 
 void inferscope_collector_entry(struct handover *handover)
 {
+	bool helped;
+
 	if (!handover || handover->magic != HANDOVER_MAGIC)
 		return;
 	handover->lanes_fd = -1;
@@ -319,6 +321,7 @@ void inferscope_collector_entry(struct handover *handover)
 	the.child = false; /* a forked child that is attached itself: its parent's session is gone already */
 	if (!the.fork_watched)
 		the.fork_watched = !fork_watch();
+	helped = handover->command != HANDOVER_NOTHING && gil_help_begin();
 	switch (handover->command) {
 	case HANDOVER_ARM:
 		arm(handover);
@@ -341,5 +344,6 @@ void inferscope_collector_entry(struct handover *handover)
 	default:
 		handover_fail(handover, EINVAL, "a command that this collector does not know");
 	}
+	gil_help_end(helped);
 	__atomic_store_n(&the.entered, false, __ATOMIC_RELEASE);
 }

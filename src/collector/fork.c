@@ -35,6 +35,11 @@ void fork_forbid(void)
 	errno = saved;
 }
 
+bool fork_try_forbid(void)
+{
+	return take_turn(thread_tid_own());
+}
+
 void fork_allow(void)
 {
 	uint32_t own = thread_tid_own();
@@ -78,7 +83,7 @@ static void in_child(void)
 {
 	__atomic_store_n(&the.fork_turn, 0, __ATOMIC_RELEASE); /* whoever's: that thread stayed with the parent, or has another number here */
 	the.entered = the.waits_for_gil = the.gil_asked = the.gil_helped = false; /* the thread that entered stayed with the parent */
-	the.gil_waiting = 0;
+	the.gil_since = 0;
 	if (the.lanes_fd)
 		close(the.lanes_fd);
 	if (the.mapped && the.mapped != the.page)

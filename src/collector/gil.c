@@ -25,7 +25,10 @@
 #include "collector/libc.h"
 
 enum { STATE_LOCKED = 0 }; /* PyGILState_LOCKED: what PyGILState_Release() takes for "was held before" */
-enum { HELP_AFTER_NS = 100000000, HELPS_MAX = 7 /* each after twice as long: 12.7 s */, KEEP_NS = 6000000 /* a switch interval (5 ms, unless the program changed it), and time to wake up */, KEEP_TRIES = 100, HELPER_STACK_BYTES = 256 * 1024 };
+enum {
+	HELP_AFTER_NS = 100000000, HELPS_MAX = 7 /* of one wait, each after twice as long */, HELPER_LOOKS_MAX = 3000, HELPER_STACK_BYTES = 256 * 1024,
+	KEEP_NS = 6000000 /* a switch interval (5 ms, unless the program changed it), and time to wake up */, KEEP_TRIES = 100,
+};
 
 /* False: WORD was another already, or a signal came. The interpreter waits by this call, too: no filter of the thread's forbids it. */
 static bool futex_wait(const uint32_t *word, uint32_t value, uint64_t ns)
@@ -43,7 +46,7 @@ static int keep_gil(void *nothing)
 	int saved = errno;
 
 	__atomic_store_n(&the.gil_asked, false, __ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&the.gil_waiting, __ATOMIC_SEQ_CST) && !python_ends(&the.python))
+	if (__atomic_load_n(&the.gil_since, __ATOMIC_SEQ_CST) && !python_ends(&the.python))
 		for (int tries = 0; now < end && tries < KEEP_TRIES; tries++, now = monotonic_ns())
 			futex_wait(&nobody, 0, end - now);
 	errno = saved;
@@ -52,31 +55,46 @@ static int keep_gil(void *nothing)
 
 /*
  * 3.8 says that it is shutting down by an exception on the thread state of who calls, and we have none. Up to 3.11, Py_AddPendingCall() looks at the state of whoever holds the GIL, which may go
- * meanwhile; what it calls then is told the interpreter. A full queue is no harm: we wait as others do.
+ * meanwhile; what it calls then is told the interpreter. A full queue is no harm: we wait as others do. The queue has a lock, which no child may inherit; but a fork is not waited for: it may want
+ * the GIL, as whoever waits for this thread has. False: another time.
  */
-static void ask_main(void)
+static bool ask_main(void)
 {
 	const struct python *python = &the.python;
+	bool over;
 
-	if ((python->minor < 12 && !python->add_pending) || __atomic_exchange_n(&the.gil_asked, true, __ATOMIC_SEQ_CST))
-		return;
-	fork_forbid(); /* the queue has a lock */
-	if (python_ends(python) || (python->minor < 12 ? python->add_pending(python->PyInterpreterState_Main(), keep_gil, NULL) : python->Py_AddPendingCall(keep_gil, NULL)))
+	if ((python->minor < 12 && !python->add_pending) || __atomic_load_n(&the.gil_asked, __ATOMIC_SEQ_CST))
+		return true;
+	if (!fork_try_forbid())
+		return false;
+	over = __atomic_load_n(&the.gil_help_over, __ATOMIC_ACQUIRE) || !__atomic_load_n(&the.gil_since, __ATOMIC_SEQ_CST) || python_ends(python);
+	__atomic_store_n(&the.gil_asked, !over, __ATOMIC_SEQ_CST);
+	if (!over && (python->minor < 12 ? python->add_pending(python->interp, keep_gil, NULL) : python->Py_AddPendingCall(keep_gil, NULL)))
 		__atomic_store_n(&the.gil_asked, false, __ATOMIC_SEQ_CST);
 	fork_allow();
+	return true;
 }
 
 /* It ends by itself, too: up to 3.13 whoever waits for the GIL of an interpreter that ends is ended, and tells nobody. */
 static void *help_run(void *nothing)
 {
-	uint64_t wait_ns = HELP_AFTER_NS;
+	uint64_t helped = 0; /* the wait of that beginning … */
+	int helps = 0;       /* … so often */
 
-	for (int helps = 0; helps < HELPS_MAX; helps++, wait_ns *= 2) {
-		futex_wait(&the.gil_help_over, 0, wait_ns);
-		if (__atomic_load_n(&the.gil_help_over, __ATOMIC_ACQUIRE) || python_ends(&the.python))
+	for (int looks = 0; looks < HELPER_LOOKS_MAX && !__atomic_load_n(&the.gil_help_over, __ATOMIC_ACQUIRE); looks++) {
+		uint64_t since;
+
+		futex_wait(&the.gil_help_over, 0, HELP_AFTER_NS);
+		since = __atomic_load_n(&the.gil_since, __ATOMIC_SEQ_CST);
+		if (!since)
+			continue;
+		if (python_ends(&the.python))
 			break;
-		if (__atomic_load_n(&the.gil_waiting, __ATOMIC_SEQ_CST))
-			ask_main();
+		if (since != helped)
+			helps = 0;
+		helped = since;
+		if (helps < HELPS_MAX && monotonic_ns() - since >= (uint64_t)HELP_AFTER_NS << helps && ask_main())
+			helps++;
 	}
 	return NULL;
 }
@@ -118,7 +136,9 @@ void gil_help_end(bool begun)
 bool gil_ensure(int *gil)
 {
 	const bool forbids = the.python.minor < 13;
+	uint64_t nobody = 0;
 	const void *state;
+	bool first;
 
 	if (forbids)
 		fork_forbid();
@@ -127,9 +147,10 @@ bool gil_ensure(int *gil)
 		fork_allow();
 	if (!state)
 		return false;
-	__atomic_add_fetch(&the.gil_waiting, 1, __ATOMIC_SEQ_CST);
+	first = __atomic_compare_exchange_n(&the.gil_since, &nobody, monotonic_ns(), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 	*gil = the.python.PyGILState_Ensure();
-	__atomic_sub_fetch(&the.gil_waiting, 1, __ATOMIC_SEQ_CST);
+	if (first)
+		__atomic_store_n(&the.gil_since, 0, __ATOMIC_SEQ_CST);
 	return true;
 }
 

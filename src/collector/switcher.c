@@ -271,14 +271,10 @@ void switcher_start(bool again)
 
 void switcher_stop(void)
 {
-	bool helped;
-
 	if (!the.switcher_made)
 		return;
 	__atomic_store_n(&the.switcher_quit, true, __ATOMIC_RELEASE);
 	switcher_tell(SWITCH_QUIT);
-	helped = gil_help_begin(); /* it may be waiting for the GIL */
 	pthread_join(the.switcher, NULL);
-	gil_help_end(helped);
 	the.switcher_made = the.switcher_over = false;
 }

@@ -141,10 +141,16 @@ static int queue_call_in(void *interp, int (*call)(void *), void *argument)
 
 static uint64_t kept_ns(void)
 {
-	uint64_t begin = monotonic_ns();
+	uint64_t least = UINT64_MAX;
 
-	cr_assert_eq(pending(NULL), 0);
-	return monotonic_ns() - begin;
+	for (int tries = 0; tries < 5; tries++) {
+		uint64_t begin = monotonic_ns(), took;
+
+		cr_assert_eq(pending(NULL), 0);
+		took = monotonic_ns() - begin;
+		least = took < least ? took : least;
+	}
+	return least;
 }
 
 /* The GIL comes when main has been asked, or after half a second. */
@@ -193,10 +199,20 @@ Test(collector_guest, main_is_asked_to_keep_the_GIL_for_longer_than_a_switch_int
 		cr_assert(the.gil_asked);
 		cr_assert_lt(kept_ns(), 4000000, "nobody waits any more");
 		cr_assert_not(the.gil_asked);
-		the.gil_waiting = 1;
+		the.gil_since = 1;
 		cr_assert_gt(kept_ns(), 5000000);
-		the.gil_waiting = 0;
+		the.gil_since = 0;
 	}
+}
+
+/* Whoever forks may want the GIL, and we have it as soon as it is free: nobody waits for the other. */
+Test(collector_guest, a_fork_is_not_waited_for_to_ask_main, .timeout = 10)
+{
+	queued = 0;
+	the.fork_turn = 1;
+	wait_with_help(13);
+	cr_assert_eq(queued, 0);
+	cr_assert_eq(the.fork_turn, 1);
 }
 
 /* What 3.8 calls there needs the thread state of who calls when it shuts down; other builds may not have it. */
