@@ -176,7 +176,7 @@ def lets_go(world, python):
             took.append(world.attach(target.pid, "-d", "100ms", "--native", "none").expect(0).seconds)
         status, last = target.finish()
         require(status == 0 and last == "OK" and not target.errors(), "the target ended with %s, %s, stderr: %s" % (status, last, target.errors()))
-    require(max(took) < 3, "attaching for 0.1 s took up to %.1f s" % max(took))
+    require(max(took) < 5, "attaching for 0.1 s took up to %.1f s" % max(took))
     return "%.2f s (median), %.2f at most" % (statistics.median(took), max(took))
 
 
