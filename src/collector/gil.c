@@ -17,6 +17,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -81,6 +82,7 @@ static void *help_run(void *nothing)
 	uint64_t helped = 0; /* the wait of that beginning … */
 	int helps = 0;       /* … so often */
 
+	prctl(PR_SET_NAME, "inferscope");
 	for (int looks = 0; looks < HELPER_LOOKS_MAX && !__atomic_load_n(&the.gil_help_over, __ATOMIC_ACQUIRE); looks++) {
 		uint64_t since;
 
