@@ -276,6 +276,7 @@ bool cpu_clock_is_due(const struct cpu_clock *clock, uint64_t now);
 void switcher_start(bool again); /* with the GIL. AGAIN: not at arming, and hooks may be off */
 void switcher_stop(void); /* without the GIL */
 void switcher_tell(uint32_t word);
+void futex_wait(uint32_t *word, uint32_t value, uint64_t ns); /* until somebody wakes it, a signal comes, or NS are over; not at all where WORD is not VALUE */
 /* Before a fork: where only the thread that forks is there beside ours, ours goes first. In most cases it is gone when this returns. With the GIL. */
 void switcher_give_way(void);
 

@@ -31,18 +31,10 @@ enum {
 	KEEP_NS = 6000000 /* a switch interval (5 ms, unless the program changed it), and time to wake up */, KEEP_TRIES = 100,
 };
 
-/* False: WORD was another already, or a signal came. The interpreter waits by this call, too: no filter of the thread's forbids it. */
-static bool futex_wait(const uint32_t *word, uint32_t value, uint64_t ns)
-{
-	const struct timespec timeout = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
-
-	return syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &timeout, NULL, 0) == 0 || errno == ETIMEDOUT;
-}
-
-/* On main, with the GIL, between two bytecodes: perhaps long after we asked. Signals are handled as ever, and do not end it. */
+/* On main, with the GIL, between two bytecodes: perhaps long after we asked. Signals are handled as ever, and do not end it. The interpreter waits by the same call: no filter of main's forbids it. */
 static int keep_gil(void *nothing)
 {
-	const uint32_t nobody = 0;
+	uint32_t nobody = 0;
 	uint64_t now = monotonic_ns(), end = now + KEEP_NS;
 	int saved = errno;
 
@@ -130,7 +122,7 @@ void gil_help_end(bool begun)
 	if (!begun)
 		return;
 	__atomic_store_n(&the.gil_help_over, 1, __ATOMIC_RELEASE);
-	syscall(SYS_futex, &the.gil_help_over, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+	syscall(SYS_futex, &the.gil_help_over, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 	pthread_join(the.gil_helper, NULL);
 	__atomic_store_n(&the.gil_helped, false, __ATOMIC_RELEASE);
 }

@@ -26,7 +26,7 @@ static bool sleep_ends(uint32_t how)
 	return __atomic_compare_exchange_n(&the.switcher_sleep, &asleep, how, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-static void futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
+void futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
 {
 	struct timespec timeout = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
 
