@@ -21,6 +21,8 @@ static void add(const char *piece, size_t length, void *context)
 	struct demangling *d = context;
 	size_t room = DEMANGLED_MAX - sizeof cut_mark - d->length;
 
+	if (!length) /* PIECE may be NULL then: an empty identifier of Rust's */
+		return;
 	if (length > room) {
 		memcpy(d->out + d->length, piece, room);
 		memcpy(d->out + d->length + room, cut_mark, sizeof cut_mark);
