@@ -5,6 +5,8 @@
 #include <gelf.h>
 #include <string.h>
 
+#include "base/text.h"
+
 /* DWARF's own sections, packed or not. */
 static bool is_debug(const char *name)
 {
@@ -16,13 +18,6 @@ static const char *section_name(Elf *elf, const GElf_Shdr *header)
 	size_t names;
 
 	return elf_getshdrstrndx(elf, &names) == 0 ? elf_strptr(elf, names, header->sh_name) : NULL;
-}
-
-static bool ends_with(const char *name, const char *end)
-{
-	size_t length = strlen(name), tail = strlen(end);
-
-	return length > tail && strcmp(name + length - tail, end) == 0;
 }
 
 /*
@@ -43,7 +38,7 @@ static bool is_unclear(const char *name, unsigned *seen)
 				return true;
 			*seen |= 1u << i;
 		}
-	return ends_with(name, ".dwo");
+	return text_ends_with(name, ".dwo");
 }
 
 enum debuginfo_state debuginfo_look(Elf *elf, uint64_t *bytes)

@@ -55,17 +55,9 @@ static void add_thread(struct load *load, const struct timeline *timeline, uint3
 /* The thread that is longest in calls of a device's runtime shows nothing else: it may do anything between them, and nobody knows whether there was something to do. */
 static bool driver_is_unknown(const struct timeline *timeline)
 {
-	const struct operations *all = timeline_operations(timeline);
-	uint64_t most_ns = 0, ns = 0;
-	uint32_t driver = 0;
+	uint32_t driver;
 
-	for (size_t i = 0; i < all->caller_count; i++) { /* by thread */
-		ns = all->callers[i].time_ns + (i && all->callers[i].tid == all->callers[i - 1].tid ? ns : 0);
-		if (ns >= most_ns) {
-			most_ns = ns;
-			driver = all->callers[i].tid;
-		}
-	}
+	operations_busiest(timeline_operations(timeline), NULL, &driver);
 	for (size_t i = 0; i < timeline->thread_count; i++)
 		if (timeline->threads[i].device_calls_alone && timeline->threads[i].tid == driver)
 			return true;

@@ -2,13 +2,7 @@
 #include <string.h>
 
 #include "analyze/private.h"
-
-static bool ends_with(const char *text, const char *end)
-{
-	size_t length = strlen(text), end_length = strlen(end);
-
-	return length >= end_length && strcmp(text + length - end_length, end) == 0;
-}
+#include "base/text.h"
 
 static const char *last_part(const char *qualified)
 {
@@ -19,7 +13,7 @@ static const char *last_part(const char *qualified)
 
 bool function_is_logging(const struct function *function)
 {
-	return function->kind == FUNCTION_PYTHON && (ends_with(function->file, "/logging/__init__.py") || ends_with(function->file, "/logging/handlers.py"));
+	return function->kind == FUNCTION_PYTHON && (text_ends_with(function->file, "/logging/__init__.py") || text_ends_with(function->file, "/logging/handlers.py"));
 }
 
 static bool is_machinery(const struct function *function)
@@ -49,7 +43,7 @@ bool function_is_collector(const struct function *function)
 
 bool function_is_loop_callback(const struct function *function)
 {
-	return ends_with(function->file, "/asyncio/events.py") && strcmp(last_part(function->name), "_run") == 0;
+	return text_ends_with(function->file, "/asyncio/events.py") && strcmp(last_part(function->name), "_run") == 0;
 }
 
 const struct function *function_hottest(const struct timeline *timeline)

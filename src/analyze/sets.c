@@ -162,31 +162,15 @@ static struct value of_functions(struct rule_state *state, const struct set_info
 
 /* ---- operations ---- */
 
-/* Of the operations that are ACCEPTED, by number: the most that one thread was in all of them together. */
-static double busiest_of(const struct operations *all, const bool *accepted, struct evaluation *evaluation)
-{
-	double most = 0, sum = 0;
-
-	for (size_t i = 0; i < all->caller_count; i++) {
-		const struct operation_caller *caller = &all->callers[i];
-
-		evaluation->steps++;
-		if (i && caller->tid != caller[-1].tid)
-			sum = 0;
-		sum += accepted[caller->operation] ? (double)caller->time_ns : 0;
-		most = fmax(most, sum);
-	}
-	return most;
-}
-
 static struct value of_operations(struct rule_state *state, const struct set_info *set, const struct expression_node *node, double rank, struct evaluation *evaluation)
 {
 	const struct operations *all = timeline_operations(state->p->timeline);
-	bool *accepted = calloc(all->count + 1, sizeof *accepted);
+	bool *accepted = node->operation == OP_BUSIEST ? calloc(all->count + 1, sizeof *accepted) : NULL;
 	struct histogram durations = { 0 };
+	uint32_t thread;
 	double sum = 0;
 
-	if (!accepted) {
+	if (!accepted && node->operation == OP_BUSIEST) {
 		state->p->failed = true;
 		return unknown("out of memory");
 	}
@@ -197,7 +181,8 @@ static struct value of_operations(struct rule_state *state, const struct set_inf
 		evaluation->steps++;
 		if ((int)operation->kind < set->low || (int)operation->kind > set->high || !expression_accepts(evaluation, &row))
 			continue;
-		accepted[operation->number] = true;
+		if (accepted)
+			accepted[operation->number] = true;
 		histogram_add(&durations, operation->histogram, operation->longest_ns);
 		if (node->operation == OP_LONGEST)
 			sum = fmax(sum, (double)operation->longest_ns);
@@ -206,8 +191,8 @@ static struct value of_operations(struct rule_state *state, const struct set_inf
 	}
 	if (node->operation == OP_PERCENTILE)
 		sum = histogram_percentile(&durations, rank);
-	else if (node->operation == OP_BUSIEST)
-		sum = busiest_of(all, accepted, evaluation);
+	else if (accepted)
+		sum = (double)operations_busiest(all, accepted, &thread);
 	free(accepted);
 	return number(sum);
 }

@@ -265,3 +265,10 @@ void text_add_json(struct text *text, const char *bytes, size_t length)
 	if (text->data)
 		text->data[text->length] = '\0';
 }
+
+bool text_ends_with(const char *text, const char *end)
+{
+	size_t length = strlen(text), tail = strlen(end);
+
+	return length >= tail && strcmp(text + length - tail, end) == 0;
+}

@@ -33,6 +33,8 @@ void text_add_html(struct text *text, const char *bytes, size_t length);
 /* Inside a Markdown table cell: visible, with | ` * _ [ ] < > & \ # escaped. */
 void text_add_markdown(struct text *text, const char *bytes, size_t length);
 
+bool text_ends_with(const char *text, const char *end);
+
 /* Length of the UTF-8 sequence at BYTES (at most LENGTH), or 0 when it is not valid (overlong, surrogate, beyond U+10FFFF, cut). */
 size_t utf8_length(const char *bytes, size_t length);
 

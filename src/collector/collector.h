@@ -160,7 +160,6 @@ struct collector {
 	uint32_t holder;    /* the attacher whose command that is, or who measures; for people */
 	bool waits_for_gil; /* that command; for people */
 	uint64_t gil_since;   /* atomic: a thread of ours waits in gil_ensure() from then on, ns; 0: none */
-	bool gil_helped;      /* atomic: a thread helps, or could not be ended */
 	pthread_t gil_helper;
 	uint32_t gil_help_over; /* atomic */
 	bool gil_asked;       /* atomic: main is to keep it for a moment, and has not come to that yet */
@@ -276,7 +275,6 @@ bool cpu_clock_is_due(const struct cpu_clock *clock, uint64_t now);
 void switcher_start(bool again); /* with the GIL. AGAIN: not at arming, and hooks may be off */
 void switcher_stop(void); /* without the GIL */
 void switcher_tell(uint32_t word);
-void futex_wait(uint32_t *word, uint32_t value, uint64_t ns); /* until somebody wakes it, a signal comes, or NS are over; not at all where WORD is not VALUE */
 /* Before a fork: where only the thread that forks is there beside ours, ours goes first. In most cases it is gone when this returns. With the GIL. */
 void switcher_give_way(void);
 
@@ -332,7 +330,7 @@ void fork_allow(void);
 /* gil.c: as PyGILState_Ensure() and PyGILState_Release(), for a thread of ours that has no state yet. False: there is no memory for one. */
 bool gil_ensure(int *gil);
 void gil_release(int gil);
-/* Between the two, both without the GIL, a thread of ours asks main for help where one of us waits for it for long; gil.c says how. False: there is no help, as there is no thread or one helps already. */
+/* Between the two, both without the GIL, a thread of ours asks main for help where one of us waits for it for long; gil.c says how. One at a time. False: there is no thread for it. */
 bool gil_help_begin(void);
 void gil_help_end(bool begun);
 /* This thread's state, if it holds the main interpreter's GIL. Up to 3.11 the interpreter knows one current state for all threads: it may be another thread's, and go. */

@@ -82,7 +82,7 @@ static void in_parent(void)
 static void in_child(void)
 {
 	__atomic_store_n(&the.fork_turn, 0, __ATOMIC_RELEASE); /* whoever's: that thread stayed with the parent, or has another number here */
-	the.entered = the.waits_for_gil = the.gil_asked = the.gil_helped = false; /* the thread that entered stayed with the parent */
+	the.entered = the.waits_for_gil = the.gil_asked = false; /* the thread that entered stayed with the parent */
 	the.gil_since = 0;
 	if (the.lanes_fd)
 		close(the.lanes_fd);

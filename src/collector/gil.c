@@ -14,16 +14,10 @@
 #include "collector/collector.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <linux/futex.h>
-#include <signal.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "abi/cpython.h"
-#include "collector/libc.h"
+#include "collector/thread.h"
 
 enum { STATE_LOCKED = 0 }; /* PyGILState_LOCKED: what PyGILState_Release() takes for "was held before" */
 enum {
@@ -93,38 +87,18 @@ static void *help_run(void *nothing)
 	return NULL;
 }
 
-/* Its thread gets no signal of the target. */
 bool gil_help_begin(void)
 {
-	bool helped = false, made;
-	pthread_attr_t attributes;
-	sigset_t all, before;
-
-	if (!__atomic_compare_exchange_n(&the.gil_helped, &helped, true, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-		return false;
 	__atomic_store_n(&the.gil_help_over, 0, __ATOMIC_RELEASE);
-	made = !pthread_attr_init(&attributes);
-	if (made) {
-		pthread_attr_setstacksize(&attributes, HELPER_STACK_BYTES);
-		sigfillset(&all);
-		pthread_sigmask(SIG_SETMASK, &all, &before);
-		made = !pthread_create(&the.gil_helper, &attributes, help_run, NULL);
-		pthread_sigmask(SIG_SETMASK, &before, NULL);
-		pthread_attr_destroy(&attributes);
-	}
-	if (!made)
-		__atomic_store_n(&the.gil_helped, false, __ATOMIC_RELEASE);
-	return made;
+	return thread_start(&the.gil_helper, help_run, HELPER_STACK_BYTES);
 }
 
 void gil_help_end(bool begun)
 {
 	if (!begun)
 		return;
-	__atomic_store_n(&the.gil_help_over, 1, __ATOMIC_RELEASE);
-	syscall(SYS_futex, &the.gil_help_over, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	futex_tell(&the.gil_help_over, 1);
 	pthread_join(the.gil_helper, NULL);
-	__atomic_store_n(&the.gil_helped, false, __ATOMIC_RELEASE);
 }
 
 bool gil_ensure(int *gil)

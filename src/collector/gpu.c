@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "collector/libc.h"
+#include "collector/thread.h"
 
 #define MS 1000000ull
 enum {
@@ -94,12 +94,11 @@ static enum wish wish_of_host(void)
 
 static enum wish wait_ms(unsigned ms)
 {
-	struct timespec timeout = { ms / 1000, (long)(ms % 1000) * 1000000 };
 	enum wish wish = wish_of_host();
 
 	if (wish != GO_ON)
 		return wish;
-	syscall(SYS_futex, &the.gpu.quit, FUTEX_WAIT, 0, &timeout, NULL, 0);
+	futex_wait(&the.gpu.quit, 0, ms * MS);
 	return wish_of_host();
 }
 
@@ -318,9 +317,6 @@ static void *thread_run(void *nothing)
 
 void gpu_start(void)
 {
-	pthread_attr_t attributes;
-	sigset_t all, before;
-
 	if (!the.settings.gpu || the.gpu.made || !the.gpu.work_lane)
 		return;
 	pthread_mutex_lock(&the.gpu.lock);
@@ -333,15 +329,8 @@ void gpu_start(void)
 	gpu_set_state(GPU_STARTING);
 	the.gpu.quit = 0;
 	the.gpu.taken = false;
-	if (pthread_attr_init(&attributes))
-		return;
-	pthread_attr_setstacksize(&attributes, STACK_BYTES);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
 	__atomic_store_n(&the.gpu.running, true, __ATOMIC_RELEASE);
-	the.gpu.made = !pthread_create(&the.gpu.thread, &attributes, thread_run, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attributes);
+	the.gpu.made = thread_start(&the.gpu.thread, thread_run, STACK_BYTES);
 	if (the.gpu.made)
 		return;
 	__atomic_store_n(&the.gpu.running, false, __ATOMIC_RELEASE);
@@ -354,8 +343,7 @@ void gpu_stop(void)
 	uint64_t end = monotonic_ns() + STOP_MS * MS;
 
 	if (the.gpu.made) {
-		__atomic_store_n(&the.gpu.quit, 1, __ATOMIC_RELEASE);
-		syscall(SYS_futex, &the.gpu.quit, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+		futex_tell(&the.gpu.quit, 1);
 		while (__atomic_load_n(&the.gpu.running, __ATOMIC_ACQUIRE) && monotonic_ns() < end)
 			gpu_pause_ms(1);
 		if (!__atomic_load_n(&the.gpu.running, __ATOMIC_ACQUIRE))

@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "collector/libc.h"
+#include "collector/thread.h"
 
 enum { WATCH_MS = 500, ALONE_MS = 400, FOLDER_LINKS = 2, LEAVES_NS = 100000000, LEAVING_POLL_NS = 20000, BREATH_MS = 5, SWITCH_INTERVAL_MS = 5 /* sys.getswitchinterval(), 3.8-3.15, unless the program changed it */, SWITCHER_STACK_BYTES = 256 * 1024 };
 
@@ -26,17 +26,9 @@ static bool sleep_ends(uint32_t how)
 	return __atomic_compare_exchange_n(&the.switcher_sleep, &asleep, how, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-void futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
-{
-	struct timespec timeout = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
-
-	syscall(SYS_futex, word, FUTEX_WAIT, value, &timeout, NULL, 0);
-}
-
 void switcher_tell(uint32_t value)
 {
-	__atomic_store_n(&the.page->switch_word, value, __ATOMIC_RELEASE);
-	syscall(SYS_futex, &the.page->switch_word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	futex_tell(&the.page->switch_word, value);
 }
 
 static uint64_t ns_until(uint64_t ticks)
@@ -238,12 +230,8 @@ static void *switcher_run(void *nothing)
 	return NULL;
 }
 
-/* Its thread gets no signal of the target: the mask of the thread that arms, all blocked, is inherited. */
 void switcher_start(bool again)
 {
-	pthread_attr_t attributes;
-	sigset_t all, before;
-
 	if (!the.settings.may_start_thread || (the.switcher_made && !the.switcher_over))
 		return;
 	__atomic_store_n(&the.page->switch_at_ticks, the.cycle_end, __ATOMIC_RELEASE);
@@ -256,17 +244,9 @@ void switcher_start(bool again)
 	the.switcher_sleep = AWAKE;
 	the.alternate_at = the.settings.alternate_ms ? ticks_now() + turn_ticks() : 0;
 	the.pausing = false;
-	if (pthread_attr_init(&attributes))
-		return;
-	pthread_attr_setstacksize(&attributes, SWITCHER_STACK_BYTES);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	if (!pthread_create(&the.switcher, &attributes, switcher_run, NULL)) {
-		the.switcher_made = true;
+	the.switcher_made = thread_start(&the.switcher, switcher_run, SWITCHER_STACK_BYTES);
+	if (the.switcher_made)
 		__atomic_store_n(&the.page->rearm_wanted, 0, __ATOMIC_RELEASE);
-	}
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attributes);
 }
 
 void switcher_stop(void)

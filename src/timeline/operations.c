@@ -396,3 +396,22 @@ struct operation operations_sum(const struct timeline *timeline, bool (*test)(co
 	}
 	return sum;
 }
+
+uint64_t operations_busiest(const struct operations *all, const bool *accepted, uint32_t *tid)
+{
+	uint64_t most = 0, sum = 0;
+
+	*tid = 0;
+	for (size_t i = 0; i < all->caller_count; i++) {
+		const struct operation_caller *caller = &all->callers[i];
+
+		if (i && caller->tid != caller[-1].tid)
+			sum = 0;
+		sum += !accepted || accepted[caller->operation] ? caller->time_ns : 0;
+		if (sum >= most) {
+			most = sum;
+			*tid = caller->tid;
+		}
+	}
+	return most;
+}

@@ -44,6 +44,8 @@ struct operations {
 const struct operations *timeline_operations(const struct timeline *timeline);
 /* Of all that pass TEST: count, time, longest, bytes and freed; nothing else is set. */
 struct operation operations_sum(const struct timeline *timeline, bool (*test)(const struct operation *operation));
+/* The most that one thread was in calls of a device's runtime, ns: of those operations alone that are ACCEPTED, by number (NULL: all). *TID: which. */
+uint64_t operations_busiest(const struct operations *all, const bool *accepted, uint32_t *tid);
 /* Histograms added up; zeroed. LARGEST: of what is in BUCKETS, UINT64_MAX where that is not known. */
 struct histogram { uint64_t buckets[OPERATION_BUCKETS], largest; };
 void histogram_add(struct histogram *sum, const uint32_t *buckets, uint64_t largest);

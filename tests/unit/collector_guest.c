@@ -185,7 +185,6 @@ static void wait_with_help(int minor)
 	the.python.add_pending = minor == 9 ? queue_call_in : NULL;
 	helped = gil_help_begin();
 	cr_assert(helped);
-	cr_assert_not(gil_help_begin(), "one helps already");
 	cr_assert(gil_ensure(&gil));
 	gil_help_end(helped);
 }
@@ -252,4 +251,22 @@ Test(collector_guest, leaving_without_memory_says_that_the_hooks_stay_for_want_o
 Test(collector_guest, leaving_an_interpreter_that_ends_is_not_for_want_of_memory)
 {
 	cr_assert_eq(reason_for_staying(true), REASON_NONE);
+}
+
+/* The hooks of an attacher that died are still called, and look at its page. */
+Test(collector_guest, the_next_one_leaves_the_page_of_hooks_that_stay)
+{
+	static const struct cpython_layout layout;
+	static struct page page = {.arm = ARM_ARMED};
+	void *finalizing = &asked;
+	struct handover handover = {.magic = HANDOVER_MAGIC, .command = HANDOVER_ARM};
+
+	the.page = &page;
+	the.armed = the.dead = true;
+	the.python.layout = &layout;
+	the.python.runtime = (char *)&finalizing;
+	the.python.Py_IsInitialized = yes;
+	inferscope_collector_entry(&handover);
+	cr_expect_eq(handover.said, SAID_FAILED);
+	cr_assert_eq(the.page, &page);
 }
