@@ -153,14 +153,14 @@ static void put_back(void)
 	the.tokens = the.granted = 0;
 }
 
-/* Moves what has been saved into use, if that is enough to make a stretch worth its own cost. */
-static bool spend(uint64_t now)
+/* Moves what has been saved into use, if that is enough to make a stretch worth its own cost. ASK: what was earned is asked for, however short a time ago it was. */
+static bool spend(uint64_t now, bool ask)
 {
 	if (!the.settings.max_overhead_ppm) {
 		the.tokens = the.granted = INT64_MAX;
 		return true;
 	}
-	if (cpu_clock_is_due(&the.cpu_clock, now))
+	if (ask || cpu_clock_is_due(&the.cpu_clock, now))
 		budget_earn(now);
 	if (the.saved < the.allowance / 4)
 		return false;
@@ -223,7 +223,7 @@ static void stacks_anew(uint64_t now)
 
 /*
  * Tokens are used up. Rather than closing the window: fewer events, where some functions are hot and tiny. What is spent until
- * the savings are back is borrowed, at most half a cycle's at a time. *CHOSEN: something was chosen, enough or not, and stacks are to be said anew if hooks stay on.
+ * the savings are back is borrowed, at most half a cycle's at a time. *CHOSEN: something was, enough or not.
  */
 static bool relieve(uint64_t now, bool *chosen)
 {
@@ -233,7 +233,7 @@ static bool relieve(uint64_t now, bool *chosen)
 	/* What was earned may not be known yet. */
 	if (the.earned_at < now || !the.hooks->counts[the.python.minor] || the.saved < -the.allowance / 2 || !lane_is_mine(lane) || !lane->subbuf)
 		return false;
-	load = the.earned > 0 ? (uint64_t)the.given * 1000 / (uint64_t)the.earned : LOAD_MOST;
+	load = the.given <= 0 ? 0 : the.earned > 0 ? (uint64_t)the.given * 1000 / (uint64_t)the.earned : LOAD_MOST;
 	if (load > LOAD_HOPELESS && !the.hooks->leaves_out)
 		return false;
 	if (load > LOAD_MOST)
@@ -317,7 +317,7 @@ void window_open(uint64_t now, enum window_reason reason, uint64_t planned)
 		return;
 	cycle_begin(now);
 	the.given = 0;
-	if (!spend(now))
+	if (!spend(now, false))
 		return;
 	the.earned = 0;
 	counted_note();
@@ -379,10 +379,10 @@ static bool window_goes_on(uint64_t now)
 
 	put_back();
 	/* Nobody called for a whole cycle: what begins now is what the window is on for. */
-	if (!spend(now) && !relieve(now, &chosen) && !((!over || quiet) && borrow(the.allowance / 4, quiet ? 0 : the.allowance / 2)))
+	if (!spend(now, over) && !relieve(now, &chosen) && !((!over || quiet) && borrow(the.allowance / 4, quiet ? 0 : the.allowance / 2)))
 		return false;
-	if (over) {
-		stretch_ends(the.stretch_end);
+	if (over || chosen) { /* less is seen from here on: the old stretch's end, shortly after, would judge that too soon */
+		stretch_ends(over ? the.stretch_end : now);
 		stretch_begin(now);
 	} else {
 		look_later();

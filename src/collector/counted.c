@@ -172,16 +172,17 @@ static uint32_t can_save(const struct tally *tally, const struct code *code, enu
 	return is_tiny(tally, code) && the.counted_count < COUNTED_MAX ? tally->enters : 0;
 }
 
-/* What stays of LOAD, which EVENTS stand for and of which LEFT is still there, when enough hot functions are treated so; ACT: they are. */
-static uint64_t choose(uint32_t events, enum throttle what, uint64_t load, uint64_t left, bool act, uint64_t now)
+/* What stays of LOAD, which EVENTS stand for and of which LEFT is still there, when enough hot functions are treated so. CHOSEN: they are, and it is told if one was; NULL = they are not. */
+static uint64_t choose(uint32_t events, enum throttle what, uint64_t load, uint64_t left, uint64_t now, bool *chosen)
 {
 	for (uint32_t i = 0; i < TALLIES && is_hot(&the.tallies[i], events) && left > TARGET_PERMILLE; i++) {
 		struct code *code = code_of_ref(the.tallies[i].ref);
 		uint64_t saved = code ? load * can_save(&the.tallies[i], code, what) / events : 0;
 
 		left = saved < left ? left - saved : 0;
-		if (!saved || !act)
+		if (!saved || !chosen)
 			continue;
+		*chosen = true;
 		if (what == THROTTLE_COUNTED)
 			count_from_now(code);
 		else if (what == THROTTLE_LEFT_OUT)
@@ -201,7 +202,7 @@ void counted_note(void)
 }
 
 /* Counting has used up most of the budget: the hottest of what is only counted is left out. True: that should be enough. */
-static bool leave_out_counted(uint64_t now, uint64_t load)
+static bool leave_out_counted(uint64_t now, uint64_t load, bool *chosen)
 {
 	uint64_t all = (uint64_t)the.given, left = load;
 
@@ -214,6 +215,7 @@ static bool leave_out_counted(uint64_t now, uint64_t load)
 		if (!code || code->counted != i + 1 || code->flags & CODE_LEFT_OUT || calls * 1000 < all * SHARE_LEAST_PERMILLE)
 			continue;
 		leave_out(code);
+		*chosen = true;
 		write_throttle(now, code->ref, THROTTLE_LEFT_OUT, load);
 		left = saved < left ? left - saved : 0;
 	}
@@ -225,27 +227,23 @@ bool counted_choose(const struct lane *lane, uint64_t now, uint64_t load, bool *
 	uint64_t left, after;
 	uint32_t events;
 
-	if (the.given > 0 && leave_out_counted(now, load)) {
-		*chosen = true;
+	if (the.given > 0 && leave_out_counted(now, load, chosen))
 		return true;
-	}
 	events = tally_lane(lane);
 	if (events < TALLY_LEAST / 2)
 		return false;
 	sort();
-	left = choose(events, THROTTLE_C_CALLS_OFF, load, load, false, now);
-	if (choose(events, THROTTLE_COUNTED, load, left, false, now) <= TARGET_PERMILLE) {
-		left = choose(events, THROTTLE_C_CALLS_OFF, load, load, true, now);
-		choose(events, THROTTLE_COUNTED, load, left, true, now);
-		*chosen = true;
+	left = choose(events, THROTTLE_C_CALLS_OFF, load, load, now, NULL);
+	if (choose(events, THROTTLE_COUNTED, load, left, now, NULL) <= TARGET_PERMILLE) {
+		left = choose(events, THROTTLE_C_CALLS_OFF, load, load, now, chosen);
+		choose(events, THROTTLE_COUNTED, load, left, now, chosen);
 		return true;
 	}
 	if (!the.hooks->leaves_out)
 		return false;
-	after = choose(events, THROTTLE_LEFT_OUT, load, left, false, now);
+	after = choose(events, THROTTLE_LEFT_OUT, load, left, now, NULL);
 	if (after * 2 > load)
 		return false;
-	*chosen = true;
-	left = choose(events, THROTTLE_C_CALLS_OFF, load, load, true, now);
-	return choose(events, THROTTLE_LEFT_OUT, load, left, true, now) <= TARGET_PERMILLE;
+	left = choose(events, THROTTLE_C_CALLS_OFF, load, load, now, chosen);
+	return choose(events, THROTTLE_LEFT_OUT, load, left, now, chosen) <= TARGET_PERMILLE;
 }

@@ -141,6 +141,7 @@ def refill_once(memory, block):
 
 
 def refill():
+    threading.Thread(target=threading.Event().wait, daemon=True).start()  # alone, a thread that is nearly always inside libc is entered seldom
     memory = fresh(4096)
     block = bytes(4096 * PAGE)
     while True:
