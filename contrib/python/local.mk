@@ -1,7 +1,8 @@
 # The Python package; contrib/python/build makes its wheel, tests/live/python/run tries it.
 dist_noinst_SCRIPTS += contrib/python/build contrib/python/floor contrib/python/manylinux tests/live/python/run tests/unit/wheel_symbols.test
 TESTS += tests/unit/wheel_symbols.test
-EXTRA_DIST += contrib/python/glibc_2_28.c contrib/python/pyproject.toml contrib/python/setup.py contrib/python/tests/test_inferscope.py contrib/python/tests/test_integrations.py \
+EXTRA_DIST += contrib/python/glibc_2_28.c contrib/python/pyproject.toml contrib/python/setup.py contrib/python/tests/common.py contrib/python/tests/test_inside.py \
+	contrib/python/tests/test_integrations.py contrib/python/tests/test_outside.py contrib/python/tests/test_pieces.py contrib/python/tests/test_scopes.py \
 	contrib/python/tests/interface.txt \
 	contrib/python/src/inferscope/__init__.py contrib/python/src/inferscope/_around.py contrib/python/src/inferscope/_engine.py contrib/python/src/inferscope/_enter.c contrib/python/src/inferscope/_inside.py contrib/python/src/inferscope/_library.py contrib/python/src/inferscope/_native.c contrib/python/src/inferscope/_native.pyi \
 	contrib/python/src/inferscope/_metadata.c contrib/python/src/inferscope/_scopes.c contrib/python/src/inferscope/_scopes.h \

@@ -74,11 +74,11 @@ def budget_perf(world, python):
 
 
 def budget_hold(world, python):
-    """A hold takes some 15 us and more."""
+    """A hold takes some 10 us and more: 0.2 % of 2 s are 400 of them at most."""
     rate, report = lowered(world, python, "--native", "hold", "--max-overhead", "0.2%")
     holds, stolen = (report["capture"]["counters"][name] for name in ("sampler_holds", "sampler_stolen_ns"))
     note = "%.0f looks per second, %d holds, stood still for %.2f ms" % (rate, holds, stolen / 1e6)
-    require(0 < holds < 250 and rate < 500, note)  # looks alone would be some 1500
+    require(0 < holds < 500 and rate < 500, note)  # looks alone would be some 1500
     return note
 
 

@@ -16,6 +16,7 @@ import unittest
 import urllib.request
 
 import inferscope
+from common import REFUSE
 
 
 def needs(*modules):
@@ -338,9 +339,8 @@ class Device(Case):
     def measured_with(self, thread, seconds):
         sys.path.insert(0, os.environ["FAKECUDA"])
         import fakecuda
-        import test_inferscope
         variables = fakecuda.install(os.environ["FAKECUDA_BUILT"], self.path("cuda"))
-        program = self.file("program.py", textwrap.dedent(test_inferscope.Inside.REFUSE) + textwrap.dedent(self.PROGRAM))
+        program = self.file("program.py", REFUSE + textwrap.dedent(self.PROGRAM))
         return json.loads(run(program, thread, str(seconds), env=dict(os.environ, FAKECUDA_JOURNAL=self.path("journal"), FAKECUDA_OPS=self.path("ops"), **variables)).splitlines()[-1])
 
     def test_late(self):
