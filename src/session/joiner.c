@@ -64,15 +64,20 @@ void joiner_close(struct joiner *joiner)
 	free(joiner);
 }
 
+/* Is anything in it another? */
+static bool map_read(struct joiner *joiner)
+{
+	joiner->modules_ns = clock_monotonic_ns() + MODULES_NS;
+	if (modules_refresh(joiner->modules) <= 0)
+		return false;
+	walker_forget(joiner->walker);
+	return true;
+}
+
 void joiner_refresh(struct joiner *joiner)
 {
-	uint64_t now_ns = clock_monotonic_ns();
-
-	if (now_ns < joiner->modules_ns)
-		return;
-	joiner->modules_ns = now_ns + MODULES_NS;
-	if (modules_refresh(joiner->modules) > 0)
-		walker_forget(joiner->walker);
+	if (clock_monotonic_ns() >= joiner->modules_ns)
+		map_read(joiner);
 }
 
 void joiner_walk(struct joiner *joiner, const struct thread_copy *copy, struct native_stack *out)
@@ -80,6 +85,13 @@ void joiner_walk(struct joiner *joiner, const struct thread_copy *copy, struct n
 	walker_walk(joiner->walker, copy, out);
 	if (out->end == WALK_CUT_TABLES && joiner->modules_ns > copy->at_ns + UNKNOWN_NS)
 		joiner->modules_ns = copy->at_ns + UNKNOWN_NS;
+}
+
+void joiner_walk_newest(struct joiner *joiner, const struct thread_copy *copy, struct native_stack *out)
+{
+	joiner_walk(joiner, copy, out);
+	if (out->end == WALK_CUT_TABLES && out->count > 0 && out->frames[out->count - 1].module == 0 && map_read(joiner))
+		joiner_walk(joiner, copy, out);
 }
 
 /* ---- what the join asks ---- */

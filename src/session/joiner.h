@@ -21,6 +21,8 @@ const char *joiner_debuginfod_problem(const struct joiner *joiner);
 void joiner_refresh(struct joiner *joiner);
 /* Walks COPY. */
 void joiner_walk(struct joiner *joiner, const struct thread_copy *copy, struct native_stack *out);
+/* The same; where it ends in code of no module the map is read again at once, as a JIT or a library that was just loaded may have come since. */
+void joiner_walk_newest(struct joiner *joiner, const struct thread_copy *copy, struct native_stack *out);
 /* Before a join of frames that were read later than COPY, which NATIVE was walked from: learns which function is the interpreter's loop, where no symbol tells, from
  * the outermost Python frame, if what its evaluator call keeps on the C stack is the same then and now. */
 void joiner_meet(struct joiner *joiner, const struct thread_copy *copy, const struct pystack *python, const struct native_stack *native);

@@ -97,7 +97,7 @@ static void sight_of_look(struct snapshot_native *native)
 
 	sight->hold_ns = native->look.hold_ns;
 	sight->python = pyglance_stack(native->reader, native->look.glimpse, native->look.glimpse_size, &native->python) == 0 ? &native->python : NULL;
-	joiner_walk(native->joiner, &native->look.copy, &sight->native);
+	joiner_walk_newest(native->joiner, &native->look.copy, &sight->native);
 }
 
 /* Holds the thread for a moment. False: it is as it was, and blocked. */

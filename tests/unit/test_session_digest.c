@@ -484,6 +484,32 @@ Test(joiner, walks_names_and_joins_a_copy_of_this_thread)
 	joiner_close(joiner);
 }
 
+/* A JIT's code, or a library's, that came after the map was read: once it is read again what is there is known. */
+Test(joiner, walks_once_more_where_the_map_is_older_than_the_code)
+{
+	static struct thread_copy copy;
+	static struct native_stack native;
+	struct target target = { .pid = getpid(), .memory.pid = getpid(), .facts = { .pid = getpid(), .inner_pid = getpid(), .python_minor = 14 } };
+	struct error err = { 0 };
+	struct joiner *joiner;
+	void *code;
+
+	joiner_test_innermost(&copy);
+	cr_assert_eq(joiner_open(&target, &procfs_real, false, &joiner, &err), 0, "%s", err.text);
+	joiner_walk(joiner, &copy, &native);
+	code = mmap(NULL, 65536, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	cr_assert_neq(code, MAP_FAILED);
+	copy.regs[DWARF_PC] = (uint64_t)code + 100;
+	joiner_walk(joiner, &copy, &native);
+	cr_assert_eq(native.end, WALK_CUT_TABLES, "%s", walk_end_name(native.end));
+	cr_assert_eq(native.frames[0].module, 0);
+	joiner_walk_newest(joiner, &copy, &native);
+	cr_assert_eq(native.end, WALK_CUT_JIT, "%s", walk_end_name(native.end));
+	cr_assert_neq(native.frames[0].module, 0);
+	munmap(code, 65536);
+	joiner_close(joiner);
+}
+
 Test(joiner, puts_python_frames_where_their_entry_lies)
 {
 	static struct thread_copy copy;
