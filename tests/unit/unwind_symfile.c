@@ -388,6 +388,25 @@ Test(symfile, debug_information_beyond_the_bound_is_left_aside)
 	symfile_free(file);
 }
 
+/* libdw would take the one or the other. */
+Test(symfile, debug_information_with_two_sections_of_a_kind_is_left_aside)
+{
+	static const char *const others[] = { ".zdebug_str", ".debug_info.dwo", ".gnu.debuglto_.debug_line" };
+
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+		char line[COMMAND_MAX];
+		struct symfile *file;
+
+		build("-g");
+		snprintf(line, sizeof line, "objcopy --add-section %s=lib.c lib.so", others[i]);
+		run(line);
+		file = load("lib.so");
+		cr_expect_str_eq(outer_name(file, address("hidden_two")), "hidden");
+		expect_source(file, "symbol table: its debug information is damaged");
+		symfile_free(file);
+	}
+}
+
 Test(symfile, what_is_no_elf_file_says_so)
 {
 	struct symfile *file;
