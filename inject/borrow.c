@@ -14,9 +14,6 @@
 #define SEIZE_TRIES 20
 #define SEIZE_NAP_US 2000
 #define TRIES_PER_WINDOW 20
-#define QUICK_TRIES 1000 /* then fewer, as each stops it: a single-threaded program that copies memory leaves libc for a few µs in some ms */
-#define NAP_US 100
-#define LONG_NAP_US 1000
 
 static void fill_window(struct attempt *attempt, const struct candidate *thread)
 {
@@ -51,7 +48,6 @@ static void fill_window(struct attempt *attempt, const struct candidate *thread)
 	window->seccomp = thread->seccomp == 2;
 	window->clone_flags = attempt->data.clone_flags;
 	window->max_tries = TRIES_PER_WINDOW;
-	window->nap_us = attempt->receipt->tries < QUICK_TRIES ? NAP_US : LONG_NAP_US;
 	window->stop_timeout_ms = attempt->patience_ms;
 	/* Woken by us, or about to wait, it may say EINTR to its program unless it is repaired: wait until it gets to a CPU. It is not held meanwhile. */
 	window->runnable_timeout_ms = RUNNABLE_MS;

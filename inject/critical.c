@@ -418,8 +418,8 @@ void window_process(struct window *window)
 		outcome = try_once(window);
 		if (outcome == END)
 			break;
-		/* Off the beat of whatever the target does. */
-		nap.tv_nsec = (long)window->nap_us * 1000 + (long)(raw_now_ns() % 250000);
+		/* Off the beat of whatever the target does, 100 to 350 us. */
+		nap.tv_nsec = 100000 + (long)(raw_now_ns() % 250000);
 		raw_call(SYS_nanosleep, (long)&nap, 0, 0, 0, 0, 0);
 	}
 	if (window->result == WINDOW_NOT_RUN)

@@ -65,7 +65,6 @@ struct window {
 	uint64_t watched_since_ns; /* in the same block since then, 0 = not watched */
 	uint64_t switches;
 	uint32_t max_tries;
-	uint32_t nap_us; /* between two tries, at least; up to 250 longer */
 	uint32_t stop_timeout_ms; /* to come to a stop; it is not held before */
 	uint32_t runnable_timeout_ms; /* … if it only lacks a CPU */
 	uint32_t hold_timeout_ms; /* once it has stopped */

@@ -197,11 +197,16 @@ static uint64_t stretch_ticks(void)
 	return ticks < least ? least : ticks < the.cycle_ticks ? ticks : the.cycle_ticks;
 }
 
-static void stretch_begin(uint64_t at)
+/* Planned to begin at FROM, now or later. Where asking for the process's CPU time is dear (thousands of threads), as long as that takes to come due: its end asks. */
+static void stretch_begin(uint64_t now, uint64_t from)
 {
+	uint64_t end = from + stretch_ticks(), due = the.cpu_clock.again, latest = from + the.cycle_ticks;
+
+	if (end < due)
+		end = due < latest ? due : latest;
 	the.used = 0;
-	the.stretch_begin = at;
-	the.stretch_end = at + stretch_ticks();
+	the.stretch_begin = now;
+	the.stretch_end = end;
 	look_later();
 }
 
@@ -233,7 +238,12 @@ static bool relieve(uint64_t now, bool *chosen)
 	/* What was earned may not be known yet. */
 	if (the.earned_at < now || !the.hooks->counts[the.python.minor] || the.saved < -the.allowance / 2 || !lane_is_mine(lane) || !lane->subbuf)
 		return false;
-	load = the.given <= 0 ? 0 : the.earned > 0 ? (uint64_t)the.given * 1000 / (uint64_t)the.earned : LOAD_MOST;
+	/* Too little was seen since the last choice to judge by: the stretch may have ended right behind it. */
+	if (the.given < the.allowance / 8) {
+		grant(the.allowance / 2);
+		return true;
+	}
+	load = the.earned > 0 ? (uint64_t)the.given * 1000 / (uint64_t)the.earned : LOAD_MOST;
 	if (load > LOAD_HOPELESS && !the.hooks->leaves_out)
 		return false;
 	if (load > LOAD_MOST)
@@ -334,7 +344,7 @@ void window_open(uint64_t now, enum window_reason reason, uint64_t planned)
 	__atomic_fetch_add(&the.page->window_count, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&the.page->hooks_on, 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&the.page->rearm_wanted, 0, __ATOMIC_RELEASE);
-	stretch_begin(from);
+	stretch_begin(now, from);
 	write_window(now, EVENT_WINDOW_ON, reason);
 	write_plan(from);
 	if (the.settings.seed)
@@ -381,9 +391,9 @@ static bool window_goes_on(uint64_t now)
 	/* Nobody called for a whole cycle: what begins now is what the window is on for. */
 	if (!spend(now, over) && !relieve(now, &chosen) && !((!over || quiet) && borrow(the.allowance / 4, quiet ? 0 : the.allowance / 2)))
 		return false;
-	if (over || chosen) { /* less is seen from here on: the old stretch's end, shortly after, would judge that too soon */
-		stretch_ends(over ? the.stretch_end : now);
-		stretch_begin(now);
+	if (over) {
+		stretch_ends(the.stretch_end);
+		stretch_begin(now, now);
 	} else {
 		look_later();
 	}

@@ -278,7 +278,7 @@ static int enter(struct handshake *handshake, uint32_t command, uint32_t patienc
 	};
 	const struct handover handover = { .magic = HANDOVER_MAGIC, .command = command, .wait_ms = ANSWER_WAIT_MS, .attacher_pid = handshake->attacher_pid, .lanes_fd = -1 };
 	struct inject_options options = *handshake->inject;
-	uint64_t end_ns = deadline_after(patience_ms);
+	uint64_t end_ns = deadline_after(patience_ms), now_ns;
 	struct error failure = { 0 };
 
 	*out = (struct visit){ 0 };
@@ -296,6 +296,8 @@ static int enter(struct handshake *handshake, uint32_t command, uint32_t patienc
 			return -1;
 		}
 		pause_us(RETRY_US);
+		now_ns = clock_monotonic_ns();
+		options.total_timeout_ms = 1 + (int)(now_ns < end_ns ? (end_ns - now_ns) / 1000000 : 0);
 	}
 	return 0;
 }
